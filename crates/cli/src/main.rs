@@ -1,0 +1,3 @@
+//! The `mainspring` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Simulation, crash images and the history checker.

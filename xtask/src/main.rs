@@ -1,0 +1,3 @@
+//! The project tasks: `cargo xtask` lists them.
+
+fn main() {}
