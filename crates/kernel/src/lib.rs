@@ -1,1 +1,40 @@
-//! The rules of Mainspring, pure.
+//! The rules of Mainspring. Pure: no I/O, no clock, no randomness, no serde, no logging, no async.
+//!
+//! [`decide()`] looks at facts and a command and answers with events or a rejection; [`evolve()`]
+//! turns a job and an event into the next job. Live operation, journal recovery and every test
+//! use the same two functions. Read the modules in the order they stand here.
+
+pub mod id;
+pub mod limits;
+pub mod name;
+pub mod time;
+
+pub mod access;
+pub mod dlq;
+pub mod job;
+pub mod registry;
+
+pub mod command;
+pub mod event;
+pub mod facts;
+pub mod rejection;
+
+pub mod decide;
+pub mod dispatch;
+pub mod evolve;
+pub mod fingerprint;
+pub mod retry;
+
+pub use access::{Principal, Role, Roles, Token};
+pub use command::Command;
+pub use decide::{Decision, Receipt, decide};
+pub use dlq::{DlqItem, DlqState};
+pub use event::{Event, JobEvent};
+pub use evolve::{Transition, evolve};
+pub use facts::Facts;
+pub use id::{DlqId, JobId, TokenId};
+pub use job::{Failure, Job, Lease, Payload, State, StateName};
+pub use name::{JobType, QueueName, TenantId, UserId, WorkerId};
+pub use registry::{QueueOrder, QueueSpec, TypeSpec};
+pub use rejection::Rejection;
+pub use time::Timestamp;

@@ -1,0 +1,328 @@
+//! Everything that can be asked of the kernel. A command carries what the caller chose; what the
+//! world knows comes in through [`crate::Facts`].
+
+use crate::access::{Principal, Token};
+use crate::id::{DlqId, JobId, TokenId};
+use crate::job::{Failure, Idempotency, LeaseToken, Payload, StateName};
+use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
+use crate::registry::{QueueSpec, TypeSpec};
+use crate::time::Timestamp;
+
+/// A request to change something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Accept a job.
+    Submit(Box<Submit>),
+    /// Hand a waiting job to a worker.
+    Claim(Claim),
+    /// Report that an attempt succeeded.
+    Complete(Complete),
+    /// Report that an attempt failed.
+    Fail(Fail),
+    /// Give an attempt back unused.
+    Release(Release),
+    /// Renew a lease.
+    Heartbeat(Heartbeat),
+    /// Commit a side effect once.
+    CommitEffect(CommitEffect),
+    /// End a job by request.
+    Cancel {
+        /// Which job.
+        job: JobId,
+        /// Who asks.
+        by: UserId,
+        /// Why, for people.
+        reason: Option<Box<str>>,
+    },
+    /// Enforce time on a job, and finish a DLQ move that stopped half way.
+    Reap {
+        /// Which job.
+        job: JobId,
+    },
+    /// Make sure a live lease lasts until `until`: after a restart or a clock jump.
+    ExtendLease {
+        /// Which job.
+        job: JobId,
+        /// At least until then.
+        until: Timestamp,
+    },
+    /// Move a job by hand; internal role only.
+    Transition {
+        /// Which job.
+        job: JobId,
+        /// Where to.
+        to: StateName,
+        /// Who asks.
+        by: UserId,
+    },
+    /// Run one attempt by hand; internal role only.
+    RunInternally(RunInternally),
+    /// Run a dead-letter item again as a new job.
+    RequeueItem {
+        /// Which item.
+        item: DlqId,
+        /// Who asks.
+        by: UserId,
+        /// The request's idempotency key.
+        key: Option<Box<str>>,
+    },
+    /// Ask for a dead-letter item to be dropped.
+    RequestDiscard {
+        /// Which item.
+        item: DlqId,
+        /// Who asks.
+        by: UserId,
+        /// Why.
+        reason: Box<str>,
+    },
+    /// Agree to drop it, as another person.
+    ApproveDiscard {
+        /// Which item.
+        item: DlqId,
+        /// Who agrees.
+        by: Box<Principal>,
+    },
+    /// Refuse to drop it; the item is open again.
+    RejectDiscard {
+        /// Which item.
+        item: DlqId,
+        /// Who refuses.
+        by: UserId,
+    },
+    /// Drop it in one call naming two reviewers; internal role only.
+    DiscardReviewed {
+        /// Which item.
+        item: DlqId,
+        /// Why.
+        reason: Box<str>,
+        /// The first reviewer.
+        reviewer: Box<str>,
+        /// The second reviewer.
+        reviewer_2: Box<str>,
+    },
+    /// Register or replace a type.
+    SetType(Box<TypeSpec>),
+    /// Set how a queue behaves.
+    SetQueue(QueueSpec),
+    /// Store a new token.
+    IssueToken(Box<Token>),
+    /// End a token at once.
+    RevokeToken {
+        /// Which token.
+        token: TokenId,
+    },
+}
+
+/// The wish for a job. Fields left `None` come from the type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Submit {
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Who submits.
+    pub user: UserId,
+    /// The kind of work.
+    pub job_type: JobType,
+    /// What the worker gets.
+    pub payload: Payload,
+    /// Not before this; at once if `None`.
+    pub run_at: Option<Timestamp>,
+    /// Not before this long from now; at most one of `run_at` and `delay_ms`.
+    pub delay_ms: Option<u64>,
+    /// Higher is sooner.
+    pub priority: Option<u8>,
+    /// The queue.
+    pub queue: Option<QueueName>,
+    /// Start-to-close timeout.
+    pub timeout_ms: Option<u32>,
+    /// Extra tries.
+    pub max_retries: Option<u16>,
+    /// The key under which a repeat is recognised.
+    pub idempotency: Option<Box<Idempotency>>,
+    /// The caller's trace.
+    pub trace: Option<Box<str>>,
+    /// The job this one belongs to.
+    pub parent: Option<JobId>,
+    /// What it is about.
+    pub subject: Option<Box<str>>,
+    /// Free labels.
+    pub labels: Vec<(Box<str>, Box<str>)>,
+    /// Cancelled if unstarted by then.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Hand a waiting job to a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Which job.
+    pub job: JobId,
+    /// Who gets it.
+    pub worker: WorkerId,
+    /// For how long.
+    pub lease_ms: u32,
+}
+
+/// An attempt succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complete {
+    /// Which job.
+    pub job: JobId,
+    /// Under which lease.
+    pub token: LeaseToken,
+    /// What the worker answers.
+    pub result: Option<Payload>,
+}
+
+/// An attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fail {
+    /// Which job.
+    pub job: JobId,
+    /// Under which lease.
+    pub token: LeaseToken,
+    /// What went wrong.
+    pub failure: Failure,
+    /// The worker's own wish for the next delay.
+    pub retry_delay_ms: Option<u64>,
+}
+
+/// An attempt is given back unused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// Which job.
+    pub job: JobId,
+    /// Under which lease.
+    pub token: LeaseToken,
+    /// Why, for people.
+    pub reason: Option<Box<str>>,
+}
+
+/// Renew a lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Which job.
+    pub job: JobId,
+    /// Under which lease.
+    pub token: LeaseToken,
+    /// For how long from now.
+    pub lease_ms: u32,
+    /// How far the work is.
+    pub progress_pct: Option<u8>,
+}
+
+/// Commit a side effect once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitEffect {
+    /// Which job.
+    pub job: JobId,
+    /// Under which lease.
+    pub token: LeaseToken,
+    /// Its name within the job.
+    pub name: Box<str>,
+    /// The value to keep.
+    pub value: Payload,
+}
+
+/// Run one attempt by hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunInternally {
+    /// Which job.
+    pub job: JobId,
+    /// Who asks.
+    pub by: UserId,
+    /// How the attempt ends.
+    pub ending: Ending,
+}
+
+/// How an attempt that is run by hand ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// Well.
+    Success,
+    /// In the dead-letter queue at once.
+    DeadLetter(Failure),
+    /// By the retry rules.
+    Failure(Failure),
+}
+
+impl Command {
+    /// The job this command is about, if it is about one that exists already.
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            Command::Claim(Claim { job, .. })
+            | Command::Complete(Complete { job, .. })
+            | Command::Fail(Fail { job, .. })
+            | Command::Release(Release { job, .. })
+            | Command::Heartbeat(Heartbeat { job, .. })
+            | Command::CommitEffect(CommitEffect { job, .. })
+            | Command::Cancel { job, .. }
+            | Command::Reap { job }
+            | Command::ExtendLease { job, .. }
+            | Command::Transition { job, .. }
+            | Command::RunInternally(RunInternally { job, .. }) => Some(*job),
+            Command::Submit(_)
+            | Command::RequeueItem { .. }
+            | Command::RequestDiscard { .. }
+            | Command::ApproveDiscard { .. }
+            | Command::RejectDiscard { .. }
+            | Command::DiscardReviewed { .. }
+            | Command::SetType(_)
+            | Command::SetQueue(_)
+            | Command::IssueToken(_)
+            | Command::RevokeToken { .. } => None,
+        }
+    }
+
+    /// The dead-letter item this command is about.
+    pub fn item(&self) -> Option<DlqId> {
+        match self {
+            Command::RequeueItem { item, .. }
+            | Command::RequestDiscard { item, .. }
+            | Command::ApproveDiscard { item, .. }
+            | Command::RejectDiscard { item, .. }
+            | Command::DiscardReviewed { item, .. } => Some(*item),
+            Command::Submit(_)
+            | Command::Claim(_)
+            | Command::Complete(_)
+            | Command::Fail(_)
+            | Command::Release(_)
+            | Command::Heartbeat(_)
+            | Command::CommitEffect(_)
+            | Command::Cancel { .. }
+            | Command::Reap { .. }
+            | Command::ExtendLease { .. }
+            | Command::Transition { .. }
+            | Command::RunInternally(_)
+            | Command::SetType(_)
+            | Command::SetQueue(_)
+            | Command::IssueToken(_)
+            | Command::RevokeToken { .. } => None,
+        }
+    }
+
+    /// A short name for logs, metrics and the lifecycle grid.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Submit(_) => "submit",
+            Command::Claim(_) => "claim",
+            Command::Complete(_) => "complete",
+            Command::Fail(_) => "fail",
+            Command::Release(_) => "release",
+            Command::Heartbeat(_) => "heartbeat",
+            Command::CommitEffect(_) => "commit_effect",
+            Command::Cancel { .. } => "cancel",
+            Command::Reap { .. } => "reap",
+            Command::ExtendLease { .. } => "extend_lease",
+            Command::Transition { .. } => "transition",
+            Command::RunInternally(_) => "run_internally",
+            Command::RequeueItem { .. } => "requeue_item",
+            Command::RequestDiscard { .. } => "request_discard",
+            Command::ApproveDiscard { .. } => "approve_discard",
+            Command::RejectDiscard { .. } => "reject_discard",
+            Command::DiscardReviewed { .. } => "discard_reviewed",
+            Command::SetType(_) => "set_type",
+            Command::SetQueue(_) => "set_queue",
+            Command::IssueToken(_) => "issue_token",
+            Command::RevokeToken { .. } => "revoke_token",
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The one place where a command becomes events or a rejection. This file only routes; each rule
+//! has a file of its own below `decide/`.
+
+mod attempt;
+mod cancel;
+mod claim;
+mod dead_letter;
+mod effect;
+mod internal;
+mod item;
+mod reap;
+mod submit;
+
+use crate::command::Command;
+use crate::event::{Change, Event, JobEvent};
+use crate::facts::Facts;
+use crate::id::{DlqId, JobId};
+use crate::job::{Actor, Job, Payload, StateName};
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+/// What a command brought about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// What became true, in order. Empty when the answer repeats an earlier one.
+    pub events: Vec<Event>,
+    /// What the caller learns.
+    pub receipt: Receipt,
+}
+
+/// What the caller of an accepted command learns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Receipt {
+    /// A job was accepted.
+    Submitted {
+        /// The new job.
+        job: JobId,
+    },
+    /// The idempotency key named a job that exists; nothing was created.
+    Existing {
+        /// That job.
+        job: JobId,
+        /// Where it stands, if it is still kept.
+        state: Option<StateName>,
+    },
+    /// The job is in this state now, or was already when a report was repeated.
+    Moved {
+        /// The state.
+        state: StateName,
+    },
+    /// The lease lasts until then.
+    Renewed {
+        /// Its end.
+        expires_at: Timestamp,
+    },
+    /// The heartbeat of a job that was cancelled under its worker.
+    CancelledMeanwhile,
+    /// A side effect is committed, now or earlier.
+    Effect {
+        /// The value of the first commit.
+        value: Payload,
+        /// Whether this call was the first.
+        is_first: bool,
+    },
+    /// One attempt was run by hand.
+    Ran {
+        /// Where the job stands.
+        state: StateName,
+        /// Retries scheduled so far.
+        retry_count: u16,
+        /// The dead-letter item, if it came to that.
+        item: Option<DlqId>,
+        /// When the next try is due, if there is one.
+        retry_at: Option<Timestamp>,
+    },
+    /// A dead-letter item runs again as this job.
+    Requeued {
+        /// The new job.
+        job: JobId,
+    },
+    /// A dead-letter item changed.
+    Item {
+        /// Where it stands.
+        state: &'static str,
+    },
+    /// Done; nothing more to say.
+    Done,
+}
+
+/// Decides `command` in the light of `facts`.
+///
+/// # Errors
+/// A [`Rejection`] says why not; then nothing happened.
+pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    match command {
+        Command::Submit(wish) => submit::submit(wish, facts),
+        Command::Claim(claim) => claim::claim(claim, facts),
+        Command::Complete(report) => attempt::complete(report, facts),
+        Command::Fail(report) => attempt::fail(report, facts),
+        Command::Release(report) => attempt::release(report, facts),
+        Command::Heartbeat(beat) => attempt::heartbeat(beat, facts),
+        Command::CommitEffect(wish) => effect::commit(wish, facts),
+        Command::Cancel { by, reason, .. } => cancel::cancel(by, reason.as_deref(), facts),
+        Command::Reap { .. } => reap::reap(facts),
+        Command::ExtendLease { until, .. } => reap::extend(*until, facts),
+        Command::Transition { to, by, .. } => internal::transition(*to, by, facts),
+        Command::RunInternally(run) => internal::run(run, facts),
+        Command::RequeueItem { by, key, .. } => item::requeue(by, key.as_deref(), facts),
+        Command::RequestDiscard { by, reason, .. } => item::request_discard(by, reason, facts),
+        Command::ApproveDiscard { by, .. } => item::approve_discard(by, facts),
+        Command::RejectDiscard { .. } => item::reject_discard(facts),
+        Command::DiscardReviewed { reason, reviewer, reviewer_2, .. } => {
+            item::discard_reviewed(reason, reviewer, reviewer_2, facts)
+        }
+        Command::SetType(spec) => Ok(done(Event::TypeSet(spec.clone()))),
+        Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
+        Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
+        Command::RevokeToken { token } => {
+            Ok(done(Event::TokenRevoked { token: *token, at: facts.now }))
+        }
+    }
+}
+
+fn done(event: Event) -> Decision {
+    Decision { events: vec![event], receipt: Receipt::Done }
+}
+
+/// A chain of moves of one job, numbered on from its last event.
+struct Moves {
+    job: JobId,
+    seq: u32,
+    at: Timestamp,
+    actor: Actor,
+    events: Vec<Event>,
+}
+
+impl Moves {
+    fn of(job: &Job, facts: &Facts<'_>, actor: Actor) -> Self {
+        // The job's clock never runs backwards, whatever the machine's does.
+        let at = facts.now.max(job.updated_at);
+        Moves { job: job.id, seq: job.seq, at, actor, events: Vec::with_capacity(1) }
+    }
+
+    fn push(&mut self, change: Change) -> &JobEvent {
+        self.seq += 1;
+        self.events.push(Event::JobMoved(JobEvent {
+            job: self.job,
+            seq: self.seq,
+            at: self.at,
+            actor: self.actor.clone(),
+            change,
+        }));
+        match self.events.last() {
+            Some(Event::JobMoved(event)) => event,
+            _ => unreachable!("a move was just pushed"),
+        }
+    }
+
+    fn into_state(self, state: StateName) -> Decision {
+        Decision { events: self.events, receipt: Receipt::Moved { state } }
+    }
+}
+
+#[cfg(test)]
+mod tests;

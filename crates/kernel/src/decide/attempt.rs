@@ -1,0 +1,165 @@
+//! What the holder of a lease may say: complete, fail, release, heartbeat.
+//!
+//! A stale, foreign or expired token changes nothing. The repeat of an accepted report is answered
+//! again, because the worker may never have seen the first answer.
+
+use super::{Decision, Moves, Receipt, dead_letter};
+use crate::command::{Complete, Fail, Heartbeat, Release};
+use crate::event::{Change, Event};
+use crate::facts::Facts;
+use crate::fingerprint::{Digest, digest};
+use crate::job::{AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, StateName};
+use crate::limits::{
+    LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX, RETRY_DELAY_MS_MAX,
+};
+use crate::rejection::Rejection;
+use crate::retry::{Backoff, delay_ms};
+
+pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let result = report.result.as_deref().unwrap_or("");
+    if result.len() > PAYLOAD_BYTES_MAX {
+        return Err(Rejection::FieldInvalid {
+            field: "result",
+            reason: "must be at most 1 MiB of JSON",
+        });
+    }
+    let said = digest(&[b"complete", result.as_bytes()]);
+    let (job, lease) = match holder(report.token, said, facts)? {
+        Standing::Holds(job, lease) => (job, lease),
+        Standing::Repeats(decision) => return Ok(decision),
+    };
+    let mut moves = Moves::of(job, facts, Actor::Worker(lease.worker.clone()));
+    moves.push(Change::Succeeded {
+        result: report.result.clone(),
+        report: accepted(report.token, said),
+    });
+    Ok(moves.into_state(StateName::Succeeded))
+}
+
+pub(super) fn fail(report: &Fail, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let Failure { code, message, retryable } = &report.failure;
+    let said = digest(&[b"fail", code.as_bytes(), message.as_bytes(), &[u8::from(*retryable)]]);
+    let (job, lease) = match holder(report.token, said, facts)? {
+        Standing::Holds(job, lease) => (job, lease),
+        Standing::Repeats(decision) => return Ok(decision),
+    };
+    let moves = Moves::of(job, facts, Actor::Worker(lease.worker.clone()));
+    let delay = report.retry_delay_ms.map(|ms| ms.min(RETRY_DELAY_MS_MAX));
+    let failure = Failure { message: cut(message), ..report.failure.clone() };
+    Ok(end_attempt(job, failure, delay, accepted(report.token, said), moves, facts))
+}
+
+pub(super) fn release(report: &Release, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let said = digest(&[b"release"]);
+    let (job, lease) = match holder(report.token, said, facts)? {
+        Standing::Holds(job, lease) => (job, lease),
+        Standing::Repeats(decision) => return Ok(decision),
+    };
+    let mut moves = Moves::of(job, facts, Actor::Worker(lease.worker.clone()));
+    moves.push(Change::Released {
+        reason: report.reason.as_deref().map(cut),
+        report: Box::new(AcceptedReport { token: report.token, digest: said }),
+    });
+    Ok(moves.into_state(StateName::Retrying))
+}
+
+pub(super) fn heartbeat(beat: &Heartbeat, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let job = facts.job.ok_or(Rejection::LeaseLost)?;
+    let lease = match live_lease(job, beat.token, facts) {
+        Some(lease) => lease,
+        None if was_cancelled_under(job, beat.token) => {
+            return Ok(Decision { events: Vec::new(), receipt: Receipt::CancelledMeanwhile });
+        }
+        None => return Err(Rejection::LeaseLost),
+    };
+    let lease_ms = beat.lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX);
+    // A heartbeat never shortens what was promised, and never outlives the attempt's deadline.
+    let expires_at = facts.now.plus_millis(u64::from(lease_ms)).max(lease.expires_at);
+    Ok(Decision {
+        events: vec![Event::LeaseRenewed {
+            job: job.id,
+            fence: lease.fence,
+            expires_at,
+            progress_pct: beat.progress_pct.map(|pct| pct.min(100)),
+        }],
+        receipt: Receipt::Renewed { expires_at: expires_at.min(lease.deadline_at) },
+    })
+}
+
+/// Ends the running attempt of `job` with `failure`: a retry if one is left, else the DLQ.
+pub(super) fn end_attempt(
+    job: &Job,
+    failure: Failure,
+    chosen_delay_ms: Option<u64>,
+    report: Option<Box<AcceptedReport>>,
+    mut moves: Moves,
+    facts: &Facts<'_>,
+) -> Decision {
+    if !failure.retryable || job.retry_count >= job.max_retries {
+        let is_exhausted = failure.retryable;
+        return dead_letter::bury(job, failure, is_exhausted, report, moves);
+    }
+    let backoff = facts.job_type.map_or(Backoff::DEFAULT, |spec| spec.backoff);
+    let delay = chosen_delay_ms.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
+    let due_at = moves.at.plus_millis(delay);
+    moves.push(Change::RetryScheduled { failure, due_at, report });
+    moves.into_state(StateName::Retrying)
+}
+
+enum Standing<'a> {
+    /// The token is the live lease.
+    Holds(&'a Job, &'a Lease),
+    /// The report was accepted before; this is its answer.
+    Repeats(Decision),
+}
+
+fn holder<'a>(
+    token: LeaseToken,
+    said: Digest,
+    facts: &Facts<'a>,
+) -> Result<Standing<'a>, Rejection> {
+    // An unknown job and a foreign token get the same answer: a report reveals nothing.
+    let job = facts.job.ok_or(Rejection::LeaseLost)?;
+    if let Some(lease) = live_lease(job, token, facts) {
+        return Ok(Standing::Holds(job, lease));
+    }
+    match &job.last_report {
+        Some(last) if last.token == token && last.digest == said => {
+            Ok(Standing::Repeats(Decision {
+                events: Vec::new(),
+                receipt: Receipt::Moved { state: job.state.name() },
+            }))
+        }
+        Some(last) if last.token == token && !was_cancelled_under(job, token) => {
+            Err(Rejection::ReportConflict)
+        }
+        _ => Err(Rejection::LeaseLost),
+    }
+}
+
+/// The lease of `job` if `token` names it and it has not run out.
+pub(super) fn live_lease<'a>(
+    job: &'a Job,
+    token: LeaseToken,
+    facts: &Facts<'_>,
+) -> Option<&'a Lease> {
+    job.lease().filter(|lease| lease.token() == token && lease.is_live(facts.now))
+}
+
+fn was_cancelled_under(job: &Job, token: LeaseToken) -> bool {
+    job.state.name() == StateName::Cancelled
+        && job.last_report.as_ref().is_some_and(|last| last.token == token)
+}
+
+fn accepted(token: LeaseToken, digest: Digest) -> Option<Box<AcceptedReport>> {
+    Some(Box::new(AcceptedReport { token, digest }))
+}
+
+/// Text for people, cut at a character boundary.
+pub(super) fn cut(text: &str) -> Box<str> {
+    let mut end = text.len().min(MESSAGE_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].into()
+}

@@ -1,0 +1,43 @@
+//! Handing a waiting job to one worker under a fenced lease.
+
+use super::{Decision, Moves};
+use crate::command::Claim;
+use crate::event::Change;
+use crate::facts::Facts;
+use crate::job::{Actor, Job, Lease, StateName};
+use crate::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
+use crate::name::WorkerId;
+use crate::rejection::Rejection;
+
+pub(super) fn claim(claim: &Claim, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let job = facts.job.ok_or(Rejection::JobUnknown)?;
+    let Some(due_at) = job.due_at() else {
+        return Err(Rejection::IllegalMove { from: job.state.name(), to: StateName::Running });
+    };
+    if due_at > facts.now {
+        return Err(Rejection::NotDue);
+    }
+    let mut moves = Moves::of(job, facts, Actor::Worker(claim.worker.clone()));
+    let lease = lease(job, &claim.worker, claim.lease_ms, facts, &moves);
+    moves.push(Change::Claimed(Box::new(lease)));
+    Ok(moves.into_state(StateName::Running))
+}
+
+/// The next lease of `job`: its fence is greater than any before it.
+pub(super) fn lease(
+    job: &Job,
+    worker: &WorkerId,
+    lease_ms: u32,
+    facts: &Facts<'_>,
+    moves: &Moves,
+) -> Lease {
+    let lease_ms = lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX);
+    Lease {
+        fence: job.fence + 1,
+        secret: facts.fresh_secret,
+        worker: worker.clone(),
+        granted_at: moves.at,
+        expires_at: moves.at.plus_millis(u64::from(lease_ms)),
+        deadline_at: moves.at.plus_millis(u64::from(job.timeout_ms)),
+    }
+}

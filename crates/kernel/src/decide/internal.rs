@@ -1,0 +1,110 @@
+//! Moves by hand, for replay and rehearsal. They obey the same transition table as everything else.
+
+use super::{Decision, Moves, Receipt, attempt, claim, dead_letter};
+use crate::command::{Ending, RunInternally};
+use crate::event::{Change, Event};
+use crate::evolve::evolve;
+use crate::facts::Facts;
+use crate::job::{Actor, Failure, Job, StateName};
+use crate::limits::LEASE_MS_DEFAULT;
+use crate::name::{UserId, WorkerId};
+use crate::rejection::Rejection;
+use crate::retry::{Backoff, delay_ms};
+
+/// Code of a failure that was asked for by hand.
+const INTERNAL_TRANSITION: &str = "INTERNAL_TRANSITION";
+
+pub(super) fn transition(
+    to: StateName,
+    by: &UserId,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    let job = facts.job.ok_or(Rejection::JobUnknown)?;
+    let from = job.state.name();
+    let no_try_left = to == StateName::Retrying && job.retry_count >= job.max_retries;
+    if !from.may_become(to) || to == StateName::Cancelled || no_try_left {
+        return Err(Rejection::IllegalMove { from, to });
+    }
+    let mut moves = Moves::of(job, facts, Actor::User(by.clone()));
+    match to {
+        StateName::Running => {
+            let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
+            moves.push(Change::Claimed(Box::new(lease)));
+        }
+        StateName::Succeeded => {
+            moves.push(Change::Succeeded { result: None, report: None });
+        }
+        StateName::Retrying => {
+            let backoff = facts.job_type.map_or(Backoff::DEFAULT, |spec| spec.backoff);
+            let delay = delay_ms(backoff, job.id, job.retry_count + 1);
+            let due_at = moves.at.plus_millis(delay);
+            moves.push(Change::RetryScheduled { failure: by_hand(true), due_at, report: None });
+        }
+        StateName::DlqPending => {
+            let failure = by_hand(false);
+            moves.push(Change::DeadLettered { failure, is_exhausted: false, report: None });
+        }
+        StateName::DlqRecorded => dead_letter::record(job.clone(), &mut moves),
+        StateName::Failed => {
+            moves.push(Change::Failed);
+        }
+        StateName::Queued | StateName::Cancelled => {
+            return Err(Rejection::IllegalMove { from, to });
+        }
+    }
+    Ok(moves.into_state(to))
+}
+
+pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let job = facts.job.ok_or(Rejection::JobUnknown)?;
+    let from = job.state.name();
+    let mut moves = Moves::of(job, facts, Actor::User(run.by.clone()));
+    let mut running = job.clone();
+    if from != StateName::Running {
+        if !from.may_become(StateName::Running) {
+            return Err(Rejection::IllegalMove { from, to: StateName::Running });
+        }
+        let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
+        let event = moves.push(Change::Claimed(Box::new(lease)));
+        evolve(&mut running, event).expect("the table allows the claim");
+    }
+    let decision = match &run.ending {
+        Ending::Success => {
+            moves.push(Change::Succeeded { result: None, report: None });
+            moves.into_state(StateName::Succeeded)
+        }
+        Ending::DeadLetter(failure) => {
+            dead_letter::bury(&running, failure.clone(), false, None, moves)
+        }
+        Ending::Failure(failure) => {
+            attempt::end_attempt(&running, failure.clone(), None, None, moves, facts)
+        }
+    };
+    Ok(summed_up(job, decision))
+}
+
+/// The receipt of a run by hand: where the job stands after `decision`.
+fn summed_up(job: &Job, decision: Decision) -> Decision {
+    let mut after = job.clone();
+    for event in &decision.events {
+        if let Event::JobMoved(event) = event {
+            evolve(&mut after, event).expect("a decision's own events apply in order");
+        }
+    }
+    let state = after.state.name();
+    let receipt = Receipt::Ran {
+        state,
+        retry_count: after.retry_count,
+        item: (state == StateName::Failed).then(|| job.id.dlq()),
+        retry_at: after.due_at(),
+    };
+    Decision { receipt, ..decision }
+}
+
+fn by_hand(retryable: bool) -> Failure {
+    Failure { code: INTERNAL_TRANSITION.into(), message: "moved by hand".into(), retryable }
+}
+
+fn worker() -> WorkerId {
+    WorkerId::stored("internal".into())
+}

@@ -1,0 +1,143 @@
+//! Accepting a job: defaults from its type, bounds, and the idempotency rule.
+
+use super::{Decision, Receipt};
+use crate::command::Submit;
+use crate::event::{Event, KeyHolder};
+use crate::facts::Facts;
+use crate::id::JobId;
+use crate::job::{Extras, Idempotency, Job, State};
+use crate::limits::{
+    KEY_BYTES_MAX, LABELS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
+    TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
+};
+use crate::registry::TypeSpec;
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    if let (Some(key), Some(holder)) = (&wish.idempotency, facts.key_holder)
+        && holder.free_at.is_none_or(|free_at| facts.now < free_at)
+    {
+        return repeat(key, holder, facts);
+    }
+    let plain;
+    let spec = match facts.job_type {
+        Some(spec) => spec,
+        None if facts.are_types_strict => {
+            return Err(Rejection::TypeUnknown { name: wish.job_type.to_string() });
+        }
+        None => {
+            plain = TypeSpec::plain(wish.job_type.clone());
+            &plain
+        }
+    };
+    let run_at = run_at(wish, facts.now)?;
+    check(wish, run_at, facts.now)?;
+    let job = Job {
+        id: JobId(facts.fresh_id),
+        tenant: wish.tenant.clone(),
+        user: wish.user.clone(),
+        // The registry's own name, so that a million jobs share it.
+        job_type: spec.name.clone(),
+        queue: wish.queue.clone().unwrap_or_else(|| spec.queue.clone()),
+        payload: wish.payload.clone(),
+        priority: wish.priority.unwrap_or(spec.priority),
+        max_retries: wish.max_retries.unwrap_or(spec.max_retries),
+        retry_count: 0,
+        timeout_ms: wish.timeout_ms.unwrap_or(spec.timeout_ms),
+        seq: 1,
+        fence: 0,
+        created_at: facts.now,
+        updated_at: facts.now,
+        run_at,
+        started_at: None,
+        trace: wish.trace.clone(),
+        idempotency: wish.idempotency.clone(),
+        trouble: None,
+        last_report: None,
+        extras: extras(wish),
+        state: State::Queued,
+    };
+    let receipt = Receipt::Submitted { job: job.id };
+    Ok(Decision { events: vec![Event::JobSubmitted(Box::new(job))], receipt })
+}
+
+/// The key is taken: the same wish gets the same job, another one a conflict.
+fn repeat(key: &Idempotency, holder: KeyHolder, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    match (key.fingerprint, holder.fingerprint) {
+        (Some(asked), Some(held)) if asked != held => Err(Rejection::IdempotencyConflict),
+        _ => Ok(Decision {
+            events: Vec::new(),
+            receipt: Receipt::Existing {
+                job: holder.job,
+                state: facts.key_job.map(|job| job.state.name()),
+            },
+        }),
+    }
+}
+
+fn run_at(wish: &Submit, now: Timestamp) -> Result<Timestamp, Rejection> {
+    match (wish.run_at, wish.delay_ms) {
+        (Some(_), Some(_)) => Err(invalid("delay_ms", "cannot be combined with run_at")),
+        (Some(run_at), None) => Ok(run_at),
+        (None, Some(delay)) => Ok(now.plus_millis(delay)),
+        (None, None) => Ok(now),
+    }
+}
+
+fn check(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), Rejection> {
+    if wish.payload.len() > PAYLOAD_BYTES_MAX {
+        return Err(invalid("payload", "must be at most 1 MiB of JSON"));
+    }
+    if run_at > now.plus_millis(RUN_AHEAD_MS_MAX) {
+        return Err(invalid("run_at", "must be within ten years from now"));
+    }
+    if wish.expires_at.is_some_and(|expires_at| expires_at <= run_at.max(now)) {
+        return Err(invalid("expires_at", "must be after run_at and in the future"));
+    }
+    if wish.timeout_ms.is_some_and(|ms| !(TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX).contains(&ms)) {
+        return Err(invalid("timeout_ms", "must be between 1 and 604800000 (seven days)"));
+    }
+    if wish.max_retries.is_some_and(|tries| tries > RETRIES_MAX) {
+        return Err(invalid("max_retries", "must be at most 1000"));
+    }
+    if wish.labels.len() > LABELS_MAX {
+        return Err(invalid("labels", "must have at most 32 entries"));
+    }
+    let long_label = |text: &str| text.len() > NAME_BYTES_MAX;
+    if wish.labels.iter().any(|(name, value)| long_label(name) || long_label(value)) {
+        return Err(invalid("labels", "must have names and values of at most 200 bytes"));
+    }
+    if wish.trace.as_ref().is_some_and(|trace| trace.is_empty() || long_label(trace)) {
+        return Err(invalid("trace_id", "must be between 1 and 200 bytes long"));
+    }
+    if wish.subject.as_ref().is_some_and(|subject| long_label(subject)) {
+        return Err(invalid("subject", "must be at most 200 bytes long"));
+    }
+    if let Some(key) = &wish.idempotency {
+        if key.key.is_empty() || key.key.len() > KEY_BYTES_MAX {
+            return Err(invalid("idempotency_key", "must be between 1 and 512 bytes long"));
+        }
+        if key.scope.len() > KEY_BYTES_MAX {
+            return Err(invalid("idempotency_scope", "must be at most 512 bytes long"));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(field: &'static str, reason: &'static str) -> Rejection {
+    Rejection::FieldInvalid { field, reason }
+}
+
+fn extras(wish: &Submit) -> Option<Box<Extras>> {
+    let extras = Extras {
+        parent: wish.parent,
+        source_dlq: None,
+        subject: wish.subject.clone(),
+        labels: wish.labels.clone(),
+        expires_at: wish.expires_at,
+        effects: Vec::new(),
+        progress_pct: None,
+    };
+    (extras != Extras::default()).then(|| Box::new(extras))
+}

@@ -1,0 +1,24 @@
+//! Who goes next: tenants in turn, each tenant's queues in turn, and within a queue the order the
+//! queue chose. A pure structure; the memory store keeps all ready jobs in one, and a database
+//! store fills a small one from the candidates it locked.
+
+mod book;
+
+pub use book::{Book, LaneKey, Place, Wanted};
+
+use crate::limits::AGING_MICROS_PER_POINT;
+use crate::registry::QueueOrder;
+use crate::time::Timestamp;
+
+/// The place of a job among its like: smaller goes first. It never changes while the job waits, so
+/// an ordered index needs no upkeep as time passes: with linear aging, two jobs that wait grow
+/// more urgent at the same rate.
+pub fn order_key(order: QueueOrder, due_at: Timestamp, priority: u8) -> i64 {
+    match order {
+        QueueOrder::Aged => due_at.0.saturating_sub(i64::from(priority) * AGING_MICROS_PER_POINT),
+        // Microseconds of the next centuries fit in 55 bits; the low 8 break ties by priority.
+        QueueOrder::Due => {
+            due_at.0.clamp(-(1 << 54), 1 << 54).saturating_mul(256) + i64::from(255 - priority)
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What happened. Events are facts in the past tense; the store keeps them, [`crate::evolve`]
+//! applies them, and nothing else changes a job.
+
+use crate::access::Token;
+use crate::dlq::{DlqItem, DlqState};
+use crate::fingerprint::Digest;
+use crate::id::{DlqId, JobId, TokenId};
+use crate::job::{AcceptedReport, Actor, Effect, Failure, Job, Lease, Payload};
+use crate::registry::{QueueSpec, TypeSpec};
+use crate::time::Timestamp;
+
+/// One thing that became true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A job was accepted: the whole job as it is at its first event.
+    JobSubmitted(Box<Job>),
+    /// A job moved to another state.
+    JobMoved(JobEvent),
+    /// A lease was renewed. Not a move: it has no sequence number and no place in the history.
+    LeaseRenewed {
+        /// Which job.
+        job: JobId,
+        /// Which lease.
+        fence: u32,
+        /// Its new end.
+        expires_at: Timestamp,
+        /// How far the work is.
+        progress_pct: Option<u8>,
+    },
+    /// A side effect was committed.
+    EffectCommitted {
+        /// Which job.
+        job: JobId,
+        /// The effect.
+        effect: Effect,
+    },
+    /// A dead-letter item was written.
+    ItemOpened(Box<DlqItem>),
+    /// A dead-letter item changed.
+    ItemChanged {
+        /// Which item.
+        item: DlqId,
+        /// Its new version.
+        version: u32,
+        /// When.
+        at: Timestamp,
+        /// Where it stands now.
+        state: Box<DlqState>,
+    },
+    /// A type was registered or replaced.
+    TypeSet(Box<TypeSpec>),
+    /// A queue was configured, paused or resumed.
+    QueueSet(QueueSpec),
+    /// A token was issued.
+    TokenIssued(Box<Token>),
+    /// A token was revoked.
+    TokenRevoked {
+        /// Which token.
+        token: TokenId,
+        /// When.
+        at: Timestamp,
+    },
+}
+
+/// A move of one job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobEvent {
+    /// Which job.
+    pub job: JobId,
+    /// 2, 3, 4… without gaps; 1 is the submission.
+    pub seq: u32,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: Actor,
+    /// What.
+    pub change: Change,
+}
+
+/// How a job moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// To `running`, under this lease.
+    Claimed(Box<Lease>),
+    /// To `succeeded`.
+    Succeeded {
+        /// What the worker answered.
+        result: Option<Payload>,
+        /// The report, so that its repeat is recognised.
+        report: Option<Box<AcceptedReport>>,
+    },
+    /// To `retrying`, one try used up.
+    RetryScheduled {
+        /// What went wrong.
+        failure: Failure,
+        /// Not before this.
+        due_at: Timestamp,
+        /// The report, unless the server itself ended the attempt.
+        report: Option<Box<AcceptedReport>>,
+    },
+    /// To `retrying`, no try used up.
+    Released {
+        /// Why, for people.
+        reason: Option<Box<str>>,
+        /// The report.
+        report: Box<AcceptedReport>,
+    },
+    /// To `dlq_pending`.
+    DeadLettered {
+        /// What went wrong.
+        failure: Failure,
+        /// Whether it was retryable but no try was left.
+        is_exhausted: bool,
+        /// The report, unless the server itself ended the attempt.
+        report: Option<Box<AcceptedReport>>,
+    },
+    /// To `dlq_recorded`: the item is written in the same commit.
+    DlqRecorded,
+    /// To `failed`.
+    Failed,
+    /// To `cancelled`.
+    Cancelled {
+        /// `JOB_CANCELLED` or `TASK_EXPIRED`.
+        code: &'static str,
+        /// Why, for people.
+        reason: Option<Box<str>>,
+    },
+}
+
+/// Code of a cancellation by request.
+pub const JOB_CANCELLED: &str = "JOB_CANCELLED";
+/// Code of a cancellation because the job was not started in time.
+pub const TASK_EXPIRED: &str = "TASK_EXPIRED";
+/// Code of an attempt that ran past its start-to-close timeout.
+pub const TASK_TIMEOUT: &str = "TASK_TIMEOUT";
+/// Code of an attempt whose worker stopped renewing its lease.
+pub const TASK_LEASE_LOST: &str = "TASK_LEASE_LOST";
+/// Code of a retryable failure with no try left.
+pub const TASK_RETRY_EXHAUSTED: &str = "TASK_RETRY_EXHAUSTED";
+/// Code of a failure whose worker gave none.
+pub const TASK_EXECUTION_FAILED: &str = "TASK_EXECUTION_FAILED";
+
+/// Who holds an idempotency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyHolder {
+    /// The job submitted under it.
+    pub job: JobId,
+    /// What must agree on a repeat.
+    pub fingerprint: Option<Digest>,
+    /// When the key is free again; `None` while the job lives, or for ever.
+    pub free_at: Option<Timestamp>,
+}

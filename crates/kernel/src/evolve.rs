@@ -1,0 +1,178 @@
+//! Applying what happened. The same function serves live operation, recovery and tests.
+
+use crate::event::{Change, JOB_CANCELLED, JobEvent, TASK_RETRY_EXHAUSTED};
+use crate::fingerprint::digest;
+use crate::job::{AcceptedReport, Actor, Job, State, StateName, Trouble};
+use crate::time::Timestamp;
+use std::borrow::Cow;
+use std::fmt;
+
+/// One line of a job's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    /// 1, 2, 3… without gaps.
+    pub seq: u32,
+    /// The state before; `None` for the submission.
+    pub from: Option<StateName>,
+    /// The state after.
+    pub to: StateName,
+    /// When.
+    pub at: Timestamp,
+    /// Which attempt it belongs to, counted from one.
+    pub attempt: u32,
+    /// Why.
+    pub reason: Option<Box<Reason>>,
+    /// Who.
+    pub actor: Actor,
+}
+
+/// Why a job moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// A stable code.
+    pub code: Cow<'static, str>,
+    /// For people.
+    pub message: Box<str>,
+}
+
+impl Transition {
+    /// The first line of the history of `job`.
+    pub fn submitted(job: &Job) -> Transition {
+        Transition {
+            seq: 1,
+            from: None,
+            to: StateName::Queued,
+            at: job.created_at,
+            attempt: 1,
+            reason: None,
+            actor: Actor::User(job.user.clone()),
+        }
+    }
+}
+
+/// An event that does not fit the job it is applied to: a damaged history, or a bug.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What was expected and what came.
+    pub text: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// Applies `event` to `job` and says how the history goes on.
+///
+/// # Errors
+/// If the event is not the next one of this job or the table has no such move. This cannot happen
+/// for an event that [`crate::decide`] produced from this very job; the job is then unchanged.
+pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
+    let from = job.state.name();
+    let to = target(&event.change);
+    if event.job != job.id || event.seq != job.seq + 1 || !from.may_become(to) {
+        return Err(Mismatch {
+            text: format!(
+                "event {} of {} ({from} to {to}) does not follow event {} of {}",
+                event.seq, event.job, job.seq, job.id
+            ),
+        });
+    }
+    let attempt = job.attempt();
+    let reason = reason(&event.change);
+    apply(job, event);
+    job.seq = event.seq;
+    job.updated_at = event.at;
+    Ok(Transition {
+        seq: event.seq,
+        from: Some(from),
+        to,
+        at: event.at,
+        attempt,
+        reason,
+        actor: event.actor.clone(),
+    })
+}
+
+fn target(change: &Change) -> StateName {
+    match change {
+        Change::Claimed(_) => StateName::Running,
+        Change::Succeeded { .. } => StateName::Succeeded,
+        Change::RetryScheduled { .. } | Change::Released { .. } => StateName::Retrying,
+        Change::DeadLettered { .. } => StateName::DlqPending,
+        Change::DlqRecorded => StateName::DlqRecorded,
+        Change::Failed => StateName::Failed,
+        Change::Cancelled { .. } => StateName::Cancelled,
+    }
+}
+
+fn apply(job: &mut Job, event: &JobEvent) {
+    let at = event.at;
+    match &event.change {
+        Change::Claimed(lease) => {
+            job.fence = lease.fence;
+            job.started_at = Some(lease.granted_at);
+            job.state = State::Running(lease.clone());
+        }
+        Change::Succeeded { result, report } => {
+            job.last_report.clone_from(report);
+            job.state = State::Succeeded { finished_at: at, result: result.clone() };
+        }
+        Change::RetryScheduled { failure, due_at, report } => {
+            job.retry_count += 1;
+            job.last_report.clone_from(report);
+            let trouble = Trouble { failure: failure.clone(), at, is_exhausted: false };
+            job.trouble = Some(Box::new(trouble));
+            job.state = State::Retrying { due_at: *due_at };
+        }
+        Change::Released { report, .. } => {
+            job.last_report = Some(report.clone());
+            job.state = State::Retrying { due_at: at };
+        }
+        Change::DeadLettered { failure, is_exhausted, report } => {
+            job.last_report.clone_from(report);
+            let trouble = Trouble { failure: failure.clone(), at, is_exhausted: *is_exhausted };
+            job.trouble = Some(Box::new(trouble));
+            job.state = State::DlqPending;
+        }
+        Change::DlqRecorded => job.state = State::DlqRecorded,
+        Change::Failed => job.state = State::Failed { finished_at: at },
+        Change::Cancelled { .. } => {
+            // The holder's next heartbeat must be recognised, to tell it to stop.
+            if let Some(lease) = job.lease() {
+                let digest = digest(&[JOB_CANCELLED.as_bytes()]);
+                let report = AcceptedReport { token: lease.token(), digest };
+                job.last_report = Some(Box::new(report));
+            }
+            job.state = State::Cancelled { finished_at: at };
+        }
+    }
+}
+
+fn reason(change: &Change) -> Option<Box<Reason>> {
+    let (code, message): (Cow<'static, str>, Box<str>) = match change {
+        Change::Claimed(_) | Change::Succeeded { .. } | Change::DlqRecorded | Change::Failed => {
+            return None;
+        }
+        Change::RetryScheduled { failure, .. } => {
+            (failure.code.to_string().into(), failure.message.clone())
+        }
+        Change::Released { reason, .. } => {
+            ("RELEASED".into(), reason.clone().unwrap_or_else(|| "given back unused".into()))
+        }
+        Change::DeadLettered { failure, is_exhausted: true, .. } => (
+            TASK_RETRY_EXHAUSTED.into(),
+            format!("no retry left after {}: {}", failure.code, failure.message).into(),
+        ),
+        Change::DeadLettered { failure, is_exhausted: false, .. } => {
+            (failure.code.to_string().into(), failure.message.clone())
+        }
+        Change::Cancelled { code, reason } => {
+            ((*code).into(), reason.clone().unwrap_or_else(|| "cancelled by request".into()))
+        }
+    };
+    Some(Box::new(Reason { code, message }))
+}

@@ -1,0 +1,31 @@
+//! Everything a decision may look at besides the command. The kernel never asks: the engine loads
+//! what [`Command`](crate::Command) names and hands it in here.
+
+use crate::dlq::DlqItem;
+use crate::event::KeyHolder;
+use crate::job::Job;
+use crate::registry::TypeSpec;
+use crate::time::Timestamp;
+
+/// What is known at the moment of a decision.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// The instant of the commit; never before the job's last change.
+    pub now: Timestamp,
+    /// A fresh id for a job, and a fresh secret for a lease, should one be needed.
+    pub fresh_id: u128,
+    /// Unguessable bits for a lease, should one be granted.
+    pub fresh_secret: u128,
+    /// The job the command names, live or finished.
+    pub job: Option<&'a Job>,
+    /// The dead-letter item the command names.
+    pub item: Option<&'a DlqItem>,
+    /// The registered type of the job, or the type a submission names.
+    pub job_type: Option<&'a TypeSpec>,
+    /// Whether types must be registered.
+    pub are_types_strict: bool,
+    /// Who holds the idempotency key of a submission.
+    pub key_holder: Option<KeyHolder>,
+    /// The job that holds it.
+    pub key_job: Option<&'a Job>,
+}

@@ -1,0 +1,438 @@
+//! A job: what was asked, where it stands, and what has happened to it so far.
+//!
+//! Small on purpose: ten million of them must fit in six gigabytes, so rare fields share one box.
+
+use crate::fingerprint::Digest;
+use crate::id::{DlqId, JobId};
+use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
+use crate::time::Timestamp;
+use std::fmt;
+use std::sync::Arc;
+
+/// JSON text, opaque to Mainspring and kept byte for byte.
+pub type Payload = Arc<str>;
+
+/// The eight states without their data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StateName {
+    /// Accepted and waiting; *pending* until `run_at`, *ready* after.
+    Queued,
+    /// Held by one worker under a lease.
+    Running,
+    /// Waiting for its next try.
+    Retrying,
+    /// On the way to the dead-letter queue, item not written yet.
+    DlqPending,
+    /// The dead-letter item is written.
+    DlqRecorded,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly; always by way of the dead-letter queue.
+    Failed,
+    /// Ended by request or by expiry.
+    Cancelled,
+}
+
+impl StateName {
+    /// Every state, in lifecycle order.
+    pub const ALL: [StateName; 8] = [
+        StateName::Queued,
+        StateName::Running,
+        StateName::Retrying,
+        StateName::DlqPending,
+        StateName::DlqRecorded,
+        StateName::Succeeded,
+        StateName::Failed,
+        StateName::Cancelled,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StateName::Queued => "queued",
+            StateName::Running => "running",
+            StateName::Retrying => "retrying",
+            StateName::DlqPending => "dlq_pending",
+            StateName::DlqRecorded => "dlq_recorded",
+            StateName::Succeeded => "succeeded",
+            StateName::Failed => "failed",
+            StateName::Cancelled => "cancelled",
+        }
+    }
+
+    /// The state of that name.
+    pub fn parse(text: &str) -> Option<StateName> {
+        StateName::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+
+    /// Whether nothing follows this state.
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            StateName::Succeeded | StateName::Failed | StateName::Cancelled => true,
+            StateName::Queued
+            | StateName::Running
+            | StateName::Retrying
+            | StateName::DlqPending
+            | StateName::DlqRecorded => false,
+        }
+    }
+
+    /// The transition table: whether a job may move from this state to `to`.
+    pub const fn may_become(self, to: StateName) -> bool {
+        use StateName::{
+            Cancelled, DlqPending, DlqRecorded, Failed, Queued, Retrying, Running, Succeeded,
+        };
+        matches!(
+            (self, to),
+            (Queued, Running | Cancelled)
+                | (Running, Succeeded | Retrying | DlqPending | Cancelled)
+                | (Retrying, Running | DlqPending | Cancelled)
+                | (DlqPending, DlqRecorded)
+                | (DlqRecorded, Failed)
+        )
+    }
+}
+
+impl fmt::Display for StateName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Where a job stands, with what belongs to that state only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Waiting for its first try.
+    Queued,
+    /// Held by one worker.
+    Running(Box<Lease>),
+    /// Waiting for its next try.
+    Retrying {
+        /// Not before this.
+        due_at: Timestamp,
+    },
+    /// On the way to the dead-letter queue.
+    DlqPending,
+    /// The dead-letter item is written.
+    DlqRecorded,
+    /// Ended well.
+    Succeeded {
+        /// When.
+        finished_at: Timestamp,
+        /// What the worker answered.
+        result: Option<Payload>,
+    },
+    /// Ended badly.
+    Failed {
+        /// When.
+        finished_at: Timestamp,
+    },
+    /// Ended by request or by expiry.
+    Cancelled {
+        /// When.
+        finished_at: Timestamp,
+    },
+}
+
+impl State {
+    /// The state without its data.
+    pub const fn name(&self) -> StateName {
+        match self {
+            State::Queued => StateName::Queued,
+            State::Running(_) => StateName::Running,
+            State::Retrying { .. } => StateName::Retrying,
+            State::DlqPending => StateName::DlqPending,
+            State::DlqRecorded => StateName::DlqRecorded,
+            State::Succeeded { .. } => StateName::Succeeded,
+            State::Failed { .. } => StateName::Failed,
+            State::Cancelled { .. } => StateName::Cancelled,
+        }
+    }
+}
+
+/// One worker's right to one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Strictly greater than that of every earlier lease of the job.
+    pub fence: u32,
+    /// Unguessable; together with the fence it is the lease token.
+    pub secret: u128,
+    /// Who holds it.
+    pub worker: WorkerId,
+    /// When it was granted, which is when the attempt started.
+    pub granted_at: Timestamp,
+    /// When it ends unless renewed.
+    pub expires_at: Timestamp,
+    /// When the attempt is over whatever the worker does (start-to-close timeout).
+    pub deadline_at: Timestamp,
+}
+
+impl Lease {
+    /// What the worker presents.
+    pub fn token(&self) -> LeaseToken {
+        LeaseToken { fence: self.fence, secret: self.secret }
+    }
+
+    /// Whether the lease still counts at `now`.
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        now < self.expires_at && now < self.deadline_at
+    }
+
+    /// The instant at which the reaper has to look at this lease.
+    pub fn ends_at(&self) -> Timestamp {
+        self.expires_at.min(self.deadline_at)
+    }
+}
+
+/// The credential of one attempt: a counter that orders leases and a secret nobody can guess.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LeaseToken {
+    /// The fencing number.
+    pub fence: u32,
+    /// The secret.
+    pub secret: u128,
+}
+
+impl fmt::Display for LeaseToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:032x}", self.fence, self.secret)
+    }
+}
+
+impl std::str::FromStr for LeaseToken {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (fence, secret) = text.split_once('.').ok_or(())?;
+        if secret.len() != 32 || secret.bytes().any(|b| b.is_ascii_uppercase() || b == b'+') {
+            return Err(());
+        }
+        Ok(Self {
+            fence: fence.parse().map_err(|_| ())?,
+            secret: u128::from_str_radix(secret, 16).map_err(|_| ())?,
+        })
+    }
+}
+
+/// What went wrong in an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// A stable code, the worker's own or one of ours (`TASK_TIMEOUT`).
+    pub code: Arc<str>,
+    /// For people.
+    pub message: Box<str>,
+    /// Whether trying again can help.
+    pub retryable: bool,
+}
+
+/// Why a job ended in the dead-letter queue, or what its last failed attempt said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// The last failure.
+    pub failure: Failure,
+    /// When.
+    pub at: Timestamp,
+    /// Whether the failure was retryable but no try was left.
+    pub is_exhausted: bool,
+}
+
+/// The idempotency key a job was submitted under.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    /// Digest of tenant, scope and key: what uniqueness is enforced on.
+    pub hash: Digest,
+    /// The scope as given or derived.
+    pub scope: Box<str>,
+    /// The key as given.
+    pub key: Box<str>,
+    /// Digest of the fields that must agree on a repeat; `None` compares nothing.
+    pub fingerprint: Option<Digest>,
+    /// Seconds the key stays taken after the job ended; `None` is for ever.
+    pub window_secs: Option<u32>,
+}
+
+/// A report that was accepted, kept so that its repeat can be answered again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedReport {
+    /// The lease it came under.
+    pub token: LeaseToken,
+    /// Digest of what it said.
+    pub digest: Digest,
+}
+
+/// A side effect that is never committed twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    /// Its name within the job.
+    pub name: Box<str>,
+    /// The value the first commit stored.
+    pub value: Payload,
+    /// When.
+    pub committed_at: Timestamp,
+}
+
+/// Fields that most jobs do not use.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// The job this one belongs to.
+    pub parent: Option<JobId>,
+    /// The dead-letter item this job was requeued from.
+    pub source_dlq: Option<DlqId>,
+    /// What the job is about, in the caller's words.
+    pub subject: Option<Box<str>>,
+    /// Free labels, in the order given.
+    pub labels: Vec<(Box<str>, Box<str>)>,
+    /// Cancelled if still unstarted by then.
+    pub expires_at: Option<Timestamp>,
+    /// Committed side effects.
+    pub effects: Vec<Effect>,
+    /// Last progress a worker reported, in percent.
+    pub progress_pct: Option<u8>,
+}
+
+/// A job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Its name for good.
+    pub id: JobId,
+    /// The tenant it belongs to.
+    pub tenant: TenantId,
+    /// The user who submitted it.
+    pub user: UserId,
+    /// The kind of work.
+    pub job_type: JobType,
+    /// The queue it waits in.
+    pub queue: QueueName,
+    /// What the worker gets.
+    pub payload: Payload,
+    /// Higher is sooner.
+    pub priority: u8,
+    /// Extra tries allowed.
+    pub max_retries: u16,
+    /// Retries scheduled so far.
+    pub retry_count: u16,
+    /// Start-to-close timeout of one attempt.
+    pub timeout_ms: u32,
+    /// Number of the last event.
+    pub seq: u32,
+    /// Fence of the last lease.
+    pub fence: u32,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// Not before this.
+    pub run_at: Timestamp,
+    /// Start of the latest attempt.
+    pub started_at: Option<Timestamp>,
+    /// The trace it belongs to, if the caller named one.
+    pub trace: Option<Box<str>>,
+    /// The key it was submitted under.
+    pub idempotency: Option<Box<Idempotency>>,
+    /// The last failed attempt.
+    pub trouble: Option<Box<Trouble>>,
+    /// The last accepted report.
+    pub last_report: Option<Box<AcceptedReport>>,
+    /// Rare fields.
+    pub extras: Option<Box<Extras>>,
+    /// Where it stands.
+    pub state: State,
+}
+
+impl Job {
+    /// The trace id: the caller's, or one derived from the job id.
+    pub fn trace_id(&self) -> String {
+        match &self.trace {
+            Some(trace) => trace.to_string(),
+            None => format!("trace_{}", &self.id.to_string()[4..]),
+        }
+    }
+
+    /// Which attempt this is, counted from one.
+    pub fn attempt(&self) -> u32 {
+        u32::from(self.retry_count) + 1
+    }
+
+    /// The key under which one attempt's side effects are recognised: `job_id + retry_count`.
+    pub fn execution_key(&self) -> String {
+        format!("{}:{}", self.id, self.retry_count)
+    }
+
+    /// When the job may next be handed out, if it waits.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Queued => Some(self.run_at),
+            State::Retrying { due_at } => Some(due_at),
+            State::Running(_)
+            | State::DlqPending
+            | State::DlqRecorded
+            | State::Succeeded { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. } => None,
+        }
+    }
+
+    /// The live lease, if the job runs.
+    pub fn lease(&self) -> Option<&Lease> {
+        match &self.state {
+            State::Running(lease) => Some(lease),
+            State::Queued
+            | State::Retrying { .. }
+            | State::DlqPending
+            | State::DlqRecorded
+            | State::Succeeded { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. } => None,
+        }
+    }
+
+    /// When the job ended.
+    pub fn finished_at(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Succeeded { finished_at, .. }
+            | State::Failed { finished_at }
+            | State::Cancelled { finished_at } => Some(finished_at),
+            State::Queued
+            | State::Running(_)
+            | State::Retrying { .. }
+            | State::DlqPending
+            | State::DlqRecorded => None,
+        }
+    }
+
+    /// When an unstarted job is given up.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.extras.as_ref().and_then(|extras| extras.expires_at)
+    }
+
+    /// A committed effect by name.
+    pub fn effect(&self, name: &str) -> Option<&Effect> {
+        self.extras.as_ref()?.effects.iter().find(|effect| &*effect.name == name)
+    }
+
+    /// The rare fields, made on first use.
+    pub fn extras_mut(&mut self) -> &mut Extras {
+        self.extras.get_or_insert_default()
+    }
+}
+
+/// Who caused a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actor {
+    /// A person or service, by its token.
+    User(UserId),
+    /// The holder of a lease.
+    Worker(WorkerId),
+    /// The part of the engine that enforces time and finishes what stopped half way.
+    Reaper,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Actor::User(user) => write!(f, "user:{user}"),
+            Actor::Worker(worker) => write!(f, "worker:{worker}"),
+            Actor::Reaper => f.write_str("system:reaper"),
+        }
+    }
+}

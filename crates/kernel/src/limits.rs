@@ -1,0 +1,55 @@
+//! Every bound of the product as a named constant, and the relations between them.
+
+/// Largest payload or result, in bytes of JSON text.
+pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// Longest name of a type, queue, tenant, user, worker or effect.
+pub const NAME_BYTES_MAX: usize = 200;
+/// Longest idempotency key or scope.
+pub const KEY_BYTES_MAX: usize = 512;
+/// Longest error or reason text that is kept; longer text is cut.
+pub const MESSAGE_BYTES_MAX: usize = 4096;
+/// Most labels on one job.
+pub const LABELS_MAX: usize = 32;
+/// Most jobs in one submit call, and most items in one work call.
+pub const BATCH_MAX: usize = 10_000;
+/// Most jobs in one pull.
+pub const PULL_MAX: usize = 10_000;
+/// Most committed effects of one job.
+pub const EFFECTS_MAX: usize = 1_000;
+/// Largest committed effect value, in bytes of JSON text.
+pub const EFFECT_BYTES_MAX: usize = 64 * 1024;
+/// Most retries a job may ask for.
+pub const RETRIES_MAX: u16 = 1_000;
+/// Retries of a job whose type does not say.
+pub const RETRIES_DEFAULT: u16 = 3;
+/// Priority of a job whose type does not say.
+pub const PRIORITY_DEFAULT: u8 = 50;
+/// Start-to-close timeout of a job whose type does not say.
+pub const TIMEOUT_MS_DEFAULT: u32 = 900_000;
+/// Shortest start-to-close timeout.
+pub const TIMEOUT_MS_MIN: u32 = 1;
+/// Longest start-to-close timeout: seven days.
+pub const TIMEOUT_MS_MAX: u32 = 7 * 24 * 3600 * 1000;
+/// Lease of a pull that does not say.
+pub const LEASE_MS_DEFAULT: u32 = 60_000;
+/// Shortest lease.
+pub const LEASE_MS_MIN: u32 = 100;
+/// Longest lease: one day.
+pub const LEASE_MS_MAX: u32 = 24 * 3600 * 1000;
+/// Furthest `run_at` ahead of now: ten years.
+pub const RUN_AHEAD_MS_MAX: u64 = 10 * 366 * 24 * 3600 * 1000;
+/// Longest delay a worker may choose for a retry: thirty days.
+pub const RETRY_DELAY_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// Longest long poll.
+pub const WAIT_MS_MAX: u64 = 60_000;
+/// A DLQ move that stopped half way is finished after this long.
+pub const DLQ_UNFINISHED_MS: u64 = 30_000;
+/// How long an idempotency key stays taken after its job ended, unless configured: one day.
+pub const KEY_WINDOW_SECS_DEFAULT: u32 = 24 * 3600;
+/// What one point of priority is worth in waiting time: a job this much older outranks it.
+pub const AGING_MICROS_PER_POINT: i64 = 1_000_000;
+
+const _: () = assert!(EFFECT_BYTES_MAX <= PAYLOAD_BYTES_MAX);
+const _: () = assert!(LEASE_MS_MIN < LEASE_MS_DEFAULT && LEASE_MS_DEFAULT < LEASE_MS_MAX);
+const _: () = assert!(RETRIES_DEFAULT <= RETRIES_MAX);
+const _: () = assert!(TIMEOUT_MS_MIN < TIMEOUT_MS_DEFAULT && TIMEOUT_MS_DEFAULT < TIMEOUT_MS_MAX);

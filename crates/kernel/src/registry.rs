@@ -1,0 +1,122 @@
+//! The registries: what kinds of work exist with their service levels, and how queues behave.
+
+use crate::limits::{PRIORITY_DEFAULT, RETRIES_DEFAULT, TIMEOUT_MS_DEFAULT};
+use crate::name::{JobType, QueueName};
+use crate::retry::Backoff;
+
+/// What a concurrency limit is counted over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConcurrencyScope {
+    /// Over all jobs of the type.
+    Global,
+    /// Over the jobs of the type in one tenant.
+    Tenant,
+    /// Over the jobs of the type of one user.
+    User,
+}
+
+impl ConcurrencyScope {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ConcurrencyScope::Global => "global",
+            ConcurrencyScope::Tenant => "tenant",
+            ConcurrencyScope::User => "user",
+        }
+    }
+
+    /// The scope of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Global, Self::Tenant, Self::User].into_iter().find(|scope| scope.as_str() == text)
+    }
+}
+
+/// A kind of work and what is promised for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeSpec {
+    /// Its name.
+    pub name: JobType,
+    /// The business domain it belongs to.
+    pub domain: Box<str>,
+    /// Whether schedules may create jobs of it.
+    pub is_schedulable: bool,
+    /// Priority of jobs that do not say.
+    pub priority: u8,
+    /// Start-to-close timeout of jobs that do not say.
+    pub timeout_ms: u32,
+    /// Retries of jobs that do not say.
+    pub max_retries: u16,
+    /// Most live leases at a time; `None` is no limit, zero holds everything.
+    pub concurrency_limit: Option<u32>,
+    /// What the limit is counted over.
+    pub concurrency_scope: ConcurrencyScope,
+    /// The queue of jobs that do not say.
+    pub queue: QueueName,
+    /// Delay between tries.
+    pub backoff: Backoff,
+}
+
+impl TypeSpec {
+    /// A type with the defaults of the house, in the queue `default`.
+    pub fn plain(name: JobType) -> Self {
+        TypeSpec {
+            name,
+            domain: "general".into(),
+            is_schedulable: true,
+            priority: PRIORITY_DEFAULT,
+            timeout_ms: TIMEOUT_MS_DEFAULT,
+            max_retries: RETRIES_DEFAULT,
+            concurrency_limit: None,
+            concurrency_scope: ConcurrencyScope::Global,
+            queue: QueueSpec::default_name(),
+            backoff: Backoff::DEFAULT,
+        }
+    }
+}
+
+/// In which order a queue hands out its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QueueOrder {
+    /// Priority first, but waiting makes a job more urgent, so nothing starves.
+    Aged,
+    /// `run_at` ascending, then priority descending.
+    Due,
+}
+
+impl QueueOrder {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            QueueOrder::Aged => "aged",
+            QueueOrder::Due => "due",
+        }
+    }
+
+    /// The order of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Aged, Self::Due].into_iter().find(|order| order.as_str() == text)
+    }
+}
+
+/// How a queue behaves. A queue nobody configured is `Aged` and not paused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueSpec {
+    /// Its name.
+    pub name: QueueName,
+    /// Whether it hands out nothing for now.
+    pub is_paused: bool,
+    /// In which order it hands out jobs.
+    pub order: QueueOrder,
+}
+
+impl QueueSpec {
+    /// A queue as it is before anybody configures it.
+    pub fn plain(name: QueueName) -> Self {
+        QueueSpec { name, is_paused: false, order: QueueOrder::Aged }
+    }
+
+    /// The queue of types that do not name one.
+    pub fn default_name() -> QueueName {
+        QueueName::stored("default".into())
+    }
+}

@@ -1,0 +1,108 @@
+//! Why not: the domain says no. A rejection is a value, expected and matchable; nothing changed.
+
+use crate::job::StateName;
+use std::fmt;
+
+macro_rules! rejections {
+    ($($(#[$doc:meta])* $variant:ident $({ $($field:ident : $ty:ty),* })? => $code:literal,
+        $class:ident, $text:expr;)*) => {
+        /// Why a command was refused.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Rejection {
+            $($(#[$doc])* $variant $({ $(#[allow(missing_docs, reason = "named by the variant")] $field: $ty),* })?,)*
+        }
+
+        impl Rejection {
+            /// Every code a rejection can have, in declaration order.
+            pub const CODES: &'static [&'static str] = &[$($code),*];
+
+            /// The stable code, the same in every contract that does not name its own.
+            pub fn code(&self) -> &'static str {
+                match self { $(Rejection::$variant { .. } => $code,)* }
+            }
+
+            /// What kind of refusal it is.
+            pub fn class(&self) -> Class {
+                match self { $(Rejection::$variant { .. } => Class::$class,)* }
+            }
+        }
+
+        impl fmt::Display for Rejection {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Rejection::$variant $({ $($field),* })? => $text(f $($(, $field)*)?),)*
+                }
+            }
+        }
+    };
+}
+
+/// What kind of refusal a rejection is; contracts choose their status codes by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// The request itself is wrong.
+    Validation,
+    /// The thing is unknown, or not the caller's to know.
+    Unknown,
+    /// The thing is not in a state that allows this.
+    Conflict,
+    /// A lease token is stale or foreign.
+    Lease,
+    /// A second person is missing.
+    Approval,
+}
+
+type F<'a, 'b> = &'a mut fmt::Formatter<'b>;
+
+rejections! {
+    /// A field has a value that is not allowed.
+    FieldInvalid { field: &'static str, reason: &'static str } => "REQ_VALIDATION_FAILED", Validation,
+        |f: F<'_, '_>, field: &&str, reason: &&str| write!(f, "{field} {reason}");
+    /// The type is not registered and registration is required.
+    TypeUnknown { name: String } => "TYPE_UNKNOWN", Validation,
+        |f: F<'_, '_>, name: &String| write!(f, "job type {name:?} is not registered");
+    /// The job does not exist.
+    JobUnknown => "JOB_NOT_FOUND", Unknown,
+        |f: F<'_, '_>| f.write_str("no such job");
+    /// The dead-letter item does not exist.
+    ItemUnknown => "DLQ_ITEM_NOT_FOUND", Unknown,
+        |f: F<'_, '_>| f.write_str("no such dead-letter item");
+    /// The token does not exist.
+    TokenUnknown => "TOKEN_NOT_FOUND", Unknown,
+        |f: F<'_, '_>| f.write_str("no such token");
+    /// The same key was used for something else.
+    IdempotencyConflict => "IDEMPOTENCY_CONFLICT", Conflict,
+        |f: F<'_, '_>| f.write_str("this idempotency key was used with another type or payload");
+    /// The lifecycle has no such move.
+    IllegalMove { from: StateName, to: StateName } => "WF_STATE_TRANSITION_INVALID", Conflict,
+        |f: F<'_, '_>, from: &StateName, to: &StateName| write!(f, "a job cannot move from {from} to {to}");
+    /// The lease is stale, foreign or over.
+    LeaseLost => "LEASE_LOST", Lease,
+        |f: F<'_, '_>| f.write_str("this lease token is not, or no longer, valid for this job");
+    /// The attempt was already reported, with another outcome.
+    ReportConflict => "REPORT_CONFLICT", Conflict,
+        |f: F<'_, '_>| f.write_str("this attempt was already reported with another outcome");
+    /// A job that has ended cannot be cancelled.
+    CancelConflict { state: StateName } => "JOB_CANCEL_CONFLICT", Conflict,
+        |f: F<'_, '_>, state: &StateName| write!(f, "a job that is {state} cannot be cancelled");
+    /// The job is not due, or not in need of what was asked. Never shown to a caller.
+    NotDue => "NOT_DUE", Conflict,
+        |f: F<'_, '_>| f.write_str("nothing to do for this job now");
+    /// The item was already requeued or discarded, or a discard is under way.
+    RequeueConflict { state: &'static str } => "DLQ_REQUEUE_CONFLICT", Conflict,
+        |f: F<'_, '_>, state: &&str| write!(f, "an item that is {state} cannot be requeued");
+    /// The item is not in a state that allows this step of a discard.
+    DiscardConflict { state: &'static str } => "DLQ_DISCARD_CONFLICT", Conflict,
+        |f: F<'_, '_>, state: &&str| write!(f, "an item that is {state} does not allow this step");
+    /// A discard needs a reason and two different people.
+    ApprovalRequired { reason: &'static str } => "APPROVAL_REQUIRED", Approval,
+        |f: F<'_, '_>, reason: &&str| f.write_str(reason);
+    /// The second person is the first one.
+    SamePerson => "APPROVAL_SAME_PERSON", Approval,
+        |f: F<'_, '_>| f.write_str("the person who asked for a discard cannot approve it");
+    /// The job has as many effects as it may have.
+    EffectsFull => "EFFECTS_FULL", Conflict,
+        |f: F<'_, '_>| f.write_str("this job has committed as many effects as it may");
+}
+
+impl std::error::Error for Rejection {}
