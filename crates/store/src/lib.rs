@@ -1,1 +1,13 @@
-//! What a store must do.
+//! What a store must do, and how records look on disk. Behaviour is defined by the conformance
+//! suite, not by any one store. Read `store.rs` first.
+
+pub mod read;
+pub mod store;
+pub mod ticket;
+
+pub use read::{
+    Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery, Scope,
+    Snapshot, Standing,
+};
+pub use store::{Desk, Error, Needs, Store, Work};
+pub use ticket::{Promise, Ticket};

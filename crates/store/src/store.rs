@@ -1,0 +1,125 @@
+//! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
+//! decides. What it must do is written down as tests in `conformance/`.
+
+use crate::read::{
+    Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing,
+};
+use crate::ticket::Ticket;
+use futures_util::future::BoxFuture;
+use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::{
+    DlqId, DlqItem, Event, Job, JobId, JobType, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+};
+use std::sync::Arc;
+
+/// The world failed the store.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The store was shut down, or stopped itself after an earlier failure.
+    #[error("the store has stopped")]
+    Stopped,
+    /// There is no room for new work; reports on running work are still taken.
+    #[error("the disk is almost full: new work is refused until there is room")]
+    NoRoom,
+    /// Writing or reading failed; the text names file, operation and cause.
+    #[error("{0}")]
+    Failed(Arc<str>),
+}
+
+/// What a batch has to look at, named before it runs so that a store can load and lock it at once.
+#[derive(Debug, Clone, Default)]
+pub struct Needs {
+    /// Jobs, live or finished.
+    pub jobs: Vec<JobId>,
+    /// Dead-letter items.
+    pub items: Vec<DlqId>,
+    /// Idempotency keys.
+    pub keys: Vec<Digest>,
+    /// Types.
+    pub types: Vec<JobType>,
+    /// Whether the batch brings new work, which a store low on space refuses.
+    pub has_new_work: bool,
+    /// Jobs that may be asked for with [`Desk::take_ready`], at most.
+    pub ready_max: usize,
+}
+
+/// What a batch works on while its store holds everything still.
+pub trait Desk {
+    /// A job, live or finished.
+    fn job(&self, id: JobId) -> Option<&Job>;
+    /// A dead-letter item.
+    fn item(&self, id: DlqId) -> Option<&DlqItem>;
+    /// A registered type.
+    fn job_type(&self, name: &JobType) -> Option<&TypeSpec>;
+    /// Who holds an idempotency key.
+    fn key_holder(&self, key: Digest) -> Option<KeyHolder>;
+    /// A token.
+    fn token(&self, id: TokenId) -> Option<&Token>;
+    /// Takes up to `limit` jobs that are due at `now`, in dispatch order and within every limit.
+    /// One that the batch then does not claim is ready again when the batch ends.
+    fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId>;
+    /// Makes the events of one decision true, all of them, for the rest of the batch to see.
+    fn apply(&mut self, events: Vec<Event>);
+}
+
+/// A batch: called with the desk, perhaps more than once if the store has to start over.
+pub type Work<'a> = dyn FnMut(&mut dyn Desk) + Send + 'a;
+
+/// A place that remembers.
+pub trait Store: Send + Sync + 'static {
+    /// Runs `work` on a desk and makes what it applied durable, all or nothing. The future ends
+    /// when the effects are visible to the next batch; the ticket is kept when they are durable.
+    fn commit<'a>(
+        &'a self,
+        needs: Needs,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<Ticket, Error>>;
+
+    /// One job with its history. Like every read, it answers only what is durable.
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>>;
+    /// Jobs, newest first, older than `before`.
+    fn jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Job>, Error>>;
+    /// One dead-letter item.
+    fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>>;
+    /// Dead-letter items, newest first, older than `before`.
+    fn items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        before: Option<DlqId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>>;
+    /// Every registered type, by name.
+    fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>>;
+    /// Every queue that was configured, by name.
+    fn queues(&self) -> BoxFuture<'_, Result<Vec<QueueSpec>, Error>>;
+    /// Every token, by id.
+    fn tokens(&self) -> BoxFuture<'_, Result<Vec<Token>, Error>>;
+    /// One token. On the path of every request, so it must be cheap.
+    fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>>;
+    /// What stands between a waiting job and a worker.
+    fn standing(&self, id: JobId, now: Timestamp) -> BoxFuture<'_, Result<Option<Standing>, Error>>;
+    /// Counts for metrics and the runtime page.
+    fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>>;
+    /// Durable moves of all jobs after `position`, in commit order.
+    fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>>;
+
+    /// Jobs whose lease, timeout, expiry or unfinished DLQ move wants the reaper at `now`.
+    fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>>;
+    /// Every job that runs, for extending leases after a restart.
+    fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>>;
+    /// The next instant at which something becomes due or overdue.
+    fn next_wake(&self) -> BoxFuture<'_, Result<Option<Timestamp>, Error>>;
+    /// Drops what retention no longer keeps and does other upkeep. Cheap when there is nothing.
+    fn maintain(&self, now: Timestamp) -> BoxFuture<'_, Result<(), Error>>;
+    /// How the store is.
+    fn health(&self) -> Health;
+    /// Flushes and lets go of everything.
+    fn close(&self) -> BoxFuture<'_, Result<(), Error>>;
+}
