@@ -79,9 +79,9 @@ pub(crate) fn run() -> Result<()> {
     }
     let failures = problems.iter().filter(|one| one.severity == Severity::Failure).count();
     let warnings = problems.len() - failures;
-    println!("tidy: {} files, {failures} problems, {warnings} warnings", files.len());
+    println!("tidy: files {}, problems {failures}, warnings {warnings}", files.len());
     if failures > 0 {
-        bail!("tidy found {failures} problems");
+        bail!("problems to mend: {failures}");
     }
     Ok(())
 }
@@ -90,6 +90,9 @@ fn check_file(file: &str, text: &str) -> Vec<Problem> {
     let mut problems = match Path::new(file).extension().and_then(|end| end.to_str()) {
         Some("rs") => source::check(file, text),
         Some("md") => docs::check(file, text),
+        Some("sql" | "toml" | "py" | "ts" | "html" | "css" | "js" | "sh") => {
+            source::check_reminders(file, text)
+        }
         _ => Vec::new(),
     };
     for (number, line) in numbered(text) {

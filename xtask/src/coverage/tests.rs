@@ -56,7 +56,12 @@ fn only_blackbox_binaries_count() {
     assert_eq!(tally(&coverage, "G01", Store::Memory), Some(Tally { passed: 1, failed: 0 }));
     assert_eq!(tally(&coverage, "G02", Store::Memory), Some(Tally::default()));
     let missing = coverage.verdict().expect_err("G02 is required").to_string();
-    assert!(missing.contains("G02 on memory") && !missing.contains("G01"), "{missing}");
+    assert!(
+        missing.contains("on memory for O02")
+            && missing.contains("G02")
+            && !missing.contains("G01"),
+        "{missing}"
+    );
 }
 
 #[test]

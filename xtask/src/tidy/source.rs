@@ -42,6 +42,14 @@ pub(crate) fn check(file: &str, text: &str) -> Vec<Problem> {
     problems
 }
 
+/// Only the rule about reminders, for code in other languages.
+pub(crate) fn check_reminders(file: &str, text: &str) -> Vec<Problem> {
+    numbered(text)
+        .flat_map(|(number, line)| reminders(line).into_iter().map(move |told| (number, told)))
+        .map(|(number, told)| Problem::new(file, number, told))
+        .collect()
+}
+
 fn check_file(file: &str, text: &str, problems: &mut Vec<Problem>) {
     if !text.starts_with("//!") {
         problems.push(Problem::new(file, 1, "the file must open with `//!` and its purpose"));
@@ -74,18 +82,24 @@ fn check_line(raw: &str, line: &Line, is_test: bool) -> Vec<String> {
             told.push(format!("`{forbidden}` is not allowed: {reason}"));
         }
     }
-    if has_word(&line.comment, "FIXME") {
-        told.push("`FIXME` cannot be merged".to_owned());
-    }
-    if has_word(&line.comment, "TODO") && !has_issue_number(&line.comment) {
-        told.push("`TODO` needs the number of its issue, `#12`".to_owned());
-    }
+    told.extend(reminders(&line.comment));
     if is_test && sleeps(&line.code) && !line.comment.starts_with("// paced:") {
         let text = "a test waits for a condition; if it must sleep, say why: `// paced: ...`";
         told.push(text.to_owned());
     }
     if let Some(name) = declared_type(&line.code).filter(|name| says_nothing(name)) {
         told.push(format!("the type name `{name}` says nothing; name the purpose"));
+    }
+    told
+}
+
+fn reminders(comment: &str) -> Vec<String> {
+    let mut told = Vec::new();
+    if has_word(comment, "FIXME") {
+        told.push("`FIXME` cannot be merged".to_owned());
+    }
+    if has_word(comment, "TODO") && !has_issue_number(comment) {
+        told.push("`TODO` needs the number of its issue, `#12`".to_owned());
     }
     told
 }

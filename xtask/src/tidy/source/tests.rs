@@ -58,6 +58,7 @@ fn a_reminder_needs_an_issue() {
     assert!(line("// TODOS and todo are words").is_empty());
     assert!(line("let word = \"TODO\";").is_empty());
     assert_eq!(line("/* FIXME #12 */").len(), 1);
+    assert_eq!(check_reminders("a.sql", "select 1;\n-- TODO index").len(), 1);
 }
 
 #[test]
