@@ -6,8 +6,8 @@ pub mod store;
 pub mod ticket;
 
 pub use read::{
-    Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery, Scope,
-    Snapshot, Standing,
+    Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery,
+    Scope, Snapshot, Standing,
 };
-pub use store::{Desk, Error, Needs, Store, Work};
+pub use store::{Desk, Error, Needs, Store, Wake, Work};
 pub use ticket::{Promise, Ticket};

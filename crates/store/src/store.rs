@@ -1,9 +1,7 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::read::{
-    Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing,
-};
+use crate::read::{Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
@@ -39,10 +37,17 @@ pub struct Needs {
     pub keys: Vec<Digest>,
     /// Types.
     pub types: Vec<JobType>,
-    /// Whether the batch brings new work, which a store low on space refuses.
-    pub has_new_work: bool,
     /// Jobs that may be asked for with [`Desk::take_ready`], at most.
     pub ready_max: usize,
+}
+
+/// What a look at the timers found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wake {
+    /// Whether waiting jobs have become due since the last look.
+    pub is_work_due: bool,
+    /// The next instant, after the one asked about, at which something becomes due or overdue.
+    pub next: Option<Timestamp>,
 }
 
 /// What a batch works on while its store holds everything still.
@@ -104,7 +109,8 @@ pub trait Store: Send + Sync + 'static {
     /// One token. On the path of every request, so it must be cheap.
     fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>>;
     /// What stands between a waiting job and a worker.
-    fn standing(&self, id: JobId, now: Timestamp) -> BoxFuture<'_, Result<Option<Standing>, Error>>;
+    fn standing(&self, id: JobId, now: Timestamp)
+    -> BoxFuture<'_, Result<Option<Standing>, Error>>;
     /// Counts for metrics and the runtime page.
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>>;
     /// Durable moves of all jobs after `position`, in commit order.
@@ -114,10 +120,12 @@ pub trait Store: Send + Sync + 'static {
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>>;
     /// Every job that runs, for extending leases after a restart.
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>>;
-    /// The next instant at which something becomes due or overdue.
-    fn next_wake(&self) -> BoxFuture<'_, Result<Option<Timestamp>, Error>>;
+    /// Notices what has become due by `now` and says when to look again.
+    fn wake(&self, now: Timestamp) -> BoxFuture<'_, Result<Wake, Error>>;
     /// Drops what retention no longer keeps and does other upkeep. Cheap when there is nothing.
     fn maintain(&self, now: Timestamp) -> BoxFuture<'_, Result<(), Error>>;
+    /// Whether room is running out: new work has to be refused, reports are still taken.
+    fn is_low_on_space(&self) -> bool;
     /// How the store is.
     fn health(&self) -> Health;
     /// Flushes and lets go of everything.

@@ -1,0 +1,74 @@
+//! The one clock. Time never runs backwards here: when the machine's clock is set back, ours goes
+//! on at the pace of the monotonic clock until the machine has caught up.
+
+use mainspring_kernel::Timestamp;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Where time comes from.
+pub trait Clock: Send + Sync + 'static {
+    /// The present instant; never before one it gave earlier.
+    fn now(&self) -> Timestamp;
+    /// How far the clock was set forward since the last call, beyond what went by. Leases are
+    /// extended by it, so that no worker loses its job to a time server.
+    fn take_jump(&self) -> Duration;
+}
+
+/// The machine's clock.
+#[derive(Debug)]
+pub struct SystemClock(Mutex<Reading>);
+
+#[derive(Debug)]
+struct Reading {
+    given: Timestamp,
+    at: Instant,
+    jumped: Duration,
+}
+
+/// A difference between wall and monotonic time that is no longer mere slewing.
+const JUMP_MIN: Duration = Duration::from_secs(2);
+
+impl SystemClock {
+    /// Starts from the machine's present time.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn new() -> Self {
+        SystemClock(Mutex::new(Reading {
+            given: wall(),
+            at: Instant::now(),
+            jumped: Duration::ZERO,
+        }))
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    fn now(&self) -> Timestamp {
+        let mut reading = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = Instant::now();
+        let steady = reading.given + at.duration_since(reading.at);
+        let wall = wall();
+        let jump = wall.since(steady);
+        if jump >= JUMP_MIN {
+            reading.jumped += jump;
+        }
+        // Small differences follow the wall; a wall that is behind is waited for.
+        reading.given = wall.max(steady);
+        reading.at = at;
+        reading.given
+    }
+
+    fn take_jump(&self) -> Duration {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).jumped)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+fn wall() -> Timestamp {
+    Timestamp::EPOCH + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,0 +1,32 @@
+//! What the engine can be told. No defaults here for anything that matters: the command line
+//! decides, in one place.
+
+use std::time::Duration;
+
+/// Settings of one engine.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Whether an unregistered type is refused.
+    pub are_types_strict: bool,
+    /// Most commands one commit may take.
+    pub batch_max: usize,
+    /// How long leases that ran out while the server was away are kept alive after a restart.
+    pub restart_grace: Duration,
+    /// How often upkeep runs when nothing else happens.
+    pub maintain_every: Duration,
+    /// How long a worker that is not heard of is still listed.
+    pub worker_memory: Duration,
+}
+
+impl Config {
+    /// The settings `mainspring serve` starts with.
+    pub fn standard() -> Self {
+        Config {
+            are_types_strict: true,
+            batch_max: 4_096,
+            restart_grace: Duration::from_secs(5),
+            maintain_every: Duration::from_secs(1),
+            worker_memory: Duration::from_secs(120),
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! The handle everybody holds: contracts, the command line, the library. It sends requests to the
+//! commit loop and passes reads on to the store.
+
+use crate::clock::Clock;
+use crate::commit::{self, Request};
+use crate::config::Config;
+use crate::entropy::{Entropy, Ids};
+use crate::explain::{self, Explanation};
+use crate::pull::{Grant, Pull};
+use crate::timers;
+use crate::workers::{WorkerSeen, Workers};
+use mainspring_kernel::command::Submit;
+use mainspring_kernel::{
+    Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, Timestamp, Token, TokenId,
+    TypeSpec,
+};
+use mainspring_store::{
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Store,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+/// What became of each command of a request, in order.
+pub type Outcomes = Vec<Result<Receipt, Rejection>>;
+
+/// The answer to a request.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// One per command.
+    pub outcomes: Outcomes,
+    /// The jobs a pull got.
+    pub grants: Vec<Grant>,
+    /// The job as it was submitted or found, for a request of one submission.
+    pub job: Option<Box<Job>>,
+}
+
+/// A submission that was accepted.
+#[derive(Debug)]
+pub struct Submitted {
+    /// The job: as submitted, or as found under its idempotency key.
+    pub job: Box<Job>,
+    /// Whether it was found.
+    pub is_hit: bool,
+}
+
+/// Numbers of this process, since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuntimeStatus {
+    /// When the engine started.
+    pub started_at: Timestamp,
+    /// Commits.
+    pub commits: u64,
+    /// Commands decided.
+    pub commands: u64,
+    /// Illegal transitions refused.
+    pub illegal_moves: u64,
+    /// Stale lease tokens refused.
+    pub stale_leases: u64,
+    /// Idempotency hits answered.
+    pub idempotent_hits: u64,
+    /// Pulls that wait.
+    pub parked_pulls: u64,
+}
+
+/// The engine. Cheap to clone; all clones are one engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What the handle, the commit loop and the timers share.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) config: Config,
+    pub(crate) requests: mpsc::Sender<Request>,
+    pub(crate) workers: Workers,
+    pub(crate) tally: Tally,
+    /// Rung after every commit that moved a job.
+    pub(crate) moved: watch::Sender<u64>,
+    /// Rung when a waiting job has become due, so that pulls that wait are served.
+    pub(crate) work_is_due: Notify,
+    pub(crate) ids: Ids,
+    /// Rung when the next due instant may have changed.
+    pub(crate) timer_changed: Notify,
+    pub(crate) stop: CancellationToken,
+    started_at: Timestamp,
+}
+
+/// Counters since the process started.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) commits: AtomicU64,
+    pub(crate) commands: AtomicU64,
+    pub(crate) illegal_moves: AtomicU64,
+    pub(crate) stale_leases: AtomicU64,
+    pub(crate) idempotent_hits: AtomicU64,
+    pub(crate) parked_pulls: AtomicU64,
+}
+
+/// Requests that may wait for the commit loop before callers have to.
+const QUEUE_MAX: usize = 8_192;
+
+impl Engine {
+    /// Starts the commit loop and the timers on the present tokio runtime.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn start(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        config: Config,
+    ) -> Result<Engine, Error> {
+        let (requests, inbox) = mpsc::channel(QUEUE_MAX);
+        let started_at = clock.now();
+        let shared = Arc::new(Shared {
+            store,
+            clock,
+            entropy,
+            config,
+            requests,
+            workers: Workers::default(),
+            tally: Tally::default(),
+            moved: watch::Sender::new(0),
+            timer_changed: Notify::new(),
+            work_is_due: Notify::new(),
+            ids: Ids::default(),
+            stop: CancellationToken::new(),
+            started_at,
+        });
+        tokio::spawn(commit::run(shared.clone(), inbox));
+        let engine = Engine { shared };
+        timers::extend_leases(&engine.shared, started_at + engine.shared.config.restart_grace)
+            .await?;
+        tokio::spawn(timers::run(engine.shared.clone()));
+        Ok(engine)
+    }
+
+    /// The present instant.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// 128 unguessable bits.
+    pub fn fresh_bits(&self) -> u128 {
+        self.shared.entropy.bits()
+    }
+
+    /// Has the kernel decide `commands`, in order, in one commit or a few consecutive ones.
+    ///
+    /// # Errors
+    /// If the store failed: then the outcome is unknown to the caller, as after a lost answer.
+    pub async fn execute(&self, commands: Vec<Command>) -> Result<Outcomes, Error> {
+        Ok(self.request(commands, None).await?.outcomes)
+    }
+
+    /// As [`Engine::execute`] for a single command.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn execute_one(&self, command: Command) -> Result<Result<Receipt, Rejection>, Error> {
+        let mut outcomes = self.execute(vec![command]).await?;
+        outcomes.pop().ok_or(Error::Stopped)
+    }
+
+    /// Submits one job and answers with the job as submitted, or as found.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn submit(&self, wish: Submit) -> Result<Result<Submitted, Rejection>, Error> {
+        let mut reply = self.request(vec![Command::Submit(Box::new(wish))], None).await?;
+        let job = reply.job;
+        Ok(match (reply.outcomes.pop(), job) {
+            (Some(Err(rejection)), _) => Err(rejection),
+            (Some(Ok(Receipt::Submitted { .. })), Some(job)) => {
+                Ok(Submitted { job, is_hit: false })
+            }
+            (Some(Ok(_)), Some(job)) => Ok(Submitted { job, is_hit: true }),
+            (Some(Ok(_)), None) => Err(Rejection::JobUnknown),
+            (None, _) => return Err(Error::Stopped),
+        })
+    }
+
+    /// Reports of a worker, then perhaps a pull: one request, one commit.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn work(&self, commands: Vec<Command>, pull: Option<Pull>) -> Result<Reply, Error> {
+        self.request(commands, pull).await
+    }
+
+    /// Hands out jobs, waiting for the first one if the pull says so.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn pull(&self, pull: Pull) -> Result<Vec<Grant>, Error> {
+        Ok(self.request(Vec::new(), Some(pull)).await?.grants)
+    }
+
+    async fn request(&self, commands: Vec<Command>, pull: Option<Pull>) -> Result<Reply, Error> {
+        let (answer, reply) = oneshot::channel();
+        let request = Request::new(commands, pull, answer);
+        self.shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
+        reply.await.map_err(|_| Error::Stopped)?
+    }
+
+    /// One job with its history.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
+        self.shared.store.job(id).await
+    }
+
+    /// One job with its history, once it has ended or `wait` is over.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job_ended(&self, id: JobId, wait: Duration) -> Result<Option<Snapshot>, Error> {
+        let mut moved = self.shared.moved.subscribe();
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            moved.mark_unchanged();
+            let found = self.shared.store.job(id).await?;
+            let has_ended = found.as_ref().is_none_or(|found| found.job.state.name().is_terminal());
+            if has_ended || self.shared.stop.is_cancelled() {
+                return Ok(found);
+            }
+            tokio::select! {
+                _ = moved.changed() => {}
+                () = self.shared.stop.cancelled() => return Ok(found),
+                () = tokio::time::sleep_until(deadline) => return Ok(found),
+            }
+        }
+    }
+
+    /// Jobs, newest first.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn jobs(
+        &self,
+        filter: &JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Result<Page<Job>, Error> {
+        self.shared.store.jobs(filter, before, limit).await
+    }
+
+    /// One dead-letter item.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item(&self, id: DlqId) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item(id).await
+    }
+
+    /// Dead-letter items, newest first.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn items(
+        &self,
+        filter: &ItemFilter,
+        before: Option<DlqId>,
+        limit: usize,
+    ) -> Result<Page<DlqItem>, Error> {
+        self.shared.store.items(filter, before, limit).await
+    }
+
+    /// Every registered type, by name.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn types(&self) -> Result<Vec<TypeSpec>, Error> {
+        self.shared.store.types().await
+    }
+
+    /// Every configured queue, by name.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn queues(&self) -> Result<Vec<QueueSpec>, Error> {
+        self.shared.store.queues().await
+    }
+
+    /// Every token, by id.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn tokens(&self) -> Result<Vec<Token>, Error> {
+        self.shared.store.tokens().await
+    }
+
+    /// One token.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn token(&self, id: TokenId) -> Result<Option<Token>, Error> {
+        self.shared.store.token(id).await
+    }
+
+    /// Why a job is not running yet, or what it is doing.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, Error> {
+        explain::explain(&self.shared, id).await
+    }
+
+    /// Counts for metrics.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn counts(&self) -> Result<Counts, Error> {
+        self.shared.store.counts(self.now()).await
+    }
+
+    /// Durable moves after `position`, waiting up to `wait` for the first one.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn moves_after(
+        &self,
+        position: u64,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<MovesPage, Error> {
+        let mut moved = self.shared.moved.subscribe();
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            moved.mark_unchanged();
+            let page = self.shared.store.moves_after(position, limit).await?;
+            if !page.moves.is_empty() || page.has_gap || self.shared.stop.is_cancelled() {
+                return Ok(page);
+            }
+            tokio::select! {
+                _ = moved.changed() => {}
+                () = self.shared.stop.cancelled() => return Ok(page),
+                () = tokio::time::sleep_until(deadline) => return Ok(page),
+            }
+        }
+    }
+
+    /// Workers heard of lately.
+    pub fn workers(&self) -> Vec<WorkerSeen> {
+        self.shared.workers.list(self.now(), self.shared.config.worker_memory)
+    }
+
+    /// Notes that a worker sent a heartbeat, for the list of workers.
+    pub fn worker_seen(&self, worker: &mainspring_kernel::WorkerId) {
+        self.shared.workers.beat(worker, self.now());
+    }
+
+    /// How the store is.
+    pub fn health(&self) -> Health {
+        self.shared.store.health()
+    }
+
+    /// Numbers of this process.
+    pub fn status(&self) -> RuntimeStatus {
+        let tally = &self.shared.tally;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        RuntimeStatus {
+            started_at: self.shared.started_at,
+            commits: read(&tally.commits),
+            commands: read(&tally.commands),
+            illegal_moves: read(&tally.illegal_moves),
+            stale_leases: read(&tally.stale_leases),
+            idempotent_hits: read(&tally.idempotent_hits),
+            parked_pulls: read(&tally.parked_pulls),
+        }
+    }
+
+    /// Whether the engine is shutting down: long polls and streams end when it does.
+    pub fn stopping(&self) -> CancellationToken {
+        self.shared.stop.clone()
+    }
+
+    /// Ends long polls, finishes what was accepted, closes the store.
+    ///
+    /// # Errors
+    /// If the store could not be flushed.
+    pub async fn shutdown(&self) -> Result<(), Error> {
+        self.shared.stop.cancel();
+        self.shared.store.close().await
+    }
+}

@@ -1,0 +1,106 @@
+//! Why a job is not running yet. Every reason has a stable code and a sentence for people.
+
+use crate::engine::Shared;
+use mainspring_kernel::{Job, JobId, StateName, Timestamp};
+use mainspring_store::{Error, Standing};
+
+/// What a job is doing and, if it waits, for what.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// The job.
+    pub job: Job,
+    /// One sentence.
+    pub summary: String,
+    /// Everything that holds it back, the first being the one to look at.
+    pub reasons: Vec<WhyWaiting>,
+    /// When it may run at the earliest, if that is known.
+    pub earliest: Option<Timestamp>,
+}
+
+/// One thing that holds a job back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WhyWaiting {
+    /// A stable code.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explanation>, Error> {
+    let now = shared.clock.now();
+    let Some(found) = shared.store.job(id).await? else { return Ok(None) };
+    let standing = shared.store.standing(id, now).await?;
+    let job = found.job;
+    let workers = shared.workers.list(now, shared.config.worker_memory);
+    let has_worker = workers.iter().any(|seen| seen.wants(&job.tenant, &job.job_type, &job.queue));
+    let reasons = reasons(&job, standing.as_ref(), has_worker, now);
+    let summary = summary(&job, &reasons);
+    let earliest = job.due_at();
+    Ok(Some(Explanation { job, summary, reasons, earliest }))
+}
+
+fn reasons(
+    job: &Job,
+    standing: Option<&Standing>,
+    has_worker: bool,
+    now: Timestamp,
+) -> Vec<WhyWaiting> {
+    let mut reasons = Vec::new();
+    let mut because = |code, message| reasons.push(WhyWaiting { code, message });
+    let Some(due_at) = job.due_at() else { return reasons };
+    if due_at > now {
+        let seconds = due_at.since(now).as_secs_f64();
+        if job.state.name() == StateName::Retrying {
+            because("RETRY_BACKOFF", format!("retry {} is due in {seconds:.1} s", job.retry_count));
+        } else {
+            because("NOT_DUE", format!("run_at is {seconds:.1} s ahead"));
+        }
+    }
+    if let Some(standing) = standing {
+        if standing.is_queue_paused {
+            because("QUEUE_PAUSED", format!("queue {} is paused", job.queue));
+        }
+        if let Some((limit, used)) = standing.limit.filter(|(limit, used)| used >= limit) {
+            let message =
+                format!("{used} of {limit} jobs of type {} may run at a time", job.job_type);
+            because("CONCURRENCY_LIMIT_EXCEEDED", message);
+        }
+        if standing.ahead > 0 && due_at <= now {
+            because("JOBS_AHEAD", format!("{} jobs go before it", standing.ahead));
+        }
+    }
+    if !has_worker {
+        let message =
+            format!("no worker asked for type {} in queue {} lately", job.job_type, job.queue);
+        because("NO_WORKER", message);
+    }
+    if reasons.is_empty() {
+        reasons.push(WhyWaiting {
+            code: "READY",
+            message: "it goes to the next worker that asks".to_owned(),
+        });
+    }
+    reasons
+}
+
+fn summary(job: &Job, reasons: &[WhyWaiting]) -> String {
+    match (job.state.name(), reasons.first()) {
+        (StateName::Queued | StateName::Retrying, Some(first)) => {
+            format!("waiting: {}", first.message)
+        }
+        (StateName::Running, _) => match job.lease() {
+            Some(lease) => format!("running on worker {}, attempt {}", lease.worker, job.attempt()),
+            None => "running".to_owned(),
+        },
+        (StateName::Failed, _) => match &job.trouble {
+            Some(trouble) => format!(
+                "failed after {} attempts with {}; dead-letter item {}",
+                job.attempt(),
+                trouble.failure.code,
+                job.id.dlq()
+            ),
+            None => "failed".to_owned(),
+        },
+        (state, _) => format!("the job is {state}"),
+    }
+}

@@ -1,0 +1,30 @@
+//! What a worker asks for and what it gets.
+
+use mainspring_kernel::{Job, JobType, QueueName, TenantId, WorkerId};
+use std::time::Duration;
+
+/// A worker's request for jobs.
+#[derive(Debug, Clone)]
+pub struct Pull {
+    /// One tenant, or all of them in turn.
+    pub tenant: Option<TenantId>,
+    /// Who asks.
+    pub worker: WorkerId,
+    /// Only these types.
+    pub types: Option<Vec<JobType>>,
+    /// Only these queues.
+    pub queues: Option<Vec<QueueName>>,
+    /// At most this many.
+    pub limit: usize,
+    /// How long to wait for the first one.
+    pub wait: Duration,
+    /// For how long each is leased.
+    pub lease_ms: u32,
+}
+
+/// A job handed to a worker; its state is `running` and carries the lease.
+#[derive(Debug, Clone)]
+pub struct Grant {
+    /// The job as of the grant.
+    pub job: Job,
+}

@@ -1,0 +1,81 @@
+//! What happens by itself: due jobs wake waiting pulls, the reaper ends what ran out of time, and
+//! the store does its upkeep. Sleeps until the next due instant; nothing scans.
+
+use crate::commit::Request;
+use crate::engine::Shared;
+use mainspring_kernel::{Command, Timestamp};
+use mainspring_store::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Jobs the reaper takes in one request; more follow at once.
+const REAP_MAX: usize = 1_000;
+/// No sleep is longer, so that a clock set by hand is noticed.
+const SLEEP_MAX: Duration = Duration::from_secs(30);
+/// A failing store is asked again after this long.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// Runs until the engine stops.
+pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut upkeep_at = tokio::time::Instant::now() + shared.config.maintain_every;
+    loop {
+        let pause = match turn(&shared).await {
+            Ok(pause) => pause,
+            Err(Error::Stopped) => return,
+            Err(error) => {
+                tracing::warn!(%error, "timers could not reach the store");
+                RETRY_AFTER
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = shared.timer_changed.notified() => {}
+            () = tokio::time::sleep_until(upkeep_at) => {
+                upkeep_at = tokio::time::Instant::now() + shared.config.maintain_every;
+                if let Err(error) = shared.store.maintain(shared.clock.now()).await {
+                    tracing::warn!(%error, "upkeep of the store failed");
+                }
+            }
+            () = shared.stop.cancelled() => return,
+        }
+    }
+}
+
+/// Does what is due and says how long nothing will be.
+async fn turn(shared: &Arc<Shared>) -> Result<Duration, Error> {
+    let jump = shared.clock.take_jump();
+    let now = shared.clock.now();
+    if !jump.is_zero() {
+        tracing::warn!(?jump, "the clock was set forward; leases are extended");
+        extend_leases(shared, now + shared.config.restart_grace).await?;
+    }
+    let overdue = shared.store.overdue(now, REAP_MAX).await?;
+    if !overdue.is_empty() {
+        let commands = overdue.into_iter().map(|job| Command::Reap { job }).collect();
+        send(shared, commands).await?;
+        return Ok(Duration::ZERO);
+    }
+    let wake = shared.store.wake(now).await?;
+    if wake.is_work_due {
+        shared.work_is_due.notify_one();
+    }
+    Ok(wake.next.map_or(SLEEP_MAX, |next| next.since(now).min(SLEEP_MAX)))
+}
+
+/// Makes every live lease last at least until `until`.
+pub(crate) async fn extend_leases(shared: &Arc<Shared>, until: Timestamp) -> Result<(), Error> {
+    let running = shared.store.running().await?;
+    for jobs in running.chunks(REAP_MAX) {
+        let extend = |job: &_| Command::ExtendLease { job: *job, until };
+        send(shared, jobs.iter().map(extend).collect()).await?;
+    }
+    Ok(())
+}
+
+async fn send(shared: &Arc<Shared>, commands: Vec<Command>) -> Result<(), Error> {
+    let (answer, reply) = oneshot::channel();
+    let request = Request::new(commands, None, answer);
+    shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
+    reply.await.map_err(|_| Error::Stopped)?.map(|_| ())
+}

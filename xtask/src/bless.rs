@@ -1,0 +1,31 @@
+//! `cargo xtask bless`: the only way golden files are rewritten.
+//!
+//! It runs the tests of the crates that keep goldens, or of the packages named, and lets them
+//! write what they see. It proves nothing: read the diff, then run `cargo xtask test`.
+
+use anyhow::{Context, Result};
+
+use crate::cargo;
+
+/// The crates with golden files.
+const GOLDEN_CRATES: [&str; 5] = [
+    "mainspring-kernel",
+    "mainspring-store",
+    "mainspring-store-memory",
+    "mainspring-api",
+    "mainspring-server",
+];
+
+pub(crate) fn run(packages: &[String]) -> Result<()> {
+    let mut command = cargo::command();
+    command.args(["test", "--locked", "--no-fail-fast"]);
+    if packages.is_empty() {
+        command.args(GOLDEN_CRATES.iter().flat_map(|package| ["-p", *package]));
+    } else {
+        command.args(packages.iter().flat_map(|package| ["-p", package.as_str()]));
+    }
+    command.env("MAINSPRING_BLESS", "1").env("INSTA_UPDATE", "always");
+    cargo::run_command(&mut command).context("some goldens may not be written")?;
+    println!("goldens written; read `git diff` before you commit them");
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Ids in names, and what counts as covered.
+
+use super::*;
+use crate::libtest::TestRun;
+
+fn shown(path: &str) -> Vec<String> {
+    ids(path).iter().map(Id::to_string).collect()
+}
+
+fn log(runs: &[(&str, &str, Outcome)]) -> Log {
+    let run = |(binary, path, outcome): &(&str, &str, Outcome)| TestRun {
+        binary: (*binary).to_owned(),
+        path: (*path).to_owned(),
+        outcome: *outcome,
+    };
+    let mut log = Log::default();
+    log.runs = runs.iter().map(run).collect();
+    log
+}
+
+fn tally(coverage: &Coverage, id: &str, store: Store) -> Option<Tally> {
+    let id = Id::parse(id).expect("the test names a real id");
+    coverage.rows.get(&(id, store)).copied()
+}
+
+#[test]
+fn ids_are_the_leading_words_of_the_function() {
+    assert_eq!(shown("g05_g06_fourth_failure_goes_to_the_dlq"), ["G05", "G06"]);
+    assert_eq!(shown("memory::d17_late_ack_is_refused"), ["D17"]);
+    assert_eq!(shown("m01_o02_a03_g04_d05"), ["M01", "O02", "A03", "G04", "D05"]);
+    assert_eq!(shown("fourth_failure_g05"), Vec::<String>::new());
+    assert_eq!(shown("g05::other"), Vec::<String>::new());
+    assert_eq!(shown("g5_g005_x05"), Vec::<String>::new());
+    assert_eq!(shown("g05_then_g06"), ["G05"]);
+    assert_eq!(shown("gé5"), Vec::<String>::new());
+}
+
+#[test]
+fn every_required_id_is_well_formed_and_listed_once() {
+    let ids: Vec<Id> = REQUIRED
+        .iter()
+        .map(|text| Id::parse(text).expect("an id is a letter, two digits"))
+        .collect();
+    let mut sorted = ids.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(ids, sorted);
+}
+
+#[test]
+fn only_blackbox_binaries_count() {
+    let coverage = Coverage::of(&log(&[
+        ("blackbox_jobs", "g01_fields", Outcome::Passed),
+        ("mainspring_kernel", "g02_moves", Outcome::Passed),
+    ]));
+    assert_eq!(tally(&coverage, "G01", Store::Memory), Some(Tally { passed: 1, failed: 0 }));
+    assert_eq!(tally(&coverage, "G02", Store::Memory), Some(Tally::default()));
+    let missing = coverage.verdict().expect_err("G02 is required").to_string();
+    assert!(
+        missing.contains("on memory for O02")
+            && missing.contains("G02")
+            && !missing.contains("G01"),
+        "{missing}"
+    );
+}
+
+#[test]
+fn a_store_module_separates_the_rows() {
+    let coverage = Coverage::of(&log(&[
+        ("blackbox", "postgres::g01_fields", Outcome::Passed),
+        ("blackbox", "memory::g01_fields", Outcome::Failed),
+    ]));
+    assert_eq!(tally(&coverage, "G01", Store::Postgres), Some(Tally { passed: 1, failed: 0 }));
+    assert_eq!(tally(&coverage, "G01", Store::Memory), Some(Tally { passed: 0, failed: 1 }));
+    let table = coverage.to_string();
+    assert!(table.contains("G01  memory        1  FAILED"), "{table}");
+    assert!(table.contains("G01  postgres      1  ok"), "{table}");
+    assert!(table.contains("G02  memory        0  missing"), "{table}");
+}
+
+#[test]
+fn an_ignored_test_covers_nothing() {
+    let coverage = Coverage::of(&log(&[("blackbox", "g01_fields", Outcome::Ignored)]));
+    assert_eq!(tally(&coverage, "G01", Store::Memory), Some(Tally::default()));
+}
+
+#[test]
+fn all_required_ids_passing_is_a_pass() {
+    let names: Vec<String> = REQUIRED.iter().map(|id| format!("{}_x", id.to_lowercase())).collect();
+    let runs: Vec<_> =
+        names.iter().map(|name| ("blackbox_all", name.as_str(), Outcome::Passed)).collect();
+    assert!(Coverage::of(&log(&runs)).verdict().is_ok());
+}

@@ -1,0 +1,73 @@
+//! The system programs a task needs, and how to get them on Debian.
+//!
+//! To add one, add a row to `NEEDS`. A missing program is installed when we run as root, as in a
+//! fresh container; otherwise the task stops and says what to type.
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::cargo;
+
+/// A program, the Debian package that brings it, and the task that needs it.
+struct Need {
+    task: &'static str,
+    program: &'static str,
+    package: &'static str,
+}
+
+/// `test` needs nothing yet. PostgreSQL (`psql`, postgresql) and a browser (`chromium`, chromium)
+/// get their rows with the first test that uses them.
+const NEEDS: &[Need] = &[Need { task: "bench", program: "beanstalkd", package: "beanstalkd" }];
+
+/// Directories that hold servers and are often absent from a user's PATH.
+const EXTRA_DIRECTORIES: [&str; 2] = ["/usr/sbin", "/sbin"];
+
+/// Makes sure every program of the task is there, or says what is missing.
+pub(crate) fn ensure(task: &str) -> Result<()> {
+    let needs: Vec<&Need> = NEEDS.iter().filter(|need| need.task == task).collect();
+    if needs.is_empty() {
+        println!("no system program needed");
+        return Ok(());
+    }
+    let missing: Vec<&str> =
+        needs.iter().filter(|need| !is_installed(need.program)).map(|need| need.package).collect();
+    if missing.is_empty() {
+        println!("all {} system programs found", needs.len());
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    if !is_installed("apt-get") {
+        bail!("these programs are missing and there is no apt-get to install them: {list}");
+    }
+    if !is_root()? {
+        bail!("missing system packages; install them with `sudo apt-get install -y {list}`");
+    }
+    apt_get(&["update"])?;
+    apt_get(&[&["install", "-y", "--no-install-recommends"][..], &missing[..]].concat())?;
+    match needs.iter().find(|need| !is_installed(need.program)) {
+        None => Ok(()),
+        Some(need) => {
+            bail!("package {} is installed but brought no `{}`", need.package, need.program)
+        }
+    }
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+    cargo::run_command(&mut command)
+}
+
+fn is_installed(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|directory| directory.join(program).is_file())
+        || EXTRA_DIRECTORIES.iter().any(|directory| Path::new(directory).join(program).is_file())
+}
+
+fn is_root() -> Result<bool> {
+    let output = Command::new("id").arg("-u").output().context("cannot start `id -u`")?;
+    Ok(output.stdout.trim_ascii() == b"0")
+}

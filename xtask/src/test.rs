@@ -1,0 +1,203 @@
+//! `cargo xtask test`: everything CI runs, step by step, each with its time.
+//!
+//! A failed step does not hide the next one, except that nothing is tested when the build fails.
+//! The last line is the sum of all tests; the exit code tells whether every step passed.
+
+use std::io::{self, BufRead, BufReader, PipeReader};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::coverage::Coverage;
+use crate::libtest::Log;
+use crate::{cargo, packages, tidy};
+
+/// How long output may stay silent after cargo's end. A server that a test left behind keeps the
+/// pipe open for ever, and we must not wait for it.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// How often we look whether cargo has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Usual,
+    Full,
+}
+
+pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
+    let depth = match arguments {
+        [] => Depth::Usual,
+        [flag] if flag == "--full" => Depth::Full,
+        [other, ..] => bail!("unexpected argument `{other}`; test takes only --full"),
+    };
+    let mut steps = Steps::default();
+    let mut log = Log::default();
+
+    steps.take("packages", || packages::ensure("test"));
+    steps.take("format", || if_installed("fmt", &["fmt", "--all", "--check"]));
+    steps.take("clippy", || if_installed("clippy", &cargo::CLIPPY));
+    steps.take("tidy", tidy::run);
+    let is_built =
+        steps.take("build", || cargo::run(&["build", "--workspace", "--all-targets", "--locked"]));
+    if is_built {
+        steps.take("test", || {
+            let (heard, result) = listen(&mut tests(depth));
+            log = heard;
+            result
+        });
+        steps.take("coverage", || {
+            let coverage = Coverage::of(&log);
+            print!("{coverage}");
+            coverage.verdict()
+        });
+    }
+    Ok(steps.finish(&log))
+}
+
+/// Runs a test command, shows every line as it comes, and returns what the lines said.
+pub(crate) fn listen(command: &mut Command) -> (Log, Result<()>) {
+    let mut log = Log::default();
+    let ran = stream(command, |line| {
+        println!("{line}");
+        log.hear(line);
+    });
+    log.close();
+    let result = ran.and_then(|()| match log.died.as_slice() {
+        [] => Ok(()),
+        died => bail!("test binaries died: {}", died.join(", ")),
+    });
+    (log, result)
+}
+
+fn tests(depth: Depth) -> Command {
+    let mut command = cargo::command();
+    command.args(["test", "--workspace", "--no-fail-fast", "--locked"]);
+    command.env_remove("MAINSPRING_BLESS").env("INSTA_UPDATE", "no");
+    match depth {
+        Depth::Usual => command.env_remove("MAINSPRING_TEST"),
+        Depth::Full => command.env("MAINSPRING_TEST", "full"),
+    };
+    command
+}
+
+fn if_installed(subcommand: &str, arguments: &[&str]) -> Result<()> {
+    if cargo::has_subcommand(subcommand) {
+        return cargo::run(arguments);
+    }
+    println!("SKIPPED: `cargo {subcommand}` is not installed in this toolchain");
+    Ok(())
+}
+
+/// Both output streams share one pipe: cargo names a binary on one and the binary answers on the
+/// other, and only their order tells which test belongs to which binary.
+fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
+    let shown = cargo::shown(command);
+    println!("$ {shown}");
+    let (reader, writer) = io::pipe().context("cannot open a pipe")?;
+    command.env("CARGO_TERM_COLOR", "never");
+    command.stdout(writer.try_clone().context("cannot share the pipe")?).stderr(writer);
+    let child = command.spawn().with_context(|| format!("cannot start `{shown}`"));
+    // The command still holds our ends of the pipe; while they are open the reader sees no end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = child?;
+
+    let lines = read_lines(reader);
+    let mut silence = Duration::ZERO;
+    loop {
+        match lines.recv_timeout(LOOK_EVERY) {
+            Ok(line) => {
+                silence = Duration::ZERO;
+                on_line(&line);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                if child.try_wait().context("cannot wait for cargo")?.is_some() {
+                    silence += LOOK_EVERY;
+                }
+                if silence >= SILENCE_MAX {
+                    break;
+                }
+            }
+        }
+    }
+    let status = child.wait().context("cannot wait for cargo")?;
+    if !status.success() {
+        bail!("`{shown}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// Lines as they come; text that is not UTF-8 is shown with replacement characters.
+fn read_lines(reader: PipeReader) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut reader = BufReader::new(reader);
+        let mut bytes = Vec::new();
+        while reader.read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0) {
+            let line = String::from_utf8_lossy(&bytes);
+            if sender.send(line.trim_end_matches(['\n', '\r']).to_owned()).is_err() {
+                return;
+            }
+            bytes.clear();
+        }
+    });
+    receiver
+}
+
+/// The steps taken so far, and which of them failed.
+#[derive(Default)]
+struct Steps {
+    taken: Vec<Step>,
+}
+
+struct Step {
+    name: &'static str,
+    took: Duration,
+    problem: Option<String>,
+}
+
+impl Steps {
+    /// Takes one step and says whether it passed.
+    fn take(&mut self, name: &'static str, step: impl FnOnce() -> Result<()>) -> bool {
+        println!("\n== {} {name}", self.taken.len() + 1);
+        let start = now();
+        let problem = step().err().map(|error| format!("{error:#}"));
+        let took = now() - start;
+        match &problem {
+            None => println!("== {name}: ok in {}", seconds(took)),
+            Some(problem) => println!("== {name}: FAILED in {}: {problem}", seconds(took)),
+        }
+        let is_passed = problem.is_none();
+        self.taken.push(Step { name, took, problem });
+        is_passed
+    }
+
+    /// The exit code is the whole verdict: an error's text would follow the sum, which comes last.
+    fn finish(&self, log: &Log) -> ExitCode {
+        println!("\nstep      time      result");
+        for step in &self.taken {
+            let result = step.problem.as_deref().map_or("ok", |_| "FAILED");
+            println!("{:<8}  {:>8}  {result}", step.name, seconds(step.took));
+        }
+        println!();
+        let failed: Vec<&Step> = self.taken.iter().filter(|step| step.problem.is_some()).collect();
+        for step in &failed {
+            println!("{} failed: {}", step.name, step.problem.as_deref().unwrap_or_default());
+        }
+        println!("{} passed, {} failed", log.passed, log.failed);
+        if failed.is_empty() && log.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a task times itself; no product code runs on this")]
+fn now() -> Instant {
+    Instant::now()
+}
