@@ -1,1 +1,12 @@
-//! The memory store and its journal.
+//! The memory store and its journal: state in maps, every change in an append-only log.
+//!
+//! Read in the order below. The modules up to `archive` are the byte layer: they move and protect
+//! bytes and must never learn what a job is.
+
+pub mod disk;
+pub mod error;
+pub mod journal;
+pub mod snapshot;
+pub mod manifest;
+pub mod archive;
+mod bytes;
