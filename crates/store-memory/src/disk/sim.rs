@@ -65,11 +65,28 @@ struct Pending {
 
 #[derive(Debug)]
 enum Change {
-    Write { inode: usize, offset: u64, bytes: Vec<u8> },
-    SetLen { inode: usize, size: u64 },
-    Link { name: String, inode: usize },
-    Rename { from: String, to: String },
-    Unlink { name: String },
+    Write {
+        inode: usize,
+        offset: u64,
+        bytes: Vec<u8>,
+    },
+    SetLen {
+        inode: usize,
+        size: u64,
+    },
+    Link {
+        name: String,
+        inode: usize,
+    },
+    /// Moves this file, even when the name it had was never durable.
+    Rename {
+        from: String,
+        to: String,
+        inode: usize,
+    },
+    Unlink {
+        name: String,
+    },
 }
 
 impl SimDisk {
@@ -215,7 +232,7 @@ impl Disk for SimDisk {
         state.change()?;
         let inode = state.names.remove(from).ok_or(io::ErrorKind::NotFound)?;
         state.names.insert(to.to_owned(), inode);
-        state.push(Change::Rename { from: from.to_owned(), to: to.to_owned() });
+        state.push(Change::Rename { from: from.to_owned(), to: to.to_owned(), inode });
         Ok(())
     }
 
@@ -267,8 +284,8 @@ impl DiskFile for SimFile {
         if fires(&mut state.faults.fail_write) {
             return Err(io::Error::other("simulated write failure"));
         }
-        let growth = (offset + bytes.len() as u64)
-            .saturating_sub(state.inodes[self.inode].now.len() as u64);
+        let growth =
+            (offset + bytes.len() as u64).saturating_sub(state.inodes[self.inode].now.len() as u64);
         if let Some(quota) = state.faults.quota_bytes
             && growth > 0
             && state.used_bytes() + growth > quota

@@ -34,7 +34,7 @@ pub enum CrashChoice {
 }
 
 /// Up to here every combination of fragments is tried instead of a sample.
-const FRAGMENTS_EXHAUSTIVE_MAX: usize = 9;
+const FRAGMENTS_EXHAUSTIVE_MAX: usize = 10;
 
 /// Tears tried per write when there are too many fragments for all combinations.
 const TEARS_PER_WRITE_MAX: usize = 64;
@@ -160,10 +160,11 @@ pub(super) fn apply(inodes: &mut [Inode], names: &mut BTreeMap<String, usize>, c
         Change::Link { name, inode } => {
             names.insert(name.clone(), *inode);
         }
-        Change::Rename { from, to } => {
-            if let Some(inode) = names.remove(from) {
-                names.insert(to.clone(), inode);
+        Change::Rename { from, to, inode } => {
+            if names.get(from) == Some(inode) {
+                names.remove(from);
             }
+            names.insert(to.clone(), *inode);
         }
         Change::Unlink { name } => {
             names.remove(name);
