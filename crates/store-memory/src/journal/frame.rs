@@ -71,11 +71,11 @@ pub(super) fn padded(length: usize) -> usize {
     (HEADER + length).next_multiple_of(HEADER)
 }
 
-/// Completes a block in place: `block` holds `HEADER` spare bytes and then the frames.
-pub(super) fn finish(block: &mut Vec<u8>, kind: Kind, place: Place, first_lsn: Lsn, count: u32) {
+/// Completes a block in place: `block` holds `HEADER` bytes to fill and then the frames. The padding
+/// behind them is never written, the segment is zero there.
+pub(super) fn finish(block: &mut [u8], kind: Kind, place: Place, first_lsn: Lsn, count: u32) {
     let body = block.len() - HEADER;
-    block.resize(padded(body), 0);
-    let body_checksum = checksum(&[&block[HEADER..HEADER + body]]);
+    let body_checksum = checksum(&[&block[HEADER..]]);
     let zero_sectors = zero_sectors(place.offset, block);
     block[0..4].copy_from_slice(&kind.code());
     block[4..8].copy_from_slice(&(body as u32).to_le_bytes());
@@ -119,7 +119,8 @@ fn header_checksum(fields: &[u8], place: Place) -> u32 {
     checksum(&[&place.segment_id.to_le_bytes(), &place.offset.to_le_bytes(), fields])
 }
 
-/// How many sectors of a block, after the one that holds its header, are entirely zero.
+/// How many sectors of a block, after the one that holds its header, are entirely zero. Padding
+/// makes no difference: it never reaches into another sector.
 pub(super) fn zero_sectors(offset: u64, block: &[u8]) -> u32 {
     let first = (SECTOR - offset % SECTOR) as usize;
     let rest = block.get(first..).unwrap_or_default();

@@ -5,6 +5,7 @@
 //! mode there is no thread and the owner calls `flush`, which keeps simulations deterministic.
 //! Must never run a success callback before its frame is durable, nor any success after a failure.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -47,7 +48,7 @@ struct Shared {
 }
 
 struct Queue {
-    entries: Vec<Entry>,
+    entries: VecDeque<Entry>,
     /// Bytes of all frames not settled yet, including those being written.
     bytes: usize,
     next_lsn: Lsn,
@@ -129,7 +130,7 @@ impl GroupCommit {
         let lsn = queue.next_lsn;
         queue.next_lsn += 1;
         queue.bytes += bytes;
-        queue.entries.push(Entry { lsn, body, done });
+        queue.entries.push_back(Entry { lsn, body, done });
         let is_first = queue.entries.len() == 1;
         drop(queue);
         // The thread sleeps only on an empty queue, so one wake per batch is enough.
@@ -247,7 +248,7 @@ impl std::fmt::Debug for GroupCommit {
 impl Shared {
     fn new(log: &Log, disk: Arc<dyn Disk>, queue_bytes_max: usize) -> Arc<Self> {
         let queue = Queue {
-            entries: Vec::new(),
+            entries: VecDeque::new(),
             bytes: 0,
             next_lsn: log.next_lsn(),
             settled_lsn: log.durable_lsn(),

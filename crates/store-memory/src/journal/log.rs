@@ -27,10 +27,13 @@ pub struct Log {
     segment: Segment,
     end: u64,
     durable_lsn: Lsn,
-    /// Space for a block header, then the staged frames: written without another copy.
-    block: Vec<u8>,
-    /// Where each staged frame ends in `block`.
+    /// Space for a block header, then the staged frames: written without another copy. The header
+    /// of a later block takes the place of frames that are durable already.
+    staged: Vec<u8>,
+    /// Where each frame ends in `staged`.
     ends: Vec<usize>,
+    /// How many of them are durable.
+    ends_done: usize,
     spare: Spare,
     helper: Option<Helper>,
     was_refused_space: bool,
@@ -77,8 +80,9 @@ impl Log {
             segment,
             end,
             durable_lsn: next_lsn - 1,
-            block: vec![0; HEADER],
+            staged: vec![0; HEADER],
             ends: Vec::new(),
+            ends_done: 0,
             spare: Spare::Missing,
             helper,
             was_refused_space: false,
@@ -100,8 +104,8 @@ impl Log {
         if body.len() > FRAME_BYTES_MAX {
             return Err(JournalError::FrameTooLarge { bytes: body.len() });
         }
-        frame::push_frame(&mut self.block, body);
-        self.ends.push(self.block.len());
+        frame::push_frame(&mut self.staged, body);
+        self.ends.push(self.staged.len());
         Ok(self.next_lsn() - 1)
     }
 
@@ -138,7 +142,7 @@ impl Log {
 
     /// Position the next staged frame will get.
     pub fn next_lsn(&self) -> Lsn {
-        self.durable_lsn + self.ends.len() as u64 + 1
+        self.durable_lsn + (self.ends.len() - self.ends_done) as u64 + 1
     }
 
     /// Number of the segment being written; replay for everything from now on may start here.
@@ -172,41 +176,40 @@ impl Log {
     }
 
     fn flush_staged(&mut self) -> Result<(), JournalError> {
-        while let Some(first_end) = self.ends.first().copied() {
-            let room = self.room() as usize;
+        while let [first_end, ..] = self.ends[self.ends_done..] {
+            let (start, room) = (self.staged_start(), self.room() as usize);
             let fits = |end: usize| {
-                frame::padded(end - HEADER) <= room && (end <= BLOCK_BYTES_MAX || end == first_end)
+                frame::padded(end - start) <= room
+                    && (end - start <= BLOCK_BYTES_MAX || end == first_end)
             };
-            match self.ends.partition_point(|end| fits(*end)) {
-                0 => self.rotate(first_end - HEADER)?,
-                count => self.write_frames(count)?,
+            match self.ends[self.ends_done..].partition_point(|end| fits(*end)) {
+                0 => self.rotate(first_end - start)?,
+                count => self.write_frames(start, count)?,
             }
         }
+        self.staged.truncate(HEADER);
+        self.staged.shrink_to(BUFFER_KEEP_MAX);
+        self.ends.clear();
+        self.ends_done = 0;
         Ok(())
     }
 
-    fn write_frames(&mut self, count: usize) -> Result<(), JournalError> {
-        let rest_ends = self.ends.split_off(count);
-        let cut = self.ends.last().copied().unwrap_or(HEADER);
-        let mut rest = vec![0; HEADER];
-        rest.extend_from_slice(&self.block[cut..]);
-        self.block.truncate(cut);
-        let first_lsn = self.durable_lsn + 1;
+    /// Where the frames that are not durable yet begin in `staged`.
+    fn staged_start(&self) -> usize {
+        self.ends_done.checked_sub(1).map_or(HEADER, |last| self.ends[last])
+    }
+
+    fn write_frames(&mut self, start: usize, count: usize) -> Result<(), JournalError> {
+        let end = self.ends[self.ends_done + count - 1];
         let place = Place { segment_id: self.segment.id, offset: self.end };
-        frame::finish(&mut self.block, Kind::Frames, place, first_lsn, count as u32);
-        let block = std::mem::take(&mut self.block);
-        self.write_block(&block)?;
+        let mut staged = std::mem::take(&mut self.staged);
+        let block = &mut staged[start - HEADER..end];
+        frame::finish(block, Kind::Frames, place, self.durable_lsn + 1, count as u32);
+        let result = self.write_block(block);
+        self.staged = staged;
+        result?;
         self.durable_lsn += count as u64;
-        self.block = block;
-        if rest_ends.is_empty() {
-            self.block.clear();
-            self.block.shrink_to(BUFFER_KEEP_MAX);
-            self.block.resize(HEADER, 0);
-            self.ends.clear();
-        } else {
-            self.block = rest;
-            self.ends = rest_ends.into_iter().map(|end| end - cut + HEADER).collect();
-        }
+        self.ends_done += count;
         Ok(())
     }
 
@@ -216,7 +219,7 @@ impl Log {
         let file = &self.segment.file;
         file.write_at(self.end, block).map_err(|source| failed("write", source))?;
         file.sync_data().map_err(|source| failed("sync", source))?;
-        self.end += block.len() as u64;
+        self.end += frame::padded(block.len() - HEADER) as u64;
         Ok(())
     }
 

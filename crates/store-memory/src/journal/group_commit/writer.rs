@@ -14,6 +14,10 @@ use crate::journal::{JournalError, Log, Lsn};
 /// How often a full disk is looked at again while nothing is appended.
 const SPACE_RETRY: Duration = Duration::from_millis(100);
 
+/// More than this is taken in several batches, each acknowledged by itself: a block of the log is
+/// not larger either, and the staging buffer stays small after a stall.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+
 pub(super) struct Writer {
     log: Log,
     pub(super) shared: Arc<Shared>,
@@ -74,7 +78,7 @@ impl Writer {
     }
 
     /// Sleeps until there is something to do; an empty batch looks after a full disk.
-    fn next_batch(&self) -> (Vec<Entry>, bool) {
+    fn next_batch(&self) -> (VecDeque<Entry>, bool) {
         let mut queue = self.shared.lock();
         while queue.entries.is_empty() && queue.state == State::Running {
             if self.waiting.is_empty() && !self.log.is_low_on_space() {
@@ -91,12 +95,24 @@ impl Writer {
                 break;
             }
         }
-        let is_closing = queue.state != State::Running;
-        (std::mem::take(&mut queue.entries), is_closing)
+        let batch = if queue.bytes <= BATCH_BYTES_MAX {
+            std::mem::take(&mut queue.entries)
+        } else {
+            let mut bytes = 0;
+            let mut fits = |entry: &Entry| {
+                bytes += entry.body.len();
+                bytes <= BATCH_BYTES_MAX
+            };
+            let count = queue.entries.iter().take_while(|entry| fits(entry)).count();
+            let count = count.max(1).min(queue.entries.len());
+            queue.entries.drain(..count).collect()
+        };
+        let is_closing = queue.state != State::Running && queue.entries.is_empty();
+        (batch, is_closing)
     }
 
     /// One batch: one block, one sync (more only when it crosses a segment or 4 MiB).
-    pub(super) fn commit(&mut self, entries: Vec<Entry>) -> Result<(), Arc<JournalError>> {
+    pub(super) fn commit(&mut self, entries: VecDeque<Entry>) -> Result<(), Arc<JournalError>> {
         let mut result = Ok(());
         for Entry { lsn, body, done } in entries {
             if result.is_ok() {
