@@ -127,7 +127,8 @@ fn debris_of_a_tear_never_mixes_with_the_next_block() {
             let disk = run.disk.crash(choice);
             disk.set_faults(Faults { power_off_after: Some(second), ..Faults::default() });
             let (acknowledged, staged, is_finished) = append_two(&disk, &run);
-            for again in (0..24).map(|nth| CrashChoice::Random(nth * 31 + second)) {
+            for _ in 0..24 {
+                let again = CrashChoice::Random(images);
                 let what = || format!("{choice:?}, then {second}, {again:?}");
                 check(&disk.crash(again), acknowledged, staged, &what);
                 images += 1;

@@ -193,6 +193,40 @@ fn a_flipped_bit_is_refused_or_harmless() {
     assert!(outcomes[1] > 10_000);
 }
 
+/// A lost sector looks like a tear, but only the very last flush may be taken for one.
+#[test]
+fn a_zeroed_sector_before_the_last_flush_is_refused() {
+    let disk = SimDisk::new();
+    let (mut log, ..) = open(&disk).unwrap();
+    // Several flushes share a segment, so a lost sector has valid blocks after it.
+    for lsn in 1..=20 {
+        append(&mut log, lsn..=lsn);
+        log.flush().unwrap();
+    }
+    let mut refused = 0;
+    for seq in 1..=log.current_segment() {
+        let name = super::segment::name(seq);
+        let whole = disk.contents(&name).unwrap();
+        for sector in 8..whole.len() / 512 {
+            let mut bytes = whole.clone();
+            bytes[sector * 512..][..512].fill(0);
+            let is_same = bytes == whole;
+            let copy = disk.crash(crate::disk::sim::CrashChoice::KeepAll);
+            copy.overwrite(&name, bytes);
+            match open(&copy) {
+                Ok((.., frames)) => {
+                    let is_last = seq == log.current_segment() && frames.len() == 19;
+                    assert!(is_same || is_last, "{name} sector {sector}: {}", frames.len());
+                    assert_eq!(frames, expected(frames.len() as u64));
+                }
+                Err(JournalError::Damaged { .. }) => refused += 1,
+                Err(error) => panic!("{name} sector {sector}: {error}"),
+            }
+        }
+    }
+    assert!(refused > 10, "{refused}");
+}
+
 #[test]
 fn any_failed_write_or_sync_poisons() {
     for nth in 1..200 {
