@@ -298,7 +298,7 @@ impl Log {
 }
 
 fn order(config: &Config, seq: u64, size: u64) -> Order {
-    // A multiplicative hash keeps ids of neighbouring segments apart; zero would be as good.
+    // The multiplication keeps the ids of neighbouring segments far apart.
     let id = config.segment_id_seed ^ seq.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     Order { seq, id, size }
 }

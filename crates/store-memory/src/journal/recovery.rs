@@ -211,7 +211,6 @@ impl Scan {
             at >= self.buffer_at && at + count as u64 <= self.buffer_at + self.buffer.len() as u64;
         if !is_inside {
             let wanted = count.max(READ_BYTES).min((segment.size - at) as usize);
-            // One sector may be counted twice, none is ever skipped.
             self.buffer.resize(wanted, 0);
             let got = segment
                 .file
