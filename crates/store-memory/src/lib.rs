@@ -3,10 +3,16 @@
 //! Read in the order below. The modules up to `archive` are the byte layer: they move and protect
 //! bytes and must never learn what a job is.
 
-pub mod archive;
-mod bytes;
 pub mod disk;
+
 pub mod error;
+
 pub mod journal;
-pub mod manifest;
+
 pub mod snapshot;
+
+pub mod manifest;
+
+pub mod archive;
+
+mod bytes;
