@@ -103,7 +103,7 @@ async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Ve
     }
     let now = shared.clock.now();
     let mut parked = dispatcher.take();
-    let needs = needs(&batch, &parked);
+    let needs = needs(&batch, &parked, now);
     let mut made = Made::default();
     let mut work = |desk: &mut dyn Desk| {
         made = Made::default();
@@ -173,8 +173,8 @@ struct Made {
     has_new_timer: bool,
 }
 
-fn needs(batch: &[Request], parked: &[Request]) -> Needs {
-    let mut needs = Needs::default();
+fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
+    let mut needs = Needs { now, ..Needs::default() };
     for request in batch {
         for command in &request.commands {
             needs.jobs.extend(command.job());
