@@ -81,6 +81,8 @@ struct Shared {
     recovery: Recovery,
     /// Journal bytes since the last snapshot.
     journal_bytes: AtomicU64,
+    /// Size of the last snapshot this process took.
+    snapshot_bytes: AtomicU64,
     is_closed: AtomicBool,
     /// Held as long as the store lives.
     _lock: Option<DirLock>,
@@ -98,6 +100,10 @@ impl Shared {
     /// A cheap copy of the archive, to read without holding anybody up.
     fn archive(&self) -> Archive {
         self.archive.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn last_snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes.load(Ordering::Relaxed)
     }
 
     /// A finished job that has left RAM.
@@ -179,4 +185,3 @@ impl Drop for MemoryStore {
         self.keeper.stop();
     }
 }
-

@@ -2,6 +2,7 @@
 //! suite, not by any one store. Read `store.rs` first.
 
 pub mod read;
+pub mod record;
 pub mod store;
 pub mod ticket;
 

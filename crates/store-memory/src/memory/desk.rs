@@ -56,8 +56,7 @@ impl Desk for MemoryDesk<'_> {
         for event in events {
             if self.is_journaled {
                 let frame = &mut self.frame;
-                let writer =
-                    self.writer.get_or_insert_with(|| FrameWriter::begin(frame, self.now));
+                let writer = self.writer.get_or_insert_with(|| FrameWriter::begin(frame, self.now));
                 writer.push(&event, &mut self.frame);
             }
             self.state.apply(event);
@@ -99,14 +98,12 @@ pub(super) fn commit(
         Some(journal) => {
             let settled = shared.settled.clone();
             shared.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
-            append(journal, shared, frame, move |outcome| {
-                match outcome {
-                    Ok(lsn) => {
-                        settled.advance(lsn, newest_move);
-                        promise.keep(Ok(()));
-                    }
-                    Err(error) => promise.keep(Err(error)),
+            append(journal, shared, frame, move |outcome| match outcome {
+                Ok(lsn) => {
+                    settled.advance(lsn, newest_move);
+                    promise.keep(Ok(()));
                 }
+                Err(error) => promise.keep(Err(error)),
             });
         }
     }

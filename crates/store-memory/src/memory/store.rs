@@ -191,10 +191,7 @@ impl Store for MemoryStore {
         let broken = if self.shared.settled.is_broken() {
             Some("the journal could not be written; restart to recover".to_owned())
         } else {
-            self.shared
-                .is_closed
-                .load(Ordering::Acquire)
-                .then(|| "the store is closed".to_owned())
+            self.shared.is_closed.load(Ordering::Acquire).then(|| "the store is closed".to_owned())
         };
         Health {
             kind: "memory",
@@ -208,13 +205,10 @@ impl Store for MemoryStore {
         self.shared.is_closed.store(true, Ordering::Release);
         self.keeper.stop();
         let outcome = match &self.shared.journal {
-            Some(journal) => {
-                journal.shutdown().map(|_| ()).map_err(|error| journal_failed(&error))
-            }
+            Some(journal) => journal.shutdown().map(|_| ()).map_err(|error| journal_failed(&error)),
             None => Ok(()),
         };
         self.shared.settled.give_up();
         Box::pin(std::future::ready(outcome))
     }
 }
-

@@ -27,9 +27,7 @@ impl Finished {
     }
 
     pub(crate) fn get(&self, id: JobId) -> Option<&Snapshot> {
-        self.newest
-            .get(&id)
-            .or_else(|| self.sealed.iter().rev().find_map(|batch| batch.get(&id)))
+        self.newest.get(&id).or_else(|| self.sealed.iter().rev().find_map(|batch| batch.get(&id)))
     }
 
     /// Roughly how much RAM the unsealed ones take.

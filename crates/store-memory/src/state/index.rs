@@ -241,10 +241,14 @@ impl Index {
     /// counted anew, because what its limit is counted over may have changed.
     pub(crate) fn set_type(&mut self, spec: TypeSpec, slab: &mut Slab) {
         let name = spec.name.clone();
-        self.replace(slab, |job| job.job_type == name, |index| {
-            index.limits.retain(|key, _| key.job_type != name);
-            index.types.insert(name.clone(), spec.clone());
-        });
+        self.replace(
+            slab,
+            |job| job.job_type == name,
+            |index| {
+                index.limits.retain(|key, _| key.job_type != name);
+                index.types.insert(name.clone(), spec.clone());
+            },
+        );
         for slot in self.with_alarm().collect::<Vec<_>>() {
             let Some(entry) = slab.get(slot) else { continue };
             if entry.job.job_type == name && entry.job.state.name() == StateName::Running {
@@ -262,9 +266,13 @@ impl Index {
             card.spec = spec;
             return;
         }
-        self.replace(slab, |job| job.queue == name, |index| {
-            index.card(&name).spec = spec.clone();
-        });
+        self.replace(
+            slab,
+            |job| job.queue == name,
+            |index| {
+                index.card(&name).spec = spec.clone();
+            },
+        );
     }
 
     /// Takes the waiting jobs that match out, makes a change, and puts them back.

@@ -6,11 +6,11 @@
 //! leads to: what a job already knows is skipped. A job that is missing although its events go on
 //! can only have ended before the walk reached it; that must show before the last position.
 
+use super::State;
 use super::slab::Entry;
 use super::totals::Totals;
-use super::State;
-use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
     DlqItem, Event, Job, JobEvent, JobId, QueueSpec, StateName, Timestamp, Token, TypeSpec, evolve,

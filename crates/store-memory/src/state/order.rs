@@ -21,7 +21,8 @@ pub(crate) struct Order {
 impl Order {
     /// Adds a live id: at the end if it is the newest, else where it belongs.
     pub(crate) fn push(&mut self, id: JobId) {
-        let is_newest = self.pages.last().and_then(|page| page.ids.last()).is_none_or(|top| *top < id);
+        let is_newest =
+            self.pages.last().and_then(|page| page.ids.last()).is_none_or(|top| *top < id);
         if is_newest {
             if self.pages.last().is_none_or(|page| page.ids.len() >= PAGE) {
                 self.pages.push(Page { ids: Vec::with_capacity(PAGE), dead: 0 });
@@ -66,7 +67,8 @@ impl Order {
     /// Ids below `before`, newest first; dead ones may be among them.
     pub(crate) fn descending(&self, before: Option<JobId>) -> impl Iterator<Item = JobId> {
         let before = before.unwrap_or(JobId(u128::MAX));
-        let pages = self.pages.partition_point(|page| page.ids.first().is_some_and(|id| *id < before));
+        let pages =
+            self.pages.partition_point(|page| page.ids.first().is_some_and(|id| *id < before));
         self.pages[..pages]
             .iter()
             .rev()
@@ -90,10 +92,13 @@ mod tests {
         let (mut order, mut model, mut seed) = (Order::default(), BTreeSet::new(), 7u64);
         for turn in 0..60_000u64 {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
-            let id = JobId(u128::from(if seed >> 60 < 12 { turn * 4 } else { (seed >> 33) % 240_000 }));
+            let id =
+                JobId(u128::from(if seed >> 60 < 12 { turn * 4 } else { (seed >> 33) % 240_000 }));
             if seed & 3 == 0 {
                 let live = &model;
-                if let Some(id) = live.iter().nth((seed >> 40) as usize % live.len().max(1)).copied() {
+                if let Some(id) =
+                    live.iter().nth((seed >> 40) as usize % live.len().max(1)).copied()
+                {
                     model.remove(&id);
                     order.forget(id, |id| model.contains(&id));
                 }
@@ -101,8 +106,7 @@ mod tests {
                 order.push(id);
             }
         }
-        let listed: Vec<JobId> =
-            order.descending(None).filter(|id| model.contains(id)).collect();
+        let listed: Vec<JobId> = order.descending(None).filter(|id| model.contains(id)).collect();
         assert_eq!(listed, model.iter().rev().copied().collect::<Vec<_>>());
         let middle = JobId(120_000);
         let below: Vec<JobId> =

@@ -4,9 +4,7 @@
 use super::State;
 use super::index::Spot;
 use mainspring_kernel::{DlqId, DlqItem, Job, JobId, QueueSpec, StateName, Timestamp, TypeSpec};
-use mainspring_store::{
-    Counts, ItemFilter, JobFilter, Page, QueueCount, Standing, Wake,
-};
+use mainspring_store::{Counts, ItemFilter, JobFilter, Page, QueueCount, Standing, Wake};
 
 /// Jobs one list call may look at.
 pub(crate) const LOOKED_AT_MAX: usize = 10_000;

@@ -37,7 +37,8 @@ impl Totals {
 
     /// In the order in which they are stored.
     pub(crate) fn to_array(self) -> [u64; 7] {
-        let Totals { submitted, claims, retries, jobs_retried, succeeded, failed, cancelled } = self;
+        let Totals { submitted, claims, retries, jobs_retried, succeeded, failed, cancelled } =
+            self;
         [submitted, claims, retries, jobs_retried, succeeded, failed, cancelled]
     }
 
