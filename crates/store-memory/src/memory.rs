@@ -21,7 +21,7 @@ use mainspring_store::record::{BadRecord, Names, decode_snapshot};
 use mainspring_store::{Error, Recovery, Snapshot};
 use settled::Settled;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 /// How a store keeps its files.
@@ -84,8 +84,8 @@ struct Shared {
     /// Size of the last snapshot this process took.
     snapshot_bytes: AtomicU64,
     is_closed: AtomicBool,
-    /// Held as long as the store lives.
-    _lock: Option<DirLock>,
+    /// Held until the store is closed.
+    lock: Mutex<Option<DirLock>>,
 }
 
 impl Shared {

@@ -15,9 +15,8 @@ use mainspring_kernel::Timestamp;
 use mainspring_store::Recovery;
 use mainspring_store::record::{Entity, Names, entities_of, events_of};
 use std::io;
-use std::sync::Arc;
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// Why a data directory could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +135,7 @@ impl MemoryStore {
             journal_bytes: AtomicU64::new(0),
             snapshot_bytes: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
-            _lock: lock,
+            lock: Mutex::new(lock),
         });
         let keeper = Keeper::new(has_keeper.then(|| shared.clone()));
         MemoryStore { shared, keeper }

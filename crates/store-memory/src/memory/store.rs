@@ -10,6 +10,7 @@ use mainspring_store::{
     Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Snapshot, Standing,
     Store, Ticket, Wake, Work,
 };
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// Archived jobs one list call may look at.
@@ -67,7 +68,7 @@ impl MemoryStore {
         let (archived, stopped_in_archive) = self.archived_jobs(filter, before, limit + 1)?;
         self.shared.settled.reached(frame).await?;
         jobs.extend(archived);
-        jobs.sort_by(|a, b| b.id.cmp(&a.id));
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.id));
         jobs.dedup_by_key(|job| job.id);
         // Below the point where one source stopped looking, the others would leave holes.
         let floor = stopped.into_iter().chain(stopped_in_archive).max();
@@ -209,6 +210,7 @@ impl Store for MemoryStore {
             None => Ok(()),
         };
         self.shared.settled.give_up();
+        self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(std::future::ready(outcome))
     }
 }

@@ -56,7 +56,7 @@ impl Finished {
         let mut found: Vec<&Snapshot> = maps
             .flat_map(|map| map.range(..before).rev().take(limit).map(|(_, snapshot)| snapshot))
             .collect();
-        found.sort_by(|a, b| b.job.id.cmp(&a.job.id));
+        found.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.job.id));
         found.dedup_by_key(|snapshot| snapshot.job.id);
         found
     }

@@ -173,3 +173,15 @@ fn find(
 fn hash(hasher: &FixedState, id: JobId) -> u64 {
     hasher.hash_one(id.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiting_job_stays_small() {
+        println!("job {} entry {} spot {}", size_of::<Job>(), size_of::<Entry>(), size_of::<Spot>());
+        println!("state {} transition {}", size_of::<mainspring_kernel::State>(), size_of::<Transition>());
+        assert!(size_of::<Entry>() <= 288);
+    }
+}
