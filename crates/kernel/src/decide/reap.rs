@@ -3,7 +3,7 @@
 //! The reaper may look at a job at any moment and as often as it likes: every rule here compares
 //! with the clock and the present state, so a late or repeated look changes nothing.
 
-use super::{Decision, Moves, Receipt, attempt, dead_letter};
+use super::{Decision, Moves, Receipt, attempt, claim, dead_letter};
 use crate::event::{Change, Event, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT};
 use crate::facts::Facts;
 use crate::job::{Actor, Failure, State, StateName};
@@ -24,7 +24,7 @@ pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
             let failure = lost(TASK_LEASE_LOST, "the worker stopped renewing its lease");
             Ok(attempt::end_attempt(job, failure, None, None, moves, facts))
         }
-        State::Queued if job.expires_at().is_some_and(|end| end <= facts.now) => {
+        State::Queued if claim::has_expired(job, facts.now) => {
             moves.push(Change::Cancelled {
                 code: TASK_EXPIRED,
                 reason: Some("the job was not started before it expired".into()),
