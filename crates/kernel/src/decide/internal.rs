@@ -74,10 +74,10 @@ pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Re
             moves.into_state(StateName::Succeeded)
         }
         Ending::DeadLetter(failure) => {
-            dead_letter::bury(&running, failure.clone(), false, None, moves)
+            dead_letter::bury(&running, attempt::kept(failure), false, None, moves)
         }
         Ending::Failure(failure) => {
-            attempt::end_attempt(&running, failure.clone(), None, None, moves, facts)
+            attempt::end_attempt(&running, attempt::kept(failure), None, None, moves, facts)
         }
     };
     Ok(summed_up(job, decision))
