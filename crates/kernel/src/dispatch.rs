@@ -3,6 +3,7 @@
 //! store fills a small one from the candidates it locked.
 
 mod book;
+mod turns;
 
 pub use book::{Book, LaneKey, Place, Wanted};
 
