@@ -9,6 +9,7 @@ mod effect;
 mod internal;
 mod item;
 mod reap;
+mod registry;
 mod submit;
 
 use crate::command::Command;
@@ -112,7 +113,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::DiscardReviewed { reason, reviewer, reviewer_2, .. } => {
             item::discard_reviewed(reason, reviewer, reviewer_2, facts)
         }
-        Command::SetType(spec) => Ok(done(Event::TypeSet(spec.clone()))),
+        Command::SetType(spec) => registry::set_type(spec),
         Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::RevokeToken { token } => {

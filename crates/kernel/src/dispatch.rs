@@ -3,12 +3,24 @@
 //! store fills a small one from the candidates it locked.
 
 mod book;
+mod turns;
 
 pub use book::{Book, LaneKey, Place, Wanted};
 
 use crate::limits::AGING_MICROS_PER_POINT;
 use crate::registry::QueueOrder;
 use crate::time::Timestamp;
+
+/// Every code an explanation of a waiting job may give.
+pub const WAITING_CODES: &[&str] = &[
+    "NOT_DUE",
+    "RETRY_BACKOFF",
+    "QUEUE_PAUSED",
+    "CONCURRENCY_LIMIT_EXCEEDED",
+    "JOBS_AHEAD",
+    "NO_WORKER",
+    "READY",
+];
 
 /// The place of a job among its like: smaller goes first. It never changes while the job waits, so
 /// an ordered index needs no upkeep as time passes: with linear aging, two jobs that wait grow

@@ -25,6 +25,8 @@ pub mod evolve;
 pub mod fingerprint;
 pub mod retry;
 
+pub mod view;
+
 pub use access::{Principal, Role, Roles, Token};
 pub use command::Command;
 pub use decide::{Decision, Receipt, decide};
