@@ -7,6 +7,7 @@
 pub mod id;
 pub mod limits;
 pub mod name;
+pub mod paged;
 pub mod time;
 
 pub mod access;

@@ -200,8 +200,9 @@ impl Run {
             Step::Remove(pick) if !self.places.is_empty() => {
                 let id = *self.places.keys().nth(pick % self.places.len()).unwrap();
                 let (place, _) = self.places.remove(&id).unwrap();
-                assert_eq!(self.book.remove(place), Some(id));
-                assert_eq!(self.book.remove(place), None, "a job leaves once");
+                let key = self.model.waiting.iter().find(|job| job.id == id).unwrap().key;
+                assert_eq!(self.book.remove(place, key, id), Some(id));
+                assert_eq!(self.book.remove(place, key, id), None, "a job leaves once");
                 self.model.remove(id);
             }
             Step::Remove(_) => {}
@@ -212,7 +213,8 @@ impl Run {
             let key = |job: &Waiting| (job.key, job.id);
             let own = self.model.waiting.iter().find(|job| job.id == *id).map(key).unwrap();
             let lane = self.model.waiting.iter().filter(|job| job.lane == *lane);
-            assert_eq!(self.book.ahead(*place, 100), lane.filter(|job| key(job) < own).count());
+            let ahead = self.book.ahead(*place, own.0, *id, 100);
+            assert_eq!(ahead, lane.filter(|job| key(job) < own).count());
         }
         let waits = |tenant: &TenantId| self.model.tenants.contains(tenant);
         self.passed_by.retain(|tenant, _| waits(tenant));

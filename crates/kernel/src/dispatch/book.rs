@@ -3,7 +3,9 @@
 
 use super::turns::Turns;
 use crate::name::{JobType, QueueName, TenantId, UserId};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::paged::Paged;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
 
 /// Jobs that compete by order key alone, and share one concurrency count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,12 +20,56 @@ pub struct LaneKey {
     pub user: Option<UserId>,
 }
 
-/// Where a job stands in the book: what it takes to take it out again.
+/// Where a job stands in the book: together with its order key, what it takes to take it out.
+/// Every waiting job has one, so it is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     lane: u32,
+    number: [u32; 2],
+}
+
+impl Place {
+    fn new(lane: u32, number: u64) -> Self {
+        Place { lane, number: [(number >> 32) as u32, number as u32] }
+    }
+
+    fn number(self) -> u64 {
+        u64::from(self.number[0]) << 32 | u64::from(self.number[1])
+    }
+}
+
+/// A job in its lane, compared by order key and arrival alone.
+#[derive(Debug, Clone, Copy)]
+struct Ready<H> {
     key: i64,
     number: u64,
+    job: H,
+}
+
+impl<H> Ready<H> {
+    fn rank(&self) -> (i64, u64) {
+        (self.key, self.number)
+    }
+}
+
+impl<H> PartialEq for Ready<H> {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl<H> Eq for Ready<H> {}
+
+impl<H> PartialOrd for Ready<H> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<H> Ord for Ready<H> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
 }
 
 /// What a pull asks for.
@@ -50,7 +96,7 @@ impl Wanted<'_> {
 #[derive(Debug)]
 struct Lane<H> {
     key: LaneKey,
-    jobs: BTreeMap<(i64, u64), H>,
+    jobs: Paged<Ready<H>>,
 }
 
 /// The lanes of one tenant and queue, best head first.
@@ -114,8 +160,8 @@ impl<H: Copy> Book<H> {
             None => self.open_lane(lane.clone()),
         };
         let lane = self.lanes[index as usize].as_mut().expect("named lanes exist");
-        let old_head = lane.jobs.first_key_value().map(|(at, _)| *at);
-        lane.jobs.insert((key, number), job);
+        let old_head = lane.jobs.first().map(|head| head.rank());
+        lane.jobs.insert(Ready { key, number, job });
         if old_head.is_none_or(|old| (key, number) < old) {
             let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
             if let Some((key, number)) = old_head {
@@ -124,19 +170,20 @@ impl<H: Copy> Book<H> {
             heads.0.insert((key, number, index));
         }
         self.len += 1;
-        Place { lane: index, key, number }
+        Place::new(index, number)
     }
 
-    /// Takes a job out.
-    pub fn remove(&mut self, place: Place) -> Option<H> {
+    /// Takes out the job at `place`; `key` and `job` are what it was put in with.
+    pub fn remove(&mut self, place: Place, key: i64, job: H) -> Option<H> {
         let lane = self.lanes.get_mut(place.lane as usize)?.as_mut()?;
-        let job = lane.jobs.remove(&(place.key, place.number))?;
+        let number = place.number();
+        let job = lane.jobs.take(Ready { key, number, job })?.job;
         self.len -= 1;
         let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
-        if heads.0.remove(&(place.key, place.number, place.lane))
-            && let Some(((key, number), _)) = lane.jobs.first_key_value()
+        if heads.0.remove(&(key, number, place.lane))
+            && let Some(head) = lane.jobs.first()
         {
-            heads.0.insert((*key, *number, place.lane));
+            heads.0.insert((head.key, head.number, place.lane));
         }
         if lane.jobs.is_empty() {
             self.close_lane(place.lane);
@@ -145,9 +192,11 @@ impl<H: Copy> Book<H> {
     }
 
     /// How many jobs of the same lane go before the one at `place`; counts at most `limit`.
-    pub fn ahead(&self, place: Place, limit: usize) -> usize {
+    pub fn ahead(&self, place: Place, key: i64, job: H, limit: usize) -> usize {
         match self.lanes.get(place.lane as usize) {
-            Some(Some(lane)) => lane.jobs.range(..(place.key, place.number)).take(limit).count(),
+            Some(Some(lane)) => {
+                lane.jobs.count_below(Ready { key, number: place.number(), job }, limit)
+            }
             _ => 0,
         }
     }
@@ -192,21 +241,21 @@ impl<H: Copy> Book<H> {
     ) -> Option<H> {
         let queues = self.tenants.get_mut(tenant)?;
         let mut open = queues.iter().filter(|(name, _)| wanted.queue(name) && is_open(name));
-        let (queue, place) = open.find_map(|(name, heads)| {
-            heads.0.iter().find_map(|&(key, number, lane)| {
-                let lane_key = &self.lanes[lane as usize].as_ref()?.key;
-                (wanted.job_type(&lane_key.job_type) && has_room(lane_key))
-                    .then(|| (name.clone(), Place { lane, key, number }))
+        let (queue, place, head) = open.find_map(|(name, heads)| {
+            heads.0.iter().find_map(|&(_, number, index)| {
+                let lane = self.lanes[index as usize].as_ref()?;
+                (wanted.job_type(&lane.key.job_type) && has_room(&lane.key))
+                    .then(|| Some((name.clone(), Place::new(index, number), lane.jobs.first()?)))?
             })
         })?;
         drop(open);
         queues.served(&queue);
         self.tenants.served(tenant);
-        self.remove(place)
+        self.remove(place, head.key, head.job)
     }
 
     fn open_lane(&mut self, key: LaneKey) -> u32 {
-        let lane = Lane { key: key.clone(), jobs: BTreeMap::new() };
+        let lane = Lane { key: key.clone(), jobs: Paged::default() };
         let index = match self.free.pop() {
             Some(index) => {
                 self.lanes[index as usize] = Some(lane);

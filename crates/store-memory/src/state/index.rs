@@ -6,11 +6,13 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use mainspring_kernel::dispatch::{Book, LaneKey, Place, Wanted, order_key};
 use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
+use mainspring_kernel::paged::Paged;
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{
-    Job, JobType, QueueName, QueueSpec, State, StateName, TenantId, Timestamp, TypeSpec, UserId,
+    Job, JobType, QueueName, QueueOrder, QueueSpec, State, StateName, TenantId, Timestamp,
+    TypeSpec, UserId,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Where the index has a job that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,8 +58,8 @@ impl LimitKey {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     book: Book<u32>,
-    waiting: BTreeSet<(Timestamp, u32)>,
-    alarms: BTreeSet<(Timestamp, u32)>,
+    waiting: Paged<(Timestamp, u32)>,
+    alarms: Paged<(Timestamp, u32)>,
     /// Due seconds of ready jobs with how many share each: the age of the oldest without a scan.
     due_seconds: BTreeMap<i64, u32>,
     pub(crate) types: HashMap<JobType, TypeSpec, RandomState>,
@@ -114,7 +116,7 @@ impl Index {
     pub(crate) fn leave(&mut self, slot: u32, job: &Job, spot: Spot) {
         self.by_state[job.state.name() as usize] -= 1;
         if let Some(at) = alarm(job) {
-            self.alarms.remove(&(at, slot));
+            self.alarms.remove((at, slot));
         }
         if job.state.name() == StateName::Running {
             self.card(&job.queue).running -= 1;
@@ -129,11 +131,12 @@ impl Index {
             Spot::Waiting => {
                 self.card(&job.queue).waiting -= 1;
                 if let Some(due_at) = job.due_at() {
-                    self.waiting.remove(&(due_at, slot));
+                    self.waiting.remove((due_at, slot));
                 }
             }
             Spot::Ready(place) => {
-                self.book.remove(place);
+                let key = self.key(job);
+                self.book.remove(place, key, slot);
                 self.left_the_book(job);
             }
         }
@@ -154,11 +157,11 @@ impl Index {
     /// Moves what is due by `now` from waiting to ready.
     pub(crate) fn promote(&mut self, slab: &mut Slab, now: Timestamp) {
         self.now = self.now.max(now);
-        while let Some(&(due_at, slot)) = self.waiting.first() {
+        while let Some((due_at, slot)) = self.waiting.first() {
             if due_at > now {
                 return;
             }
-            self.waiting.remove(&(due_at, slot));
+            self.waiting.remove((due_at, slot));
             let Some(entry) = slab.get_mut(slot) else { continue };
             self.card(&entry.job.queue).waiting -= 1;
             entry.spot = self.place(slot, &entry.job);
@@ -196,8 +199,14 @@ impl Index {
     }
 
     /// How many ready jobs of its lane go before the one at `place`.
-    pub(crate) fn ahead(&self, place: Place, limit: usize) -> usize {
-        self.book.ahead(place, limit)
+    pub(crate) fn ahead(&self, place: Place, slot: u32, job: &Job, limit: usize) -> usize {
+        self.book.ahead(place, self.key(job), slot, limit)
+    }
+
+    /// Where a waiting job stands among its like.
+    fn key(&self, job: &Job) -> i64 {
+        let order = self.queues.get(&job.queue).map_or(QueueOrder::Aged, |card| card.spec.order);
+        order_key(order, job.due_at().unwrap_or_default(), job.priority)
     }
 
     /// How many jobs are ready.
@@ -213,26 +222,27 @@ impl Index {
 
     /// Slots whose alarm has rung by `now`.
     pub(crate) fn rung(&self, now: Timestamp, limit: usize) -> impl Iterator<Item = u32> {
-        self.alarms.range(..=(now, u32::MAX)).take(limit).map(|(_, slot)| *slot)
+        let by_now = self.alarms.above(None).take_while(move |(at, _)| *at <= now);
+        by_now.take(limit).map(|(_, slot)| slot)
     }
 
     /// Slots with an alarm: every running job is among them.
     pub(crate) fn with_alarm(&self) -> impl Iterator<Item = u32> {
-        self.alarms.iter().map(|(_, slot)| *slot)
+        self.alarms.above(None).map(|(_, slot)| slot)
     }
 
     /// The next instant after `now` at which a job becomes due or an alarm rings.
     pub(crate) fn next_instant(&self, now: Timestamp) -> Option<Timestamp> {
         let after = (now, u32::MAX);
-        let waiting = self.waiting.range(after..).next();
-        let alarm = self.alarms.range(after..).next();
-        waiting.into_iter().chain(alarm).map(|(at, _)| *at).min()
+        let waiting = self.waiting.above(Some(after)).next();
+        let alarm = self.alarms.above(Some(after)).next();
+        waiting.into_iter().chain(alarm).map(|(at, _)| at).min()
     }
 
     /// The alarm of a job moved.
     pub(crate) fn alarm_moved(&mut self, slot: u32, from: Timestamp, to: Timestamp) {
         if from != to {
-            self.alarms.remove(&(from, slot));
+            self.alarms.remove((from, slot));
             self.alarms.insert((to, slot));
         }
     }

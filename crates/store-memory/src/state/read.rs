@@ -84,10 +84,11 @@ impl State {
     }
 
     pub(crate) fn standing(&self, id: JobId) -> Option<Standing> {
-        let entry = self.slab.by_id(id)?;
+        let slot = self.slab.slot_of(id)?;
+        let entry = self.slab.get(slot)?;
         let card = self.index.queues.get(&entry.job.queue);
         let ahead = match entry.spot {
-            Spot::Ready(place) => self.index.ahead(place, AHEAD_MAX),
+            Spot::Ready(place) => self.index.ahead(place, slot, &entry.job, AHEAD_MAX),
             Spot::Waiting | Spot::Nowhere => 0,
         };
         Some(Standing {
