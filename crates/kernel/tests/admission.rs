@@ -1,6 +1,8 @@
 //! What is let in: the bounds of a submission, the idempotency rule, the bounds of a type, and the
 //! two-person rule for dropping a dead letter.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
+
 #[path = "support/world.rs"]
 mod world;
 

@@ -3,6 +3,8 @@
 //! A script is a list of acts separated by `;`. The last one is the question, and its outcome is
 //! the moves it brought about, the answer when nothing moved, or the code of the refusal.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
+
 #[path = "support/world.rs"]
 mod world;
 
