@@ -1,6 +1,6 @@
 //! The one place where a command becomes events or a rejection. This file only routes; each rule
-//! has a file of its own below `decide/`. The rules as text tables are in `tests/rules.rs`, the full
-//! grid in `docs/lifecycle.md`.
+//! has a file of its own below `decide/`. `tests/rules.rs` has the rules as text tables, and
+//! `docs/lifecycle.md` the full grid.
 
 mod attempt;
 mod cancel;

@@ -302,20 +302,19 @@ fn table(out: &mut String) {
 
 fn document() -> String {
     let mut out = String::from(
-        "# Lifecycle\n\nWritten by `crates/kernel/tests/lifecycle.rs` from the rules themselves. Do not \
-         edit; run `cargo xtask bless`.\n\n## States\n\nWhere a job may go from each state; `--|` is \
-         an end.\n\n",
+        "# Lifecycle\n\nWritten by `crates/kernel/tests/lifecycle.rs` from the rules themselves. \
+         Do not edit; run `cargo xtask bless`.\n\n## States\n\nWhere a job may go from each \
+         state; `--|` is an end.\n\n",
     );
     diagram(&mut out);
-    out.push_str(
-        "## Transition table\n\nEverything that is not a yes is refused and changes nothing.\n\n",
-    );
+    out.push_str("## Transition table\n\n");
+    out.push_str("Everything that is not a yes is refused and changes nothing.\n\n");
     table(&mut out);
     out.push_str(
-        "## Every command in every state\n\nA cell shows the moves a command brings about, or the \
-         code it is refused with. The job has one retry. A token is the job's newest unless the row \
-         says otherwise; a job that never ran has none. *Answered again* means: the answer of the \
-         first time, and no change. An expired job is one that was not started in time.\n\n",
+        "## Every command in every state\n\nA cell shows the moves a command brings about, or \
+         the code it is refused with. The job has one retry. A token is the job's newest unless \
+         the row says otherwise; a job that never ran has none. *Answered again* means: the \
+         answer of the first time, and no change. An expired job was not started in time.\n\n",
     );
     grid(&mut out);
     out.push_str("## Dead-letter items\n\n");
