@@ -1,5 +1,6 @@
 //! The one place where a command becomes events or a rejection. This file only routes; each rule
-//! has a file of its own below `decide/`.
+//! has a file of its own below `decide/`. `tests/rules.rs` has the rules as text tables, and
+//! `docs/lifecycle.md` the full grid.
 
 mod attempt;
 mod cancel;
@@ -161,6 +162,3 @@ impl Moves {
         Decision { events: self.events, receipt: Receipt::Moved { state } }
     }
 }
-
-#[cfg(test)]
-mod tests;

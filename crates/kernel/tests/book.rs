@@ -1,6 +1,8 @@
 //! The book of ready jobs against a naive model: the same jobs, in the same order, for any mix of
 //! arrivals, removals and filtered pulls; and the fairness that the book's documentation promises.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
+
 use mainspring_kernel::dispatch::{Book, LaneKey, Place, Wanted, order_key};
 use mainspring_kernel::{JobType, QueueName, QueueOrder, TenantId, Timestamp, UserId};
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! What holds for every job in every history, whatever is asked of it and whatever the clock does.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
+
 #[path = "support/world.rs"]
 mod world;
 

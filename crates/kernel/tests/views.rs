@@ -1,6 +1,8 @@
 //! Every legal native history shows as a legal history in every view, with the right counters at
 //! every step. Histories are made by driving `decide` and `evolve` with random acts.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
+
 #[path = "support/world.rs"]
 mod world;
 
