@@ -109,9 +109,26 @@ impl<'b, 'n> Reader<'b, 'n> {
         BadRecord { offset: self.position(), reason }
     }
 
+    /// The argument of the next head if it is of `major` type and fits in the head's own byte, as
+    /// most do. Saves a fifth to a third of the time (`examples/codec_speed`).
+    #[inline]
+    fn short(&mut self, major: u8) -> Option<u8> {
+        let position = self.decoder.position();
+        let head = *self.decoder.input().get(position)?;
+        let argument = head & 31;
+        if head >> 5 != major || argument > 23 {
+            return None;
+        }
+        self.decoder.set_position(position + 1);
+        Some(argument)
+    }
+
     /// Starts an array.
     #[inline]
     pub(super) fn fields(&mut self) -> Read<Fields> {
+        if let Some(len) = self.short(4) {
+            return Ok(Fields(u64::from(len)));
+        }
         match self.decoder.array() {
             Ok(Some(len)) => Ok(Fields(len)),
             Ok(None) | Err(_) => Err(self.bad("expected an array of known length")),
@@ -195,8 +212,21 @@ impl<'b, 'n> Reader<'b, 'n> {
         Ok(list)
     }
 
+    /// The next `len` bytes.
+    #[inline]
+    fn take(&mut self, len: usize) -> Read<&'b [u8]> {
+        let start = self.decoder.position();
+        let bytes = self.decoder.input().get(start..start + len);
+        let bytes = bytes.ok_or_else(|| self.bad("the bytes end too early"))?;
+        self.decoder.set_position(start + len);
+        Ok(bytes)
+    }
+
     #[inline]
     pub(super) fn number(&mut self) -> Read<u64> {
+        if let Some(number) = self.short(0) {
+            return Ok(u64::from(number));
+        }
         self.decoder.u64().map_err(|_| self.bad("expected a number"))
     }
 
@@ -214,6 +244,10 @@ impl<'b, 'n> Reader<'b, 'n> {
 
     #[inline]
     pub(super) fn text(&mut self) -> Read<&'b str> {
+        if let Some(len) = self.short(3) {
+            let bytes = self.take(usize::from(len))?;
+            return std::str::from_utf8(bytes).map_err(|_| self.bad("expected text"));
+        }
         self.decoder.str().map_err(|_| self.bad("expected text"))
     }
 
@@ -241,7 +275,10 @@ impl<'b, 'n> Reader<'b, 'n> {
 
     #[inline]
     pub(super) fn exactly<const N: usize>(&mut self) -> Read<[u8; N]> {
-        let bytes = self.decoder.bytes().map_err(|_| self.bad("expected bytes"))?;
+        let bytes = match self.short(2) {
+            Some(len) => self.take(usize::from(len))?,
+            None => self.decoder.bytes().map_err(|_| self.bad("expected bytes"))?,
+        };
         bytes.try_into().map_err(|_| self.bad("bytes of another length"))
     }
 
@@ -256,6 +293,9 @@ impl<'b, 'n> Reader<'b, 'n> {
 
     #[inline]
     pub(super) fn instant(&mut self, base: Timestamp) -> Read<Timestamp> {
+        if let Some(distance) = self.short(0) {
+            return Ok(Timestamp(base.0.wrapping_add(i64::from(distance))));
+        }
         match self.decoder.i64() {
             Ok(distance) => Ok(Timestamp(base.0.wrapping_add(distance))),
             Err(_) => Err(self.bad("expected an instant")),
