@@ -1,6 +1,8 @@
 //! Bytes of format version 1, decoded for ever. A changed file is a broken journal somewhere, so
 //! `MAINSPRING_BLESS=1` writes the files of new kinds only and never touches one that exists.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
 use crate::samples::{self, NOW};
 use mainspring_kernel::Event;
 use mainspring_store::record::{
