@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
 
-use mainspring_kernel::dispatch::{Book, LaneKey, Place, Wanted, order_key};
+use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted, order_key};
 use mainspring_kernel::{JobType, QueueName, QueueOrder, TenantId, Timestamp, UserId};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,6 +178,10 @@ fn take(book: &mut Book<u32>, pull: &Pull) -> Vec<u32> {
     book.take(&wanted, pull.limit, &mut is_open, &mut has_room)
 }
 
+fn rank(key: i64, id: u32) -> Rank {
+    Rank { key, number: u64::from(id) }
+}
+
 /// One book, its model, and who may still be served how often before whom.
 #[derive(Default)]
 struct Run {
@@ -195,7 +199,7 @@ impl Run {
             Step::Insert { lane, key } => {
                 let id = self.next_id;
                 self.next_id += 1;
-                let place = self.book.insert(lane, *key, id);
+                let place = self.book.insert(lane, rank(*key, id), id);
                 self.places.insert(id, (place, lane.clone()));
                 self.model.insert(Waiting { lane: lane.clone(), key: *key, id });
             }
@@ -203,8 +207,8 @@ impl Run {
                 let id = *self.places.keys().nth(pick % self.places.len()).unwrap();
                 let (place, _) = self.places.remove(&id).unwrap();
                 let key = self.model.waiting.iter().find(|job| job.id == id).unwrap().key;
-                assert_eq!(self.book.remove(place, key, id), Some(id));
-                assert_eq!(self.book.remove(place, key, id), None, "a job leaves once");
+                assert!(self.book.remove(place, rank(key, id), id));
+                assert!(!self.book.remove(place, rank(key, id), id), "a job leaves once");
                 self.model.remove(id);
             }
             Step::Remove(_) => {}
@@ -215,7 +219,7 @@ impl Run {
             let key = |job: &Waiting| (job.key, job.id);
             let own = self.model.waiting.iter().find(|job| job.id == *id).map(key).unwrap();
             let lane = self.model.waiting.iter().filter(|job| job.lane == *lane);
-            let ahead = self.book.ahead(*place, own.0, *id, 100);
+            let ahead = self.book.ahead(*place, rank(own.0, *id), *id, 100);
             assert_eq!(ahead, lane.filter(|job| key(job) < own).count());
         }
         let waits = |tenant: &TenantId| self.model.tenants.contains(tenant);
@@ -267,7 +271,7 @@ proptest! {
     fn a_full_pull_empties_the_book(lanes in prop::collection::vec((lane(), 0..9i64), 0..60)) {
         let mut book = Book::default();
         for (id, (lane, key)) in lanes.iter().enumerate() {
-            book.insert(lane, *key, id);
+            book.insert(lane, rank(*key, u32::try_from(id).unwrap()), id);
         }
         let all = Wanted { tenant: None, types: None, queues: None };
         let mut taken = book.take(&all, usize::MAX, &mut |_| true, &mut |_| true);
@@ -314,9 +318,9 @@ fn take_one(book: &mut Book<&'static str>, wanted: &Wanted<'_>) -> Option<&'stat
 #[test]
 fn pulls_for_one_tenant_do_not_push_the_turn_past_another() {
     let mut book = Book::default();
-    for _ in 0..20 {
+    for number in 0..20 {
         for tenant in ["a", "b", "c"] {
-            book.insert(&simple(tenant, "q", "t"), 0, tenant);
+            book.insert(&simple(tenant, "q", "t"), rank(0, number), tenant);
         }
     }
     let b = TenantId::new("b").unwrap();
@@ -331,9 +335,9 @@ fn pulls_for_one_tenant_do_not_push_the_turn_past_another() {
 #[test]
 fn pulls_for_one_queue_do_not_push_the_turn_past_another() {
     let mut book = Book::default();
-    for _ in 0..20 {
+    for number in 0..20 {
         for queue in ["a", "b", "c"] {
-            book.insert(&simple("t", queue, "t"), 0, queue);
+            book.insert(&simple("t", queue, "t"), rank(0, number), queue);
         }
     }
     let only_b = [QueueName::new("b").unwrap()];
@@ -348,8 +352,8 @@ fn pulls_for_one_queue_do_not_push_the_turn_past_another() {
 #[test]
 fn a_full_lane_hides_nobody_behind_it() {
     let mut book = Book::default();
-    book.insert(&simple("t", "q", "full"), 0, "full");
-    book.insert(&simple("t", "q", "free"), 9, "free");
+    book.insert(&simple("t", "q", "full"), rank(0, 0), "full");
+    book.insert(&simple("t", "q", "free"), rank(9, 1), "free");
     let mut has_room = |lane: &LaneKey| lane.job_type.as_str() != "full";
     assert_eq!(book.take(&ALL, 9, &mut |_| true, &mut has_room), ["free"]);
     assert_eq!(book.len(), 1);

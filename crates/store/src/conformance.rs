@@ -5,6 +5,7 @@
 //! Cases drive [`Store::commit`] directly, with the kernel deciding, like the engine does.
 
 mod bench;
+mod differ;
 mod dump;
 mod model;
 mod model_read;
@@ -22,6 +23,7 @@ mod retry;
 mod submit;
 mod time;
 
+pub use differ::differ;
 pub use dump::dump;
 pub use model::ModelStore;
 

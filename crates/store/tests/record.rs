@@ -33,8 +33,12 @@ fn read_all(bytes: &[u8]) {
     let _ = decode_snapshot(bytes, &mut names);
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn events_round_trip(
@@ -61,7 +65,10 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_record_is_refused(entity in values::entity(), cut in any::<proptest::sample::Index>()) {
+    fn a_cut_record_is_refused(
+        entity in values::entity(),
+        cut in any::<proptest::sample::Index>(),
+    ) {
         let bytes = encoded(&entity);
         let cut = cut.index(bytes.len());
         let mut names = Names::fresh();

@@ -4,7 +4,6 @@
 use super::turns::Turns;
 use crate::name::{JobType, QueueName, TenantId, UserId};
 use crate::paged::Paged;
-use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 
 /// Jobs that compete by order key alone, and share one concurrency count.
@@ -20,56 +19,17 @@ pub struct LaneKey {
     pub user: Option<UserId>,
 }
 
-/// Where a job stands in the book: together with its order key, what it takes to take it out.
-/// Every waiting job has one, so it is packed.
+/// The lane a job stands in: together with its rank, what it takes to take it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    lane: u32,
-    number: [u32; 2],
-}
+pub struct Place(u32);
 
-impl Place {
-    fn new(lane: u32, number: u64) -> Self {
-        Place { lane, number: [(number >> 32) as u32, number as u32] }
-    }
-
-    fn number(self) -> u64 {
-        u64::from(self.number[0]) << 32 | u64::from(self.number[1])
-    }
-}
-
-/// A job in its lane, compared by order key and arrival alone.
-#[derive(Debug, Clone, Copy)]
-struct Ready<H> {
-    key: i64,
-    number: u64,
-    job: H,
-}
-
-impl<H> Ready<H> {
-    fn rank(&self) -> (i64, u64) {
-        (self.key, self.number)
-    }
-}
-
-impl<H> PartialEq for Ready<H> {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank() == other.rank()
-    }
-}
-
-impl<H> Eq for Ready<H> {}
-
-impl<H> PartialOrd for Ready<H> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<H> Ord for Ready<H> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.rank().cmp(&other.rank())
-    }
+/// Where a job stands in its lane. Derived from the job alone, so it need not be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// Smaller goes first; see [`super::order_key`].
+    pub key: i64,
+    /// Among equal keys, the one submitted first goes first.
+    pub number: u64,
 }
 
 /// What a pull asks for.
@@ -96,12 +56,12 @@ impl Wanted<'_> {
 #[derive(Debug)]
 struct Lane<H> {
     key: LaneKey,
-    jobs: Paged<Ready<H>>,
+    jobs: Paged<(Rank, H)>,
 }
 
 /// The lanes of one tenant and queue, best head first.
 #[derive(Debug, Default)]
-struct Heads(BTreeSet<(i64, u64, u32)>);
+struct Heads(BTreeSet<(Rank, u32)>);
 
 /// Ready jobs by tenant, queue and lane. `H` is how the owner names a job.
 ///
@@ -124,7 +84,6 @@ pub struct Book<H> {
     by_key: HashMap<LaneKey, u32>,
     tenants: Turns<TenantId, Turns<QueueName, Heads>>,
     len: usize,
-    next_number: u64,
 }
 
 impl<H> Default for Book<H> {
@@ -135,12 +94,11 @@ impl<H> Default for Book<H> {
             by_key: HashMap::new(),
             tenants: Turns::default(),
             len: 0,
-            next_number: 0,
         }
     }
 }
 
-impl<H: Copy> Book<H> {
+impl<H: Copy + Ord> Book<H> {
     /// How many jobs are ready.
     pub fn len(&self) -> usize {
         self.len
@@ -151,52 +109,52 @@ impl<H: Copy> Book<H> {
         self.len == 0
     }
 
-    /// Puts a job in; equal keys go in arrival order.
-    pub fn insert(&mut self, lane: &LaneKey, key: i64, job: H) -> Place {
-        let number = self.next_number;
-        self.next_number += 1;
+    /// Puts a job in.
+    pub fn insert(&mut self, lane: &LaneKey, rank: Rank, job: H) -> Place {
         let index = match self.by_key.get(lane) {
             Some(index) => *index,
             None => self.open_lane(lane.clone()),
         };
         let lane = self.lanes[index as usize].as_mut().expect("named lanes exist");
-        let old_head = lane.jobs.first().map(|head| head.rank());
-        lane.jobs.insert(Ready { key, number, job });
-        if old_head.is_none_or(|old| (key, number) < old) {
+        let old_head = lane.jobs.first().map(|(head, _)| head);
+        if lane.jobs.insert((rank, job)) {
+            self.len += 1;
+        }
+        if old_head.is_none_or(|old| rank < old) {
             let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
-            if let Some((key, number)) = old_head {
-                heads.0.remove(&(key, number, index));
+            if let Some(old) = old_head {
+                heads.0.remove(&(old, index));
             }
-            heads.0.insert((key, number, index));
+            heads.0.insert((rank, index));
         }
-        self.len += 1;
-        Place::new(index, number)
+        Place(index)
     }
 
-    /// Takes out the job at `place`; `key` and `job` are what it was put in with.
-    pub fn remove(&mut self, place: Place, key: i64, job: H) -> Option<H> {
-        let lane = self.lanes.get_mut(place.lane as usize)?.as_mut()?;
-        let number = place.number();
-        let job = lane.jobs.take(Ready { key, number, job })?.job;
+    /// Takes a job out of its place; `false` if it was not there.
+    pub fn remove(&mut self, place: Place, rank: Rank, job: H) -> bool {
+        let Place(index) = place;
+        let Some(Some(lane)) = self.lanes.get_mut(index as usize) else { return false };
+        let old_head = lane.jobs.first().map(|(head, _)| head);
+        if !lane.jobs.remove((rank, job)) {
+            return false;
+        }
         self.len -= 1;
-        let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
-        if heads.0.remove(&(key, number, place.lane))
-            && let Some(head) = lane.jobs.first()
-        {
-            heads.0.insert((head.key, head.number, place.lane));
+        let new_head = lane.jobs.first().map(|(head, _)| head);
+        if new_head != old_head {
+            let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
+            heads.0.remove(&(rank, index));
+            heads.0.extend(new_head.map(|head| (head, index)));
         }
-        if lane.jobs.is_empty() {
-            self.close_lane(place.lane);
+        if new_head.is_none() {
+            self.close_lane(index);
         }
-        Some(job)
+        true
     }
 
-    /// How many jobs of the same lane go before the one at `place`; counts at most `limit`.
-    pub fn ahead(&self, place: Place, key: i64, job: H, limit: usize) -> usize {
-        match self.lanes.get(place.lane as usize) {
-            Some(Some(lane)) => {
-                lane.jobs.count_below(Ready { key, number: place.number(), job }, limit)
-            }
+    /// How many jobs of the same lane go before this one; counts at most `limit`.
+    pub fn ahead(&self, place: Place, rank: Rank, job: H, limit: usize) -> usize {
+        match self.lanes.get(place.0 as usize) {
+            Some(Some(lane)) => lane.jobs.count_below((rank, job), limit),
             _ => 0,
         }
     }
@@ -241,17 +199,18 @@ impl<H: Copy> Book<H> {
     ) -> Option<H> {
         let queues = self.tenants.get_mut(tenant)?;
         let mut open = queues.iter().filter(|(name, _)| wanted.queue(name) && is_open(name));
-        let (queue, place, head) = open.find_map(|(name, heads)| {
-            heads.0.iter().find_map(|&(_, number, index)| {
+        let (queue, index, head) = open.find_map(|(name, heads)| {
+            heads.0.iter().find_map(|&(_, index)| {
                 let lane = self.lanes[index as usize].as_ref()?;
                 (wanted.job_type(&lane.key.job_type) && has_room(&lane.key))
-                    .then(|| Some((name.clone(), Place::new(index, number), lane.jobs.first()?)))?
+                    .then(|| Some((name.clone(), index, lane.jobs.first()?)))?
             })
         })?;
         drop(open);
         queues.served(&queue);
         self.tenants.served(tenant);
-        self.remove(place, head.key, head.job)
+        let (rank, job) = head;
+        self.remove(Place(index), rank, job).then_some(job)
     }
 
     fn open_lane(&mut self, key: LaneKey) -> u32 {

@@ -4,7 +4,7 @@
 use super::slab::Slab;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use mainspring_kernel::dispatch::{Book, LaneKey, Place, Wanted, order_key};
+use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted, rank};
 use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
 use mainspring_kernel::paged::Paged;
 use mainspring_kernel::registry::ConcurrencyScope;
@@ -61,7 +61,7 @@ pub(crate) struct Index {
     waiting: Paged<(Timestamp, u32)>,
     alarms: Paged<(Timestamp, u32)>,
     /// Due seconds of ready jobs with how many share each: the age of the oldest without a scan.
-    due_seconds: BTreeMap<i64, u32>,
+    due_seconds: BTreeMap<Timestamp, u32>,
     pub(crate) types: HashMap<JobType, TypeSpec, RandomState>,
     pub(crate) queues: HashMap<QueueName, Card, RandomState>,
     limits: HashMap<LimitKey, u32, RandomState>,
@@ -107,9 +107,9 @@ impl Index {
             return Spot::Waiting;
         }
         card.ready += 1;
-        let key = order_key(card.spec.order, due_at, job.priority);
-        *self.due_seconds.entry(second(due_at)).or_default() += 1;
-        Spot::Ready(self.book.insert(&lane, key, slot))
+        let rank = rank(card.spec.order, job);
+        *self.due_seconds.entry(due_at.whole_second()).or_default() += 1;
+        Spot::Ready(self.book.insert(&lane, rank, slot))
     }
 
     /// Takes a job out of every index it is in.
@@ -135,8 +135,8 @@ impl Index {
                 }
             }
             Spot::Ready(place) => {
-                let key = self.key(job);
-                self.book.remove(place, key, slot);
+                let rank = self.rank(job);
+                self.book.remove(place, rank, slot);
                 self.left_the_book(job);
             }
         }
@@ -146,10 +146,10 @@ impl Index {
     pub(crate) fn left_the_book(&mut self, job: &Job) {
         self.card(&job.queue).ready -= 1;
         let Some(due_at) = job.due_at() else { return };
-        if let Some(count) = self.due_seconds.get_mut(&second(due_at)) {
+        if let Some(count) = self.due_seconds.get_mut(&due_at.whole_second()) {
             *count -= 1;
             if *count == 0 {
-                self.due_seconds.remove(&second(due_at));
+                self.due_seconds.remove(&due_at.whole_second());
             }
         }
     }
@@ -200,13 +200,13 @@ impl Index {
 
     /// How many ready jobs of its lane go before the one at `place`.
     pub(crate) fn ahead(&self, place: Place, slot: u32, job: &Job, limit: usize) -> usize {
-        self.book.ahead(place, self.key(job), slot, limit)
+        self.book.ahead(place, self.rank(job), slot, limit)
     }
 
     /// Where a waiting job stands among its like.
-    fn key(&self, job: &Job) -> i64 {
+    fn rank(&self, job: &Job) -> Rank {
         let order = self.queues.get(&job.queue).map_or(QueueOrder::Aged, |card| card.spec.order);
-        order_key(order, job.due_at().unwrap_or_default(), job.priority)
+        rank(order, job)
     }
 
     /// How many jobs are ready.
@@ -216,8 +216,7 @@ impl Index {
 
     /// When the oldest ready job was due, to the second.
     pub(crate) fn oldest_due(&self) -> Option<Timestamp> {
-        let (second, _) = self.due_seconds.first_key_value()?;
-        Some(Timestamp(second.saturating_mul(1_000_000)))
+        self.due_seconds.first_key_value().map(|(second, _)| *second)
     }
 
     /// Slots whose alarm has rung by `now`.
@@ -358,8 +357,4 @@ fn alarm(job: &Job) -> Option<Timestamp> {
         | State::Failed { .. }
         | State::Cancelled { .. } => None,
     }
-}
-
-fn second(at: Timestamp) -> i64 {
-    at.0.div_euclid(1_000_000)
 }

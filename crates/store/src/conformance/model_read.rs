@@ -81,6 +81,7 @@ pub(super) fn counts(memory: &Memory, now: Timestamp) -> Counts {
             Some(due_at) if due_at <= now => {
                 queue.ready += 1;
                 counts.due += 1;
+                let due_at = due_at.whole_second();
                 let oldest = counts.oldest_due.map_or(due_at, |oldest| oldest.min(due_at));
                 counts.oldest_due = Some(oldest);
             }

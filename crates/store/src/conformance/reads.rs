@@ -116,6 +116,7 @@ pub(super) async fn counts_equal_a_recount(bench: &mut Bench) {
         by_state[StateName::ALL.iter().position(|state| *state == name).expect("known")] += 1;
         if let Some(at) = job.due_at().filter(|at| *at <= bench.now) {
             due += 1;
+            let at = at.whole_second();
             oldest_due =
                 Some(oldest_due.map_or(at, |oldest: mainspring_kernel::Timestamp| oldest.min(at)));
         }
