@@ -78,6 +78,9 @@ fn check_burials(world: &World) {
 fn check_items(world: &World) {
     let mut successors = BTreeSet::new();
     for item in world.items.values() {
+        let history = &world.histories[&item.id.job()];
+        let pending = history.iter().find(|line| line.transition.to == StateName::DlqPending);
+        assert_eq!(pending.map(|line| &line.job), Some(&*item.job), "the item shows what failed");
         match &item.state {
             DlqState::Discarded { proposal, approved_by } => {
                 assert_ne!(proposal.by, *approved_by);
