@@ -19,10 +19,9 @@ use finished::Finished;
 use index::{Index, Spot};
 use keys::Keys;
 use mainspring_kernel::dispatch::Wanted;
-use mainspring_kernel::evolve::Transition;
+use mainspring_kernel::evolve::{Transition, keep_effect, renew};
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobEvent, JobId, State as JobState, Timestamp, Token, TokenId,
-    evolve,
+    DlqId, DlqItem, Event, Job, JobEvent, JobId, Timestamp, Token, TokenId, evolve,
 };
 use mainspring_store::Snapshot;
 use moves::Moves;
@@ -92,10 +91,9 @@ impl State {
                 self.renew(job, fence, expires_at, progress_pct);
             }
             Event::EffectCommitted { job, effect } => {
-                if let Some(entry) = self.slab.by_id_mut(job)
-                    && entry.job.effect(&effect.name).is_none()
-                {
-                    entry.job.extras_mut().effects.push(effect);
+                if let Some(entry) = self.slab.by_id_mut(job) {
+                    // A replay may bring an effect that a snapshot already has.
+                    let _ = keep_effect(&mut entry.job, &effect);
                 }
             }
             Event::ItemOpened(item) => {
@@ -164,16 +162,13 @@ impl State {
     fn renew(&mut self, id: JobId, fence: u32, expires_at: Timestamp, progress: Option<u8>) {
         let Some(slot) = self.slab.slot_of(id) else { return };
         let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
-        let JobState::Running(lease) = &mut entry.job.state else { return };
-        if lease.fence != fence {
-            return;
-        }
-        let old_end = lease.ends_at();
-        lease.expires_at = lease.expires_at.max(expires_at);
-        let new_end = lease.ends_at();
-        self.index.alarm_moved(slot, old_end, new_end);
-        if progress.is_some() {
-            entry.job.extras_mut().progress_pct = progress;
+        let Some(old) = entry.job.lease() else { return };
+        let (old_end, expires_at) = (old.ends_at(), expires_at.max(old.expires_at));
+        // A replay may bring a renewal of a lease that a snapshot knows to be over.
+        if renew(&mut entry.job, fence, expires_at, progress).is_ok()
+            && let Some(lease) = entry.job.lease()
+        {
+            self.index.alarm_moved(slot, old_end, lease.ends_at());
         }
     }
 

@@ -242,7 +242,9 @@ fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) -> O
         let job = command.job().and_then(|id| desk.job(id));
         let mut facts = Facts {
             now,
-            fresh_id: (u128::try_from(now.as_millis()).unwrap_or(0) << 80) | ((fresh & 0xffff) << 64) | fresh,
+            fresh_id: (u128::try_from(now.as_millis()).unwrap_or(0) << 80)
+                | ((fresh & 0xffff) << 64)
+                | fresh,
             fresh_secret: fresh << 64 | 7,
             job,
             item: command.item().and_then(|id| desk.item(id)),
