@@ -1,0 +1,116 @@
+//! Types, queues and workers.
+
+use crate::Time;
+use serde::{Deserialize, Serialize};
+
+/// What is promised for a type. What is left out gets the default of the house.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SetType {
+    /// The business domain; `general` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<String>,
+    /// Whether schedules may create jobs of it; true if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedulable: Option<bool>,
+    /// Priority of jobs that do not say; 50 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// How long one attempt may run; 900 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    /// Extra tries; 3 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u16>,
+    /// Most jobs that may run at a time; no limit if left out or null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_limit: Option<u32>,
+    /// What the limit is counted over: `global`, `tenant` or `user`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_scope: Option<String>,
+    /// The queue of jobs that do not say; `default` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Delay before the first retry; 1,000 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff_base_ms: Option<u32>,
+    /// No delay is longer than this, before jitter; 30,000 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff_max_ms: Option<u32>,
+}
+
+/// A kind of work and what is promised for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Type {
+    /// Its name.
+    pub job_type: String,
+    /// The business domain.
+    pub domain: String,
+    /// Whether schedules may create jobs of it.
+    pub schedulable: bool,
+    /// Priority of jobs that do not say.
+    pub priority: u8,
+    /// How long one attempt may run, rounded up to seconds.
+    pub timeout_seconds: u32,
+    /// Extra tries.
+    pub max_retries: u16,
+    /// Most jobs that may run at a time; null is no limit.
+    pub concurrency_limit: Option<u32>,
+    /// What the limit is counted over.
+    pub concurrency_scope: String,
+    /// The queue of jobs that do not say.
+    pub queue: String,
+    /// Delay before the first retry.
+    pub backoff_base_ms: u32,
+    /// No delay is longer than this, before jitter.
+    pub backoff_max_ms: u32,
+}
+
+/// How a queue hands out its jobs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SetQueue {
+    /// `aged` (priority first, waiting counts) or `due` (by `run_at`, then priority).
+    pub order: String,
+}
+
+/// A queue and its numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Queue {
+    /// Its name.
+    pub name: String,
+    /// Whether it hands out nothing for now.
+    pub paused: bool,
+    /// `aged` or `due`.
+    pub order: String,
+    /// Waiting and due.
+    pub ready: u64,
+    /// Waiting and not due.
+    pub pending: u64,
+    /// Held by workers.
+    pub running: u64,
+}
+
+/// A worker heard of lately.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Worker {
+    /// How it calls itself.
+    pub worker_id: String,
+    /// The tenant it works for; null is every tenant.
+    pub tenant_id: Option<String>,
+    /// The types it asks for; null is any.
+    pub types: Option<Vec<String>>,
+    /// The queues it asks for; null is any.
+    pub queues: Option<Vec<String>>,
+    /// When it was first heard of.
+    pub first_seen_at: Time,
+    /// When it was last heard of.
+    pub last_seen_at: Time,
+    /// Jobs it got since.
+    pub granted: u64,
+}

@@ -1,0 +1,46 @@
+//! Access tokens.
+
+use crate::Time;
+use serde::{Deserialize, Serialize};
+
+/// A request for a token.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct IssueToken {
+    /// The tenant it belongs to.
+    pub tenant_id: String,
+    /// The person or service it belongs to.
+    pub user_id: String,
+    /// What it allows: `submitter`, `worker`, `viewer`, `operator`, `approver`, `internal`,
+    /// `admin`.
+    pub roles: Vec<String>,
+    /// When it stops working by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+}
+
+/// A token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Token {
+    /// Its public name.
+    pub token_id: String,
+    /// The tenant it belongs to.
+    pub tenant_id: String,
+    /// The person or service it belongs to.
+    pub user_id: String,
+    /// What it allows.
+    pub roles: Vec<String>,
+    /// When it was issued.
+    pub issued_at: Time,
+    /// Who issued it.
+    pub issued_by: String,
+    /// When it stops working by itself.
+    pub expires_at: Option<Time>,
+    /// When it was revoked.
+    pub revoked_at: Option<Time>,
+    /// What to send as `Authorization: Bearer`; shown once, when the token is issued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+}
