@@ -22,10 +22,10 @@ const CELL_CHARS_MAX: usize = 120;
 pub(crate) fn table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     if std::io::stdout().is_terminal() {
-        table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
         table.set_content_arrangement(ContentArrangement::Dynamic);
     } else {
-        table.load_preset(presets::NOTHING);
+        table.load_style(presets::NOTHING);
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
     table.set_header(columns.iter().map(|column| column.to_uppercase()));
@@ -83,6 +83,11 @@ pub(crate) fn plain(text: &str) -> String {
         }
     }
     out
+}
+
+/// As [`plain`], but line ends stay.
+pub(crate) fn plain_lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 
 /// Marks that make text read in another order than it is stored.
@@ -181,14 +186,18 @@ mod tests {
     #[test]
     fn tables_cut_long_cells_and_say_when_empty() {
         let shown = table(&["id", "message"], [vec!["1".into(), "x".repeat(500)]]);
-        assert!(shown.contains('…') && shown.starts_with(" ID") || shown.starts_with("ID"), "{shown}");
+        assert!(
+            shown.contains('…') && shown.starts_with(" ID") || shown.starts_with("ID"),
+            "{shown}"
+        );
         assert!(!shown.contains(&"x".repeat(200)));
         assert_eq!(table(&["id"], []), "nothing to show");
     }
 
     #[test]
     fn numbers_read_in_groups() {
-        for (number, shown) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+        for (number, shown) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")]
+        {
             assert_eq!(thousands(number), shown);
         }
     }

@@ -14,7 +14,8 @@ const UNITS: [(&str, u64); 6] = [
 
 /// Reads one or several parts, largest first or not: `1h30m` is fine.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
-    let told = || format!("{text:?} is not a length of time; write it like 7d, 36h, 15m, 30s, 250ms");
+    let told =
+        || format!("{text:?} is not a length of time; write it like 7d, 36h, 15m, 30s, 250ms");
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err(told());

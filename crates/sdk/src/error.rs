@@ -6,7 +6,6 @@ use std::time::Duration;
 
 /// Why a call did not give what was asked for.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The server's address cannot be used.
     #[error("the server address {url:?} cannot be used: {reason}")]

@@ -205,7 +205,8 @@ impl<'a> Section<'a> {
 
     fn unknown(&self, key: &str, at: usize, known: &[&'static str]) {
         let hint = suggest::hint(key, known);
-        let place = if self.name.is_empty() { String::new() } else { format!(" in [{}]", self.name) };
+        let place =
+            if self.name.is_empty() { String::new() } else { format!(" in [{}]", self.name) };
         self.problems.add(at, format!("unknown key {key:?}{place}{hint}"));
     }
 

@@ -18,7 +18,9 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "contracts = {:?}", settings.contracts)?;
     writeln!(out, "\n[store]")?;
     match &settings.store {
-        StoreChoice::Directory(path) => writeln!(out, "data_dir = {:?}", path.display().to_string()),
+        StoreChoice::Directory(path) => {
+            writeln!(out, "data_dir = {:?}", path.display().to_string())
+        }
         StoreChoice::Ephemeral => writeln!(out, "ephemeral = true"),
         StoreChoice::Postgres { url, .. } => {
             writeln!(out, "database_url = {:?}", without_password(url))
@@ -42,7 +44,12 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     for spec in &settings.types {
         writeln!(out, "\n[types.{:?}]", spec.name.as_str())?;
         writeln!(out, "domain = {:?}\nschedulable = {}", spec.domain, spec.is_schedulable)?;
-        writeln!(out, "priority = {}\ntimeout_seconds = {}", spec.priority, spec.timeout_ms / 1000)?;
+        writeln!(
+            out,
+            "priority = {}\ntimeout_seconds = {}",
+            spec.priority,
+            spec.timeout_ms / 1000
+        )?;
         writeln!(out, "max_retries = {}", spec.max_retries)?;
         if let Some(limit) = spec.concurrency_limit {
             writeln!(out, "concurrency_limit = {limit}")?;

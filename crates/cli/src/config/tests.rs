@@ -60,7 +60,10 @@ fn every_documented_key_is_read() {
     assert_eq!(settings.store, StoreChoice::Directory("/tmp/x".into()));
     assert_eq!(settings.retention.audit, Duration::from_secs(36 * 3600));
     let spec = &settings.types[0];
-    assert_eq!((spec.timeout_ms, spec.max_retries, spec.concurrency_limit), (1_800_000, 0, Some(2)));
+    assert_eq!(
+        (spec.timeout_ms, spec.max_retries, spec.concurrency_limit),
+        (1_800_000, 0, Some(2))
+    );
     assert_eq!(settings.templates[0].rhythm, Rhythm::Every(Duration::from_secs(120)));
 }
 
@@ -68,10 +71,10 @@ fn every_documented_key_is_read() {
 fn what_is_shown_can_be_read_again() {
     let settings = read(WHOLE).unwrap();
     let again = read(&show::toml(&settings)).unwrap();
-    assert_eq!(Settings { not_yet: Vec::new(), ..settings }, Settings {
-        not_yet: Vec::new(),
-        ..again
-    });
+    assert_eq!(
+        Settings { not_yet: Vec::new(), ..settings },
+        Settings { not_yet: Vec::new(), ..again }
+    );
 }
 
 #[test]
@@ -81,17 +84,20 @@ fn all_problems_are_told_at_once_with_lines_and_suggestions() {
          [serever]\n[types.a]\nprioritty = 1\npriority = 999\n[executor]\nmode = \"pul\"\n",
     )
     .unwrap_err();
-    assert_eq!(told, [
-        "2: server.listen must be text in quotes, not an integer",
-        "3: unknown key \"intrnal_routes\" in [server]; did you mean \"internal_routes\"?",
-        "5: retention.finished is wrong: \"7\" is not a length of time; \
+    assert_eq!(
+        told,
+        [
+            "2: server.listen must be text in quotes, not an integer",
+            "3: unknown key \"intrnal_routes\" in [server]; did you mean \"internal_routes\"?",
+            "5: retention.finished is wrong: \"7\" is not a length of time; \
          write it like 7d, 36h, 15m, 30s, 250ms",
-        "6: unknown key \"serever\"; did you mean \"server\"?",
-        "8: unknown key \"prioritty\" in [types.a]; did you mean \"priority\"?",
-        "9: types.a.priority must be between 0 and 255",
-        "11: executor.mode is \"pul\", must be one of pull, inprocess, process, webhook; \
+            "6: unknown key \"serever\"; did you mean \"server\"?",
+            "8: unknown key \"prioritty\" in [types.a]; did you mean \"priority\"?",
+            "9: types.a.priority must be between 0 and 255",
+            "11: executor.mode is \"pul\", must be one of pull, inprocess, process, webhook; \
          did you mean \"pull\"?",
-    ]);
+        ]
+    );
 }
 
 #[test]
@@ -127,8 +133,7 @@ fn flag_beats_environment_beats_file_beats_default() {
     let settings = resolve(base(), &file, &env).unwrap();
     assert_eq!(settings.listen.port(), 2);
     assert!(matches!(settings.store, StoreChoice::Postgres { from: "DATABASE_URL", .. }));
-    let flags =
-        Flags { ephemeral: true, listen: Some(([127, 0, 0, 1], 3).into()), ..file.clone() };
+    let flags = Flags { ephemeral: true, listen: Some(([127, 0, 0, 1], 3).into()), ..file.clone() };
     let settings = resolve(base(), &flags, &env).unwrap();
     assert_eq!((settings.listen.port(), settings.store), (3, StoreChoice::Ephemeral));
 }

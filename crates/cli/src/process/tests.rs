@@ -111,7 +111,8 @@ async fn stragglers_do_not_hold_up_the_result() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     let script = format!("sleep 60 & echo $! > {}; echo done", file.display());
-    let finished = tokio::time::timeout(Duration::from_secs(20), run_to_end(&script)).await.unwrap();
+    let finished =
+        tokio::time::timeout(Duration::from_secs(20), run_to_end(&script)).await.unwrap();
     assert_eq!((finished.ending, finished.output.as_slice()), (Ending::Exit(0), &b"done\n"[..]));
     let pid = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
     assert!(gone(pid).await, "the straggler lives on");

@@ -114,7 +114,8 @@ impl Client {
         id: &str,
         switch: Option<&str>,
     ) -> Result<mainspring_api::internal::Ran, Error> {
-        let query: Vec<_> = switch.map(|name| (name, Some("true".to_owned()))).into_iter().collect();
+        let query: Vec<_> =
+            switch.map(|name| (name, Some("true".to_owned()))).into_iter().collect();
         let path = path_with(&["internal", "jobs", id, "run"], &query);
         let call = Call::new(Method::POST, path, Repeat::Unsafe);
         self.call(call.header("x-internal-debug", "true")).await

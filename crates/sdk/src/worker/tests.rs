@@ -20,9 +20,7 @@ struct Fake {
 }
 
 impl Fake {
-    async fn start(
-        script: impl FnMut(&str, &Value) -> Option<Value> + Send + 'static,
-    ) -> Self {
+    async fn start(script: impl FnMut(&str, &Value) -> Option<Value> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let script: Arc<Mutex<Box<Script>>> = Arc::new(Mutex::new(Box::new(script)));
@@ -106,9 +104,7 @@ fn accepting(count: u32) -> impl FnMut(&str, &Value) -> Option<Value> + Send {
         "pull" => Some(Value::Null),
         "heartbeat" => {
             let items = body["items"].as_array().unwrap().iter();
-            let item = |i: &Value| {
-                json!({"job_id": i["job_id"], "lease_expires_at": "2026-01-01T00:01:00Z"})
-            };
+            let item = |i: &Value| json!({"job_id": i["job_id"], "lease_expires_at": "2026-01-01T00:01:00Z"});
             Some(json!({"items": items.map(item).collect::<Vec<_>>()}))
         }
         _ => Some(reported(body)),
