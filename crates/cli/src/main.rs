@@ -1,3 +1,204 @@
-//! The `mainspring` command.
+//! The `mainspring` command: server, client, worker and benchmark in one binary. This file reads
+//! the command line and hands over; each verb has its file in `commands/`.
 
-fn main() {}
+mod bench;
+mod commands;
+mod config;
+mod exit;
+mod logging;
+mod output;
+mod process;
+mod session;
+mod span;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use commands::{
+    bench as bench_command, completions, config as config_command, dlq, doctor, jobs, queues,
+    replay, serve, tokens, types, worker, workers,
+};
+use output::Output;
+use session::Session;
+use std::future::Future;
+use std::process::ExitCode;
+
+// Ten million waiting jobs are ten million small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A durable job scheduler
+#[derive(Debug, Parser)]
+#[command(name = "mainspring", version, after_help = exit::HELP, propagate_version = true)]
+struct Cli {
+    /// Form of the answer
+    #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
+    output: Output,
+    /// Address of the server [default: MAINSPRING_URL, else http://127.0.0.1:7070]
+    #[arg(long, global = true, value_name = "URL")]
+    url: Option<String>,
+    /// Form of the log on stderr: text on a terminal, JSON elsewhere
+    #[arg(long, global = true, value_enum, value_name = "FORM")]
+    log_format: Option<logging::Format>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server
+    Serve(serve::Args),
+    /// Submit, follow and cancel jobs
+    #[command(subcommand)]
+    Jobs(jobs::Verb),
+    /// The registry of job types
+    Types(types::Args),
+    /// The dead letter queue
+    #[command(subcommand)]
+    Dlq(dlq::Verb),
+    /// Queues and their numbers
+    #[command(subcommand)]
+    Queues(queues::Verb),
+    /// Workers heard of lately
+    Workers,
+    /// Access tokens
+    #[command(subcommand)]
+    Tokens(tokens::Verb),
+    /// Run a command for every job of a type
+    Worker(worker::Args),
+    /// Run the replays RP-001 to RP-005 against a server with internal routes
+    Replay(replay::Args),
+    /// Check that everything is in order
+    Doctor(doctor::Args),
+    /// Measure speed
+    Bench(bench_command::Args),
+    /// Check or show the configuration
+    #[command(subcommand)]
+    Config(config_command::Verb),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+    /// The bare HTTP handler that `bench` compares with
+    #[command(hide = true)]
+    BenchEcho(bench_command::EchoArgs),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {}", told(&error));
+            ExitCode::from(exit::code_of(&error))
+        }
+    }
+}
+
+/// The error with its causes on one line each, without repeating itself.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = output::plain_lines(&error.to_string());
+    for cause in error.chain().skip(1) {
+        let cause = output::plain_lines(&cause.to_string());
+        if !text.contains(&cause) {
+            text.push_str("\n  because ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
+fn run(cli: Cli) -> anyhow::Result<u8> {
+    let Cli { output, url, log_format, command } = cli;
+    let session = || Session::open(url.as_deref(), output);
+    let wants_log = match &command {
+        Command::Serve(_) => logging::Level::Info,
+        Command::Worker(_) => logging::Level::Info,
+        _ => logging::Level::Warn,
+    };
+    logging::start(log_format, wants_log);
+    match command {
+        Command::Serve(args) => threaded(serve::run(args)),
+        Command::Jobs(verb) => simple(jobs::run(verb, session()?)),
+        Command::Types(args) => simple(types::run(args, session()?)),
+        Command::Dlq(verb) => simple(dlq::run(verb, session()?)),
+        Command::Queues(verb) => simple(queues::run(verb, session()?)),
+        Command::Workers => simple(workers::run(session()?)),
+        Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
+        Command::Worker(args) => threaded(worker::run(args, session()?)),
+        Command::Replay(args) => simple(replay::run(args, session()?)),
+        Command::Doctor(args) => simple(doctor::run(args, session()?)),
+        Command::Bench(args) => bench_command::run(args, output),
+        Command::BenchEcho(args) => threaded(bench_command::echo(args)),
+        Command::Config(verb) => config_command::run(&verb, output),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+    }
+}
+
+/// Runs on one thread: a client has little to do at a time.
+fn simple(work: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
+/// Runs on all cores.
+fn threaded(work: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn documented_commands_parse() {
+        for line in [
+            "serve --listen 127.0.0.1:7070 --data-dir d --config c.toml --demo",
+            "serve --ephemeral --internal-routes",
+            "serve --database-url postgres://h/db",
+            "jobs submit greet {} --key k --wait",
+            "jobs submit --file jobs.ndjson",
+            "jobs list --status queued -o json",
+            "jobs get x",
+            "jobs explain x",
+            "jobs events x",
+            "jobs cancel x",
+            "jobs wait x --timeout 5s",
+            "types",
+            "types list --output json",
+            "types get t",
+            "types set t --priority 5",
+            "dlq list",
+            "dlq get d",
+            "dlq requeue d",
+            "dlq discard d --reason r",
+            "dlq approve d",
+            "dlq reject d",
+            "queues list",
+            "queues pause q",
+            "queues resume q",
+            "workers",
+            "tokens create --tenant t --user u --role worker --role viewer",
+            "tokens list",
+            "tokens revoke t",
+            "worker --type t --queue q --concurrency 2 --lease-ms 5000 -- cat -n",
+            "replay RP-003 --output json",
+            "replay",
+            "doctor --data-dir d",
+            "bench --suite",
+            "bench ram",
+            "config check --config f",
+            "config show",
+            "completions bash",
+        ] {
+            let words = std::iter::once("mainspring").chain(line.split(' '));
+            assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+        }
+        for line in
+            ["serve --ephemeral --data-dir d", "worker --type t", "jobs submit", "types drop"]
+        {
+            let words = std::iter::once("mainspring").chain(line.split(' '));
+            assert!(Cli::try_parse_from(words).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! One file per verb of the command line.
+
+pub(crate) mod bench;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod dlq;
+pub(crate) mod doctor;
+pub(crate) mod jobs;
+pub(crate) mod queues;
+pub(crate) mod replay;
+pub(crate) mod serve;
+pub(crate) mod submit;
+pub(crate) mod tokens;
+pub(crate) mod types;
+pub(crate) mod worker;
+pub(crate) mod workers;

@@ -1,0 +1,102 @@
+//! `serve --demo`: a worker in the same process, speaking HTTP like any other, and a trickle of
+//! sample jobs, so that there is something to see: most succeed, some are retried, a few end in the
+//! dead letter queue.
+
+use mainspring_sdk::{Client, Context, Failure, Submit, Worker};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// The types of the demo.
+pub(crate) const CONFIG: &str = include_str!("../../../../examples/quant.toml");
+
+/// The types sample jobs are made of, in turn.
+const SAMPLES: [&str; 6] = [
+    "market_data_sync",
+    "risk_batch_check",
+    "backtest_run",
+    "signal_batch_generate",
+    "trading_refresh_prices",
+    "strategy_backtest_run",
+];
+/// How often a sample job is submitted.
+const RHYTHM: Duration = Duration::from_millis(700);
+
+/// Starts the demo beside the server.
+pub(crate) fn start(
+    address: SocketAddr,
+    token: Option<String>,
+    shutdown: CancellationToken,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let Some(token) = token else {
+            tracing::warn!("no admin token at hand: the demo runs without jobs and worker");
+            return;
+        };
+        if let Err(error) = run(address, &token, shutdown).await {
+            tracing::warn!(%error, "the demo has ended");
+        }
+    })
+}
+
+async fn run(
+    address: SocketAddr,
+    token: &str,
+    shutdown: CancellationToken,
+) -> Result<(), mainspring_sdk::Error> {
+    let host = if address.ip().is_unspecified() { "127.0.0.1".into() } else { host_of(address) };
+    let client = Client::new(&format!("http://{host}:{}", address.port()), Some(token))?;
+    let mut builder = Worker::builder(client.clone())
+        .id("demo-worker")
+        .concurrency(4)
+        .wait(Duration::from_secs(5))
+        .drain_grace(Duration::from_secs(2));
+    for job_type in SAMPLES {
+        builder = builder.on(job_type, handle);
+    }
+    let trickle = tokio::spawn(trickle(client));
+    let worked = builder.build().run(shutdown).await;
+    trickle.abort();
+    worked.map(|_| ())
+}
+
+fn host_of(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V4(v4) => v4.ip().to_string(),
+        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
+    }
+}
+
+async fn trickle(client: Client) {
+    for n in 0_u64.. {
+        let job_type = SAMPLES[(n % SAMPLES.len() as u64) as usize];
+        let symbol = ["BTC", "ETH", "SOL"][(n % 3) as usize];
+        let payload = json!({"demo": true, "n": n, "symbol": symbol});
+        let wish = Submit::job(job_type, &payload).map(|wish| wish.label("source", "demo"));
+        let Ok(wish) = wish else { return };
+        if let Err(error) = client.submit(&wish).await {
+            tracing::debug!(%error, "a demo job was not accepted");
+        }
+        tokio::time::sleep(RHYTHM).await;
+    }
+}
+
+async fn handle(ctx: Context) -> Result<Value, Failure> {
+    let payload: Value = ctx.payload()?;
+    let n = payload["n"].as_u64().unwrap_or(0);
+    let steps = 1 + n % 10;
+    for step in 0..steps {
+        tokio::time::sleep(Duration::from_millis(120)).await;
+        ctx.progress(100.0 * step as f64 / steps as f64);
+    }
+    if n % 17 == 5 {
+        return Err(Failure::permanent("DEMO_BAD_INPUT", "this sample can never work"));
+    }
+    if n % 7 == 2 && ctx.job().retry_count == 0 {
+        return Err(Failure::retryable("DEMO_UPSTREAM_BUSY", "the upstream was busy"));
+    }
+    let quote = ctx.step("quote", || async move { Ok(json!({"price": 100 + n % 50})) }).await?;
+    Ok(json!({"rows": n * 3, "quote": quote}))
+}

@@ -1,0 +1,133 @@
+//! `mainspring dlq`: jobs that failed for good, and what people decide about them.
+
+use crate::exit;
+use crate::output::{record, say, say_wire, table};
+use crate::session::Session;
+use mainspring_sdk::api::dlq::{DlqItem, DlqStanding};
+use mainspring_sdk::client::ItemFilter;
+
+/// What to do with dead letters.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Items, newest first
+    List {
+        /// Only items in this state
+        #[arg(long, value_parser = ["open", "requeued", "discard_requested", "discarded"])]
+        status: Option<String>,
+        /// At most this many
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+        /// Where the last page ended
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+    /// One item with its payload
+    Get {
+        /// The item
+        id: String,
+    },
+    /// Run it again as a new job
+    Requeue {
+        /// The item
+        id: String,
+        /// Idempotency key; the item's id if left out, so that it is requeued once
+        #[arg(long)]
+        key: Option<String>,
+    },
+    /// Ask for it to be dropped; another person has to approve
+    Discard {
+        /// The item
+        id: String,
+        /// Why
+        #[arg(long)]
+        reason: String,
+    },
+    /// Agree to drop it
+    Approve {
+        /// The item
+        id: String,
+    },
+    /// Refuse to drop it
+    Reject {
+        /// The item
+        id: String,
+    },
+}
+
+pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
+    let client = &session.client;
+    match verb {
+        Verb::List { status, limit, cursor } => {
+            let page = client.dlq_items(&ItemFilter { status, cursor, limit: Some(limit) }).await?;
+            if session.is_json() {
+                say_wire(&page)?;
+            } else {
+                let columns = ["item", "job", "type", "code", "message", "state", "since"];
+                say(&table(&columns, page.items.into_iter().map(row)));
+                if let Some(cursor) = page.next_cursor {
+                    eprintln!("more with --cursor {cursor}");
+                }
+            }
+        }
+        Verb::Get { id } => print_item(&client.dlq_item(&id).await?, &session)?,
+        Verb::Requeue { id, key } => {
+            let key = key.unwrap_or_else(|| format!("requeue-{id}"));
+            let requeued = client.requeue(&id, &key).await?;
+            if session.is_json() {
+                say_wire(&requeued)?;
+            } else {
+                say(&format!("{} runs again as {}", requeued.dlq_id, requeued.job_id));
+            }
+        }
+        Verb::Discard { id, reason } => {
+            print_standing(&client.discard(&id, &reason).await?, &session)?;
+        }
+        Verb::Approve { id } => print_standing(&client.approve_discard(&id).await?, &session)?,
+        Verb::Reject { id } => print_standing(&client.reject_discard(&id).await?, &session)?,
+    }
+    Ok(exit::OK)
+}
+
+fn row(item: DlqItem) -> Vec<String> {
+    vec![
+        item.dlq_id,
+        item.job_id,
+        item.job_type,
+        item.error_code,
+        item.error_message,
+        item.status,
+        item.created_at.to_string(),
+    ]
+}
+
+fn print_standing(standing: &DlqStanding, session: &Session) -> anyhow::Result<()> {
+    if session.is_json() {
+        return say_wire(standing);
+    }
+    say(&format!("{} is {}", standing.dlq_id, standing.status));
+    Ok(())
+}
+
+fn print_item(item: &DlqItem, session: &Session) -> anyhow::Result<()> {
+    if session.is_json() {
+        return say_wire(item);
+    }
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".into());
+    let payload = item.payload_snapshot.as_ref().map_or("-", |payload| payload.get());
+    say(&record(&[
+        ("item", item.dlq_id.clone()),
+        ("job", item.job_id.clone()),
+        ("type", item.job_type.clone()),
+        ("state", item.status.clone()),
+        ("code", item.error_code.clone()),
+        ("message", item.error_message.clone()),
+        ("class", item.error_class.clone()),
+        ("since", item.created_at.to_string()),
+        ("reason", text(&item.reason)),
+        ("requested by", text(&item.requested_by)),
+        ("approved by", text(&item.approved_by)),
+        ("runs again as", text(&item.requeued_job_id)),
+        ("payload", payload.to_owned()),
+    ]));
+    Ok(())
+}

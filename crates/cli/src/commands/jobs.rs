@@ -1,0 +1,214 @@
+//! `mainspring jobs`: everything about jobs that is not running them.
+
+use crate::commands::submit;
+use crate::exit;
+use crate::output::{record, say, say_wire, table};
+use crate::session::Session;
+use crate::span;
+use mainspring_sdk::api::job::{Job, JobEvent};
+use mainspring_sdk::client::JobFilter;
+use std::time::Duration;
+
+/// What to do with jobs.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Verb {
+    /// Submit one job, or many from a file
+    Submit(Box<submit::Args>),
+    /// Jobs, newest first
+    List {
+        /// Only jobs in this state
+        #[arg(long, value_parser = STATES)]
+        status: Option<String>,
+        /// Only jobs of this type
+        #[arg(long = "type", value_name = "TYPE")]
+        job_type: Option<String>,
+        /// Only jobs of this queue
+        #[arg(long)]
+        queue: Option<String>,
+        /// At most this many
+        #[arg(long, default_value_t = 20)]
+        limit: u32,
+        /// Where the last page ended
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+    /// One job
+    Get {
+        /// The job
+        id: String,
+    },
+    /// Why a job is not running yet
+    Explain {
+        /// The job
+        id: String,
+    },
+    /// A job's history
+    Events {
+        /// The job
+        id: String,
+    },
+    /// End a job that is not finished
+    Cancel {
+        /// The job
+        id: String,
+        /// Why
+        #[arg(long)]
+        reason: Option<String>,
+    },
+    /// Wait for a job's end; exit 0 only if it succeeded
+    Wait {
+        /// The job
+        id: String,
+        /// Give up after this long
+        #[arg(long, value_parser = span::parse, default_value = "1h", value_name = "SPAN")]
+        timeout: Duration,
+    },
+}
+
+const STATES: [&str; 8] = [
+    "queued",
+    "running",
+    "retrying",
+    "dlq_pending",
+    "dlq_recorded",
+    "succeeded",
+    "failed",
+    "cancelled",
+];
+
+pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
+    let client = &session.client;
+    match verb {
+        Verb::Submit(args) => return submit::run(*args, session).await,
+        Verb::List { status, job_type, queue, limit, cursor } => {
+            let filter = JobFilter { status, job_type, queue, cursor, limit: Some(limit) };
+            let page = client.jobs(&filter).await?;
+            if session.is_json() {
+                say_wire(&page)?;
+            } else {
+                let columns = ["job", "type", "status", "attempt", "queue", "created", "error"];
+                say(&table(&columns, page.items.into_iter().map(row)));
+                if let Some(cursor) = page.next_cursor {
+                    eprintln!("more with --cursor {cursor}");
+                }
+            }
+        }
+        Verb::Get { id } => print_job(&client.job(&id).await?, &session)?,
+        Verb::Explain { id } => {
+            let told = client.explain(&id).await?;
+            if session.is_json() {
+                say_wire(&told)?;
+            } else {
+                let mut fields = vec![("job", told.job_id), ("status", told.status)];
+                fields.push(("summary", told.summary));
+                for reason in told.reasons {
+                    fields.push(("reason", format!("{}: {}", reason.code, reason.message)));
+                }
+                if let Some(at) = told.earliest_at {
+                    fields.push(("earliest", at.to_string()));
+                }
+                say(&record(&fields));
+            }
+        }
+        Verb::Events { id } => {
+            let history = client.job_events(&id).await?;
+            if session.is_json() {
+                say_wire(&history.items)?;
+            } else {
+                let columns = ["seq", "from", "to", "at", "attempt", "why", "actor"];
+                say(&table(&columns, history.items.into_iter().map(event_row)));
+            }
+        }
+        Verb::Cancel { id, reason } => {
+            print_job(&client.cancel(&id, reason.as_deref()).await?, &session)?;
+        }
+        Verb::Wait { id, timeout } => {
+            let job = wait(&session, &id, timeout).await?;
+            print_job(&job, &session)?;
+            return Ok(verdict(&job));
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// Asks until the job has ended or the time is over.
+pub(crate) async fn wait(session: &Session, id: &str, timeout: Duration) -> anyhow::Result<Job> {
+    let end = tokio::time::Instant::now() + timeout;
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let job = session.client.job(id).await?;
+        let left = end.saturating_duration_since(tokio::time::Instant::now());
+        if is_ended(&job) || left.is_zero() {
+            return Ok(job);
+        }
+        tokio::time::sleep(pause.min(left)).await;
+        pause = (pause * 2).min(Duration::from_secs(1));
+    }
+}
+
+fn is_ended(job: &Job) -> bool {
+    matches!(job.status.as_str(), "succeeded" | "failed" | "cancelled")
+}
+
+/// The exit code that tells how the job ended.
+pub(crate) fn verdict(job: &Job) -> u8 {
+    if job.status == "succeeded" { exit::OK } else { exit::REFUSED }
+}
+
+fn row(job: Job) -> Vec<String> {
+    let attempt = format!("{}/{}", job.attempt, u32::from(job.max_retries) + 1);
+    vec![
+        job.job_id,
+        job.job_type,
+        job.status,
+        attempt,
+        job.queue,
+        job.created_at.to_string(),
+        job.error_code.unwrap_or_default(),
+    ]
+}
+
+fn event_row(event: JobEvent) -> Vec<String> {
+    let why = match (event.reason_code, event.reason_message) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(text), None) | (None, Some(text)) => text,
+        (None, None) => String::new(),
+    };
+    vec![
+        event.seq.to_string(),
+        event.from_state.unwrap_or_else(|| "-".into()),
+        event.to_state,
+        event.occurred_at.to_string(),
+        event.attempt.to_string(),
+        why,
+        event.actor,
+    ]
+}
+
+pub(crate) fn print_job(job: &Job, session: &Session) -> anyhow::Result<()> {
+    if session.is_json() {
+        return say_wire(job);
+    }
+    let mut fields = vec![
+        ("job", job.job_id.clone()),
+        ("type", job.job_type.clone()),
+        ("status", job.status.clone()),
+        ("attempt", format!("{} of {}", job.attempt, u32::from(job.max_retries) + 1)),
+        ("queue", job.queue.clone()),
+        ("priority", job.priority.to_string()),
+        ("run at", job.run_at.to_string()),
+        ("created", job.created_at.to_string()),
+        ("trace", job.trace_id.clone()),
+        ("payload", job.payload.get().to_owned()),
+    ];
+    let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));
+    add("result", job.result.as_ref().map(|result| result.get().to_owned()));
+    add("error", job.last_error.as_ref().map(|e| format!("{}: {}", e.code, e.message)));
+    add("next try", job.next_retry_at.map(|at| at.to_string()));
+    add("worker", job.lease.as_ref().map(|lease| lease.worker_id.clone()));
+    add("finished", job.finished_at.map(|at| at.to_string()));
+    add("dead letter", job.dlq_id.clone());
+    add("existed already", job.idempotent_hit.filter(|hit| *hit).map(|_| "yes".into()));
+    say(&record(&fields));
+    Ok(())
+}

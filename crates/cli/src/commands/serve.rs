@@ -1,0 +1,355 @@
+//! `mainspring serve`: the composition root. It settles the configuration, opens the store, starts
+//! the engine, lets the server speak, and takes all of it down again in order.
+
+use crate::commands::demo;
+use crate::config::layers::{self, Flags};
+use crate::config::{CONTRACTS, Settings, StoreChoice, file, show};
+use crate::exit::{self, usage};
+use crate::output::say;
+use crate::session::{TOKEN_FILE, read_token};
+use anyhow::{Context, anyhow, bail};
+use mainspring_engine::{Engine, SystemClock, SystemEntropy};
+use mainspring_kernel::Command;
+use mainspring_store::Store;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The flags of `serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    flags: Flags,
+    /// Register the quantitative trading types, and run sample jobs with a worker of their own
+    #[arg(long)]
+    demo: bool,
+    /// Offer the internal replay routes even on an address that other machines can reach
+    #[arg(long)]
+    i_know_internal_routes_are_public: bool,
+}
+
+/// Sets the admin token from outside.
+const ADMIN_TOKEN: &str = "MAINSPRING_ADMIN_TOKEN";
+
+/// Opens the store the settings ask for.
+///
+/// # Errors
+/// If it cannot be opened.
+async fn open_store(settings: &Settings) -> anyhow::Result<Arc<dyn Store>> {
+    match &settings.store {
+        StoreChoice::Directory(path) => {
+            make_private(path)?;
+            bail!("the memory store is not wired in yet")
+        }
+        StoreChoice::Ephemeral => bail!("the memory store is not wired in yet"),
+        StoreChoice::Postgres { .. } => {
+            bail!("the PostgreSQL store is not built into this version")
+        }
+    }
+}
+
+pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
+    let base = match args.demo {
+        true => file::read(demo::CONFIG, Settings::standard()).map_err(|problems| {
+            anyhow!("the built-in demo configuration is wrong: {problems:?}")
+        })?,
+        false => Settings::standard(),
+    };
+    let settings = layers::resolve(base, &args.flags, &layers::process_environment)?;
+    let given = layers::process_environment(ADMIN_TOKEN);
+    check(&settings, given.is_some(), args.i_know_internal_routes_are_public)?;
+
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", settings.listen))?;
+    let address = listener.local_addr()?;
+    let store = open_store(&settings).await.with_context(|| opening(&settings.store))?;
+    let engine = start_engine(store, &settings).await?;
+    let token = match admin_token(&engine, &settings, given).await {
+        Ok(token) => token,
+        Err(error) => {
+            engine.shutdown().await?;
+            return Err(error);
+        }
+    };
+    register_types(&engine, &settings).await?;
+    announce(&settings, address, token.as_ref());
+
+    let shutdown = CancellationToken::new();
+    let demo = args.demo.then(|| demo::start(address, token.secret(&settings), shutdown.clone()));
+    let served = mainspring_server::serve(
+        listener,
+        engine.clone(),
+        server_config(&settings, address),
+        shutdown.clone(),
+    );
+    let ended = until_stopped(served, &shutdown).await;
+    if let Some(demo) = demo {
+        demo.abort();
+    }
+    let health = engine.health();
+    engine.shutdown().await.context("closing the store")?;
+    ended?;
+    if let Some(why) = health.broken {
+        bail!("the store stopped: {why}");
+    }
+    say("stopped");
+    Ok(exit::OK)
+}
+
+/// Refuses what must not be started, before anything is touched.
+fn check(settings: &Settings, has_token: bool, may_expose: bool) -> anyhow::Result<()> {
+    if let StoreChoice::Postgres { url, from } = &settings.store {
+        let url = show::without_password(url);
+        return Err(usage(format!(
+            "the PostgreSQL store is not built into this version ({from} asks for {url}); \
+             use --data-dir or --ephemeral"
+        )));
+    }
+    if is_loopback(settings.listen.ip()) {
+        return Ok(());
+    }
+    let listen = settings.listen;
+    if settings.internal_routes && !may_expose {
+        return Err(usage(format!(
+            "internal routes on {listen} would let other machines move jobs by hand; \
+             listen on 127.0.0.1, or add --i-know-internal-routes-are-public"
+        )));
+    }
+    let has_state = match &settings.store {
+        StoreChoice::Directory(path) => path.exists(),
+        StoreChoice::Ephemeral | StoreChoice::Postgres { .. } => false,
+    };
+    if !has_token && !has_state {
+        return Err(no_tokens(listen));
+    }
+    Ok(())
+}
+
+fn no_tokens(listen: SocketAddr) -> anyhow::Error {
+    usage(format!(
+        "{listen} can be reached from other machines and there is no token yet; set \
+         {ADMIN_TOKEN}, or start once on 127.0.0.1 to create one"
+    ))
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_loopback(),
+        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(v6.is_loopback(), |v4| v4.is_loopback()),
+    }
+}
+
+fn opening(store: &StoreChoice) -> String {
+    match store {
+        StoreChoice::Directory(path) => format!("cannot open the store in {}", path.display()),
+        StoreChoice::Ephemeral | StoreChoice::Postgres { .. } => "cannot open the store".into(),
+    }
+}
+
+/// Makes a directory nobody else can look into. One that exists is left as it is.
+fn make_private(path: &Path) -> anyhow::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.with_context(|| format!("cannot make the directory {}", path.display()))
+}
+
+async fn start_engine(store: Arc<dyn Store>, settings: &Settings) -> anyhow::Result<Engine> {
+    let config = mainspring_engine::Config {
+        are_types_strict: settings.types_strict,
+        ..mainspring_engine::Config::standard()
+    };
+    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy::default()));
+    Engine::start(store, clock, entropy, config).await.context("cannot start the engine")
+}
+
+fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server::Config {
+    mainspring_server::Config {
+        is_public: !is_loopback(address.ip()),
+        has_internal_routes: settings.internal_routes,
+        ..mainspring_server::Config::standard()
+    }
+}
+
+/// Where the admin token stands after the start.
+enum AdminToken {
+    /// Made just now, to be shown once.
+    Fresh(String),
+    /// Given by the environment; the operator knows it.
+    Given(String),
+    /// There were tokens already.
+    Known,
+}
+
+impl AdminToken {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+
+    /// The secret, where it can be had.
+    fn secret(&self, settings: &Settings) -> Option<String> {
+        match (self, &settings.store) {
+            (AdminToken::Fresh(text) | AdminToken::Given(text), _) => Some(text.clone()),
+            (AdminToken::Known, StoreChoice::Directory(path)) => read_token(path),
+            (AdminToken::Known, StoreChoice::Ephemeral | StoreChoice::Postgres { .. }) => None,
+        }
+    }
+}
+
+async fn admin_token(
+    engine: &Engine,
+    settings: &Settings,
+    given: Option<String>,
+) -> anyhow::Result<AdminToken> {
+    let is_public = !is_loopback(settings.listen.ip());
+    if is_public && given.is_none() && engine.tokens().await?.is_empty() {
+        return Err(no_tokens(settings.listen));
+    }
+    let stored = mainspring_server::bootstrap_admin(engine, given.clone()).await;
+    let stored = stored.map_err(|error| usage(format!("{ADMIN_TOKEN}: {error}")))?;
+    match (given, stored) {
+        (Some(given), _) => Ok(AdminToken::Given(given)),
+        (None, Some(fresh)) => {
+            if let StoreChoice::Directory(path) = &settings.store {
+                write_token(path, &fresh)?;
+            }
+            Ok(AdminToken::Fresh(fresh))
+        }
+        (None, None) => Ok(AdminToken::Known),
+    }
+}
+
+/// Writes the token where only the owner can read it.
+fn write_token(directory: &Path, token: &str) -> anyhow::Result<()> {
+    let path = directory.join(TOKEN_FILE);
+    // An older file may be readable by others; a new one is not.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot replace {}", path.display()));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    file.and_then(|mut file| writeln!(file, "{token}"))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Registers the types of the configuration that are new or differ from what is stored.
+async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<()> {
+    let known = engine.types().await?;
+    let wanted = settings.types.iter().filter(|spec| !known.contains(spec));
+    let commands: Vec<Command> =
+        wanted.map(|spec| Command::SetType(Box::new(spec.clone()))).collect();
+    let count = commands.len();
+    for outcome in engine.execute(commands).await? {
+        outcome.map_err(|rejection| anyhow!("cannot register a type: {rejection}"))?;
+    }
+    if count > 0 {
+        tracing::info!(count, "types registered");
+    }
+    Ok(())
+}
+
+fn announce(settings: &Settings, address: SocketAddr, token: &AdminToken) {
+    say(&format!("mainspring {} on http://{address}", env!("CARGO_PKG_VERSION")));
+    match &settings.store {
+        StoreChoice::Directory(path) => say(&format!("data in {}", path.display())),
+        StoreChoice::Ephemeral => say("data in memory only: everything is forgotten at the end"),
+        StoreChoice::Postgres { .. } => {}
+    }
+    match (token, &settings.store) {
+        (AdminToken::Fresh(text), StoreChoice::Directory(path)) => {
+            say(&format!("admin token {text} (also in {})", path.join(TOKEN_FILE).display()));
+        }
+        (AdminToken::Fresh(text), _) => say(&format!("admin token {text}")),
+        (AdminToken::Given(_), _) => say(&format!("admin token as set by {ADMIN_TOKEN}")),
+        (AdminToken::Known, _) => {}
+    }
+    settings.not_yet.iter().for_each(|line| say(&format!("note: {line}")));
+    if settings.allow_client_clock {
+        say("note: allow_client_clock is read, but not acted on by this version");
+    }
+    if settings.contracts.len() < CONTRACTS.len() {
+        say("note: contracts is read, but not acted on by this version");
+    }
+}
+
+/// Serves until a signal; the second signal does not wait for requests under way.
+async fn until_stopped(
+    served: impl Future<Output = std::io::Result<()>>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut served = std::pin::pin!(served);
+    tokio::select! {
+        ended = &mut served => return ended.context("the server stopped"),
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tracing::info!("stopping: requests under way may finish; once more to stop at once");
+    shutdown.cancel();
+    tokio::select! {
+        ended = &mut served => ended.context("the server stopped"),
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::{USAGE, code_of};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn on(listen: &str) -> Settings {
+        Settings {
+            listen: listen.parse().unwrap(),
+            store: StoreChoice::Ephemeral,
+            ..Settings::standard()
+        }
+    }
+
+    #[test]
+    fn a_public_address_needs_a_token_and_hides_internal_routes() {
+        for loopback in ["127.0.0.1:1", "[::1]:1", "127.8.9.10:1", "[::ffff:127.0.0.1]:1"] {
+            let settings = Settings { internal_routes: true, ..on(loopback) };
+            assert!(check(&settings, false, false).is_ok(), "{loopback}");
+        }
+        for public in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"] {
+            let refused = check(&on(public), false, false).unwrap_err();
+            assert_eq!(code_of(&refused), USAGE);
+            assert!(check(&on(public), true, false).is_ok());
+            let settings = Settings { internal_routes: true, ..on(public) };
+            assert!(check(&settings, true, false).is_err());
+            assert!(check(&settings, true, true).is_ok());
+        }
+    }
+
+    #[test]
+    fn postgres_is_refused_without_showing_the_password() {
+        let store =
+            StoreChoice::Postgres { url: "postgres://u:pw@h/d".into(), from: "DATABASE_URL" };
+        let refused = check(&Settings { store, ..Settings::standard() }, true, true).unwrap_err();
+        assert_eq!(code_of(&refused), USAGE);
+        let told = refused.to_string();
+        assert!(told.contains("the PostgreSQL store is not built into this version"), "{told}");
+        assert!(told.contains("DATABASE_URL") && !told.contains("pw"), "{told}");
+    }
+
+    #[test]
+    fn the_token_file_is_for_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(TOKEN_FILE);
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        write_token(folder.path(), "secret").unwrap();
+        assert_eq!(read_token(folder.path()).as_deref(), Some("secret"));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,163 @@
+//! `mainspring types`: the registry. Its JSON keeps the camelCase rows that callers of the older
+//! job tools read.
+
+use crate::exit;
+use crate::output::{Output, say, say_json, table};
+use crate::session::Session;
+use crate::span;
+use mainspring_sdk::api::registry::{SetType, Type};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// `types` alone lists.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+/// What to do with types.
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Every registered type
+    List,
+    /// One type
+    Get {
+        /// Its name
+        name: String,
+    },
+    /// Register or replace a type; what is left out gets its default
+    Set(Box<SetArgs>),
+}
+
+#[derive(Debug, clap::Args)]
+struct SetArgs {
+    /// Its name
+    name: String,
+    /// Business domain
+    #[arg(long)]
+    domain: Option<String>,
+    /// Whether schedules may create jobs of it
+    #[arg(long, value_name = "true|false")]
+    schedulable: Option<bool>,
+    /// Priority of jobs that do not say, 0 to 255; higher is sooner
+    #[arg(long)]
+    priority: Option<u8>,
+    /// How long one attempt may run, such as 30m
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    timeout: Option<Duration>,
+    /// Extra tries
+    #[arg(long)]
+    max_retries: Option<u16>,
+    /// Most jobs that may run at a time
+    #[arg(long)]
+    concurrency_limit: Option<u32>,
+    /// What the limit is counted over
+    #[arg(long, value_parser = ["global", "tenant", "user"])]
+    concurrency_scope: Option<String>,
+    /// Queue of jobs that do not say
+    #[arg(long)]
+    queue: Option<String>,
+}
+
+pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
+    match args.verb.unwrap_or(Verb::List) {
+        Verb::List => {
+            let types = session.client.types().await?.items;
+            print_types(&types, session.output, true);
+        }
+        Verb::Get { name } => {
+            let found = session.client.job_type(&name).await?;
+            print_types(&[found], session.output, false);
+        }
+        Verb::Set(args) => {
+            let timeout = args.timeout.map(|span| span.as_secs().max(1));
+            let spec = SetType {
+                domain: args.domain,
+                schedulable: args.schedulable,
+                priority: args.priority,
+                timeout_seconds: timeout.map(|secs| u32::try_from(secs).unwrap_or(u32::MAX)),
+                max_retries: args.max_retries,
+                concurrency_limit: args.concurrency_limit,
+                concurrency_scope: args.concurrency_scope,
+                queue: args.queue,
+                ..SetType::default()
+            };
+            let stored = session.client.set_type(&args.name, &spec).await?;
+            print_types(&[stored], session.output, false);
+        }
+    }
+    Ok(exit::OK)
+}
+
+fn row(spec: &Type) -> Value {
+    json!({
+        "taskType": spec.job_type,
+        "domain": spec.domain,
+        "schedulable": spec.schedulable,
+        "priority": spec.priority,
+        "timeoutSeconds": spec.timeout_seconds,
+        "maxRetries": spec.max_retries,
+        "concurrencyLimit": spec.concurrency_limit,
+    })
+}
+
+fn print_types(types: &[Type], output: Output, is_list: bool) {
+    if output == Output::Json {
+        let rows: Vec<Value> = types.iter().map(row).collect();
+        match rows.first() {
+            Some(only) if !is_list => say_json(only),
+            _ => say_json(&Value::Array(rows)),
+        }
+        return;
+    }
+    let columns =
+        ["type", "domain", "schedulable", "priority", "timeout", "retries", "limit", "queue"];
+    let rows = types.iter().map(|spec| {
+        let limit = match spec.concurrency_limit {
+            Some(limit) => format!("{limit} per {}", spec.concurrency_scope),
+            None => "-".into(),
+        };
+        vec![
+            spec.job_type.clone(),
+            spec.domain.clone(),
+            spec.schedulable.to_string(),
+            spec.priority.to_string(),
+            span::show(Duration::from_secs(u64::from(spec.timeout_seconds))),
+            spec.max_retries.to_string(),
+            limit,
+            spec.queue.clone(),
+        ]
+    });
+    say(&table(&columns, rows));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_the_seven_fields_and_nothing_else() {
+        let spec: Type = serde_json::from_value(json!({
+            "job_type": "backtest_run", "domain": "backtest", "schedulable": true,
+            "priority": 100, "timeout_seconds": 1800, "max_retries": 1, "concurrency_limit": 1,
+            "concurrency_scope": "user", "queue": "default", "backoff_base_ms": 1000,
+            "backoff_max_ms": 30000,
+        }))
+        .unwrap();
+        let row = row(&spec);
+        let keys: Vec<_> = row.as_object().unwrap().keys().cloned().collect();
+        let mut wanted = [
+            "taskType",
+            "domain",
+            "schedulable",
+            "priority",
+            "timeoutSeconds",
+            "maxRetries",
+            "concurrencyLimit",
+        ];
+        wanted.sort_unstable();
+        assert_eq!(keys, wanted);
+        assert_eq!(row["timeoutSeconds"], 1800);
+    }
+}

@@ -1,0 +1,219 @@
+//! `mainspring worker`: a command per job. The payload goes in on stdin, the result comes out on
+//! stdout, the exit code says how it went.
+
+use crate::exit;
+use crate::output::{say, say_json};
+use crate::process::{self, Ending, Finished, Task};
+use crate::session::Session;
+use crate::span;
+use mainspring_sdk::api::Json;
+use mainspring_sdk::{Context, Failure, Worker};
+use serde_json::json;
+use std::ffi::OsString;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Exit code of a command whose input can never work (`EX_DATAERR`): no retry.
+const EXIT_DATA_ERROR: i32 = 65;
+
+/// What to run for which jobs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The command gets the payload on stdin and MAINSPRING_JOB_ID, MAINSPRING_ATTEMPT,
+MAINSPRING_RETRY_COUNT, MAINSPRING_EXECUTION_KEY, MAINSPRING_LEASE_TOKEN, MAINSPRING_TRACE_ID and
+MAINSPRING_URL in its environment. Exit 0 completes the job with what it wrote to stdout (JSON as
+it is, anything else as a JSON string); 65 fails it for good; any other code fails it for now.")]
+pub(crate) struct Args {
+    /// Type of the jobs; give several times
+    #[arg(long = "type", required = true, value_name = "TYPE")]
+    types: Vec<String>,
+    /// Only jobs of this queue; give several times
+    #[arg(long = "queue", value_name = "QUEUE")]
+    queues: Vec<String>,
+    /// Jobs that run side by side
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    concurrency: u16,
+    /// How long a job stays ours without a heartbeat, in milliseconds
+    #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(100..))]
+    lease_ms: u32,
+    /// Name of this worker [default: host and process]
+    #[arg(long, value_name = "NAME")]
+    id: Option<String>,
+    /// How long running jobs may go on after SIGTERM or SIGINT
+    #[arg(long, value_parser = span::parse, default_value = "25s", value_name = "SPAN")]
+    grace: Duration,
+    /// How long a command has between SIGTERM and SIGKILL
+    #[arg(long, value_parser = span::parse, default_value = "5s", value_name = "SPAN")]
+    kill_grace: Duration,
+    /// Most bytes of output that become the result
+    #[arg(long, default_value_t = 1_000_000, value_name = "BYTES",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    output_max: u32,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
+    let mut builder = Worker::builder(session.client.clone())
+        .queues(args.queues.clone())
+        .concurrency(usize::from(args.concurrency))
+        .lease(Duration::from_millis(u64::from(args.lease_ms)))
+        .drain_grace(args.grace)
+        // The handler ends the group by itself within the grace; this is only the backstop.
+        .stop_grace(args.kill_grace + Duration::from_secs(3));
+    if let Some(id) = args.id {
+        builder = builder.id(id);
+    }
+    for job_type in &args.types {
+        let command = args.command.clone();
+        let (grace, max) = (args.kill_grace, args.output_max as usize);
+        builder = builder.on(job_type.clone(), move |ctx| {
+            let task = task(&ctx, command.clone(), max, grace);
+            async move { attempt(&ctx, task, max).await }
+        });
+    }
+    tracing::info!(types = ?args.types, server = session.client.url(), "worker started");
+    let stop = stop_signal()?;
+    let summary = builder.run_until(stop).await?;
+    if session.is_json() {
+        say_json(&json!({
+            "completed": summary.completed, "failed": summary.failed,
+            "released": summary.released, "lost": summary.lost, "refused": summary.refused,
+        }));
+    } else {
+        let (completed, failed) = (summary.completed, summary.failed);
+        let (released, lost) = (summary.released, summary.lost + summary.refused);
+        say(&format!("{completed} completed, {failed} failed, {released} released, {lost} lost"));
+    }
+    Ok(exit::OK)
+}
+
+/// Ready at the first SIGTERM or SIGINT; the second one ends the process at once.
+fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        tracing::info!("stopping: running jobs may finish; once more to stop at once");
+        tokio::spawn(async move {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+            std::process::exit(i32::from(exit::REFUSED));
+        });
+    })
+}
+
+fn task(ctx: &Context, command: Vec<OsString>, output_bytes_max: usize, grace: Duration) -> Task {
+    let job = ctx.job();
+    Task {
+        command,
+        variables: vec![
+            ("MAINSPRING_JOB_ID", job.job_id.clone()),
+            ("MAINSPRING_ATTEMPT", job.attempt.to_string()),
+            ("MAINSPRING_RETRY_COUNT", job.retry_count.to_string()),
+            ("MAINSPRING_EXECUTION_KEY", job.execution_key.clone()),
+            ("MAINSPRING_LEASE_TOKEN", job.lease_token.clone()),
+            ("MAINSPRING_TRACE_ID", job.trace_id.clone()),
+            ("MAINSPRING_URL", ctx.client().url().to_owned()),
+        ],
+        input: job.payload.get().as_bytes().to_vec(),
+        output_bytes_max,
+        grace,
+    }
+}
+
+async fn attempt(ctx: &Context, task: Task, max: usize) -> Result<Option<Json>, Failure> {
+    let job = ctx.job();
+    tracing::info!(job_id = job.job_id, attempt = job.attempt, "running");
+    let finished = process::run(task, ctx.stopped()).await.map_err(|error| {
+        Failure::retryable("COMMAND_NOT_STARTED", format!("cannot run the command: {error}"))
+    })?;
+    tracing::info!(job_id = job.job_id, ending = ?finished.ending, "ended");
+    judge(finished, max)
+}
+
+/// What an ended command means for its job.
+fn judge(finished: Finished, max: usize) -> Result<Option<Json>, Failure> {
+    let complaint = |else_said: String| match finished.complaint.is_empty() {
+        true => else_said,
+        false => finished.complaint.clone(),
+    };
+    match finished.ending {
+        Ending::Exit(0) if finished.is_output_cut => {
+            let message = format!("the command wrote more than {max} bytes");
+            Err(Failure::permanent("OUTPUT_TOO_LARGE", message))
+        }
+        Ending::Exit(0) => Ok(result(&finished.output)),
+        Ending::Exit(EXIT_DATA_ERROR) => {
+            let code = format!("EXIT_{EXIT_DATA_ERROR}");
+            Err(Failure::permanent(code, complaint("the input can never work".into())))
+        }
+        Ending::Exit(code) => {
+            let message = complaint(format!("the command exited with {code}"));
+            Err(Failure::retryable(format!("EXIT_{code}"), message))
+        }
+        Ending::Signal(number) => {
+            let message = complaint(format!("the command was ended by signal {number}"));
+            Err(Failure::retryable(format!("SIGNAL_{number}"), message))
+        }
+        // Told to stop: the worker knows why and reports accordingly.
+        Ending::Stopped => Err(Failure::release("the command was stopped")),
+    }
+}
+
+/// JSON stays as it is, other text becomes a JSON string, nothing is no result.
+fn result(output: &[u8]) -> Option<Json> {
+    let text = String::from_utf8_lossy(output);
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return None;
+    }
+    if let Ok(json) = serde_json::from_str::<Json>(trimmed) {
+        return Some(json);
+    }
+    let line = text.trim_end_matches(['\n', '\r']);
+    serde_json::value::to_raw_value(line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(ending: Ending, output: &[u8], complaint: &str) -> Finished {
+        Finished {
+            ending,
+            output: output.to_vec(),
+            is_output_cut: false,
+            complaint: complaint.to_owned(),
+        }
+    }
+
+    #[test]
+    fn output_becomes_the_result() {
+        for (output, json) in [
+            (&b"{\"a\": 1.0}\n"[..], Some("{\"a\": 1.0}")),
+            (b"hello\nworld\n", Some("\"hello\\nworld\"")),
+            (b"12345678901234567890123\n", Some("12345678901234567890123")),
+            (b"{broken", Some("\"{broken\"")),
+            (b"\n", None),
+            (b"", None),
+            (b"\xff", Some("\"\u{fffd}\"")),
+        ] {
+            let result = judge(finished(Ending::Exit(0), output, ""), 100).unwrap();
+            assert_eq!(result.as_ref().map(|result| result.get()), json, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn exit_codes_decide_about_the_next_try() {
+        let failure = |ending, complaint| judge(finished(ending, b"", complaint), 9).unwrap_err();
+        let failed = failure(Ending::Exit(3), "no luck");
+        assert_eq!((failed.code.as_str(), failed.retryable), ("EXIT_3", true));
+        assert_eq!(failed.message, "no luck");
+        assert_eq!(failure(Ending::Exit(1), "").message, "the command exited with 1");
+        assert!(!failure(Ending::Exit(65), "bad row").retryable);
+        assert_eq!(failure(Ending::Signal(11), "").code, "SIGNAL_11");
+        let cut = Finished { is_output_cut: true, ..finished(Ending::Exit(0), b"x", "") };
+        assert!(!judge(cut, 1).unwrap_err().retryable);
+    }
+}

@@ -1,0 +1,27 @@
+//! `mainspring workers`.
+
+use crate::exit;
+use crate::output::{say, say_wire, table};
+use crate::session::Session;
+
+pub(crate) async fn run(session: Session) -> anyhow::Result<u8> {
+    let workers = session.client.workers().await?.items;
+    if session.is_json() {
+        say_wire(&workers)?;
+        return Ok(exit::OK);
+    }
+    let columns = ["worker", "tenant", "types", "queues", "last seen", "jobs"];
+    let any = |list: Option<Vec<String>>| list.map_or("any".into(), |list| list.join(", "));
+    let rows = workers.into_iter().map(|worker| {
+        vec![
+            worker.worker_id,
+            worker.tenant_id.unwrap_or_else(|| "any".into()),
+            any(worker.types),
+            any(worker.queues),
+            worker.last_seen_at.to_string(),
+            worker.granted.to_string(),
+        ]
+    });
+    say(&table(&columns, rows));
+    Ok(exit::OK)
+}

@@ -1,0 +1,152 @@
+//! The settings of a server: what the file, the environment and the flags together say. Only the
+//! command line reads those three; every other crate gets plain values.
+//!
+//! Read `file.rs` for the keys, `layers.rs` for who wins, `show.rs` for printing the result.
+
+pub(crate) mod file;
+pub(crate) mod layers;
+pub(crate) mod reader;
+pub(crate) mod show;
+pub(crate) mod suggest;
+#[cfg(test)]
+mod tests;
+
+use mainspring_kernel::TypeSpec;
+use reader::Problem;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The five contracts a server can speak.
+pub(crate) const CONTRACTS: [&str; 5] = ["native", "tasks", "jobs", "agent", "scheduler"];
+/// How jobs can be executed. Only the first is built so far.
+pub(crate) const EXECUTOR_MODES: [&str; 4] = ["pull", "inprocess", "process", "webhook"];
+
+/// Where state is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum StoreChoice {
+    /// RAM with a journal in this directory.
+    Directory(PathBuf),
+    /// RAM only.
+    Ephemeral,
+    /// PostgreSQL; refused by this version.
+    Postgres {
+        /// The address.
+        url: String,
+        /// Who asked for it, for the message.
+        from: &'static str,
+    },
+}
+
+/// A schedule template; parsed and shown, not acted on yet.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Template {
+    pub(crate) name: String,
+    pub(crate) job_type: String,
+    pub(crate) rhythm: Rhythm,
+}
+
+/// When a template fires.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Rhythm {
+    Every(Duration),
+    Cron(String),
+}
+
+/// `[retention]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Retention {
+    pub(crate) finished: Duration,
+    pub(crate) dlq: Duration,
+    pub(crate) audit: Duration,
+}
+
+/// `[governance]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Governance {
+    pub(crate) auto_verify_budget: u64,
+    pub(crate) unknowable_tries_max: u64,
+}
+
+/// `[alerts]`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Alerts {
+    pub(crate) retrying_ratio: f64,
+    pub(crate) dlq_growth_per_minute: u64,
+    pub(crate) invalid_transitions: u64,
+    pub(crate) webhook_url: String,
+}
+
+/// Everything `mainspring serve` goes by.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings {
+    pub(crate) listen: SocketAddr,
+    pub(crate) internal_routes: bool,
+    pub(crate) contracts: Vec<&'static str>,
+    pub(crate) store: StoreChoice,
+    pub(crate) executor_mode: &'static str,
+    pub(crate) allow_client_clock: bool,
+    pub(crate) retention: Retention,
+    pub(crate) types_strict: bool,
+    pub(crate) types: Vec<TypeSpec>,
+    pub(crate) templates: Vec<Template>,
+    pub(crate) governance: Governance,
+    pub(crate) alerts: Alerts,
+    pub(crate) trigger_roots: Vec<String>,
+    /// What was asked for and this version does not do yet, one line each.
+    pub(crate) not_yet: Vec<String>,
+}
+
+impl Settings {
+    /// What a server without file, environment and flags does.
+    pub(crate) fn standard() -> Self {
+        const DAY: Duration = Duration::from_secs(86_400);
+        Settings {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
+            internal_routes: false,
+            contracts: CONTRACTS.to_vec(),
+            store: StoreChoice::Directory("./mainspring-data".into()),
+            executor_mode: EXECUTOR_MODES[0],
+            allow_client_clock: false,
+            retention: Retention { finished: DAY * 7, dlq: DAY * 90, audit: DAY * 365 },
+            types_strict: true,
+            types: Vec::new(),
+            templates: Vec::new(),
+            governance: Governance { auto_verify_budget: 2, unknowable_tries_max: 3 },
+            alerts: Alerts {
+                retrying_ratio: 0.2,
+                dlq_growth_per_minute: 20,
+                invalid_transitions: 5,
+                webhook_url: String::new(),
+            },
+            trigger_roots: Vec::new(),
+            not_yet: Vec::new(),
+        }
+    }
+}
+
+/// A file, a variable or a flag that cannot be used, with every reason.
+#[derive(Debug)]
+pub(crate) struct ConfigError {
+    /// Where the problems are: a file name, or "the settings".
+    pub(crate) place: String,
+    /// All of them.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl std::fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = self.problems.len();
+        let noun = if count == 1 { "problem" } else { "problems" };
+        write!(f, "{count} {noun} in {}", self.place)?;
+        for problem in &self.problems {
+            match problem.line {
+                Some(line) => write!(f, "\n  {}:{line}: {}", self.place, problem.text)?,
+                None => write!(f, "\n  {}", problem.text)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,232 @@
+//! The configuration file: which keys exist and what they mean. Every key that is not read here is
+//! refused with a suggestion.
+
+use super::reader::{Problem, Problems, Section};
+use super::{CONTRACTS, EXECUTOR_MODES, Rhythm, Settings, StoreChoice, Template, suggest};
+use crate::span;
+use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::retry::Backoff;
+use mainspring_kernel::{JobType, QueueName, TypeSpec};
+use std::time::Duration;
+use toml::de::DeTable;
+
+const SCOPES: [&str; 3] = ["global", "tenant", "user"];
+
+/// Reads `text` over `settings`.
+///
+/// # Errors
+/// Every problem, in the order of the file.
+pub(crate) fn read(text: &str, mut settings: Settings) -> Result<Settings, Vec<Problem>> {
+    let (table, unreadable) = DeTable::parse_recoverable(text);
+    let problems = Problems::of(text);
+    for error in &unreadable {
+        let at = error.span().map_or(0, |span| span.start);
+        problems.add(at, error.message().to_owned());
+    }
+    if unreadable.is_empty() {
+        let table = table.into_inner();
+        let root = Section::new(String::new(), &table, &problems);
+        read_root(root, &mut settings);
+    }
+    let found = problems.into_list();
+    if found.is_empty() { Ok(settings) } else { Err(found) }
+}
+
+fn read_root(root: Section<'_>, settings: &mut Settings) {
+    read_server(&root, settings);
+    read_store(&root, settings);
+    if let Some(section) = root.section("executor") {
+        if let Some(mode) = section.choice("mode", &EXECUTOR_MODES) {
+            settings.executor_mode = mode;
+        }
+        section.finish();
+    }
+    if let Some(section) = root.section("scheduler") {
+        set(&mut settings.allow_client_clock, section.flag("allow_client_clock"));
+        section.finish();
+    }
+    if let Some(section) = root.section("retention") {
+        set(&mut settings.retention.finished, section.span("finished"));
+        set(&mut settings.retention.dlq, section.span("dlq"));
+        set(&mut settings.retention.audit, section.span("audit"));
+        section.finish();
+    }
+    read_types(&root, settings);
+    read_templates(&root, settings);
+    if let Some(section) = root.section("governance") {
+        let budget = section.number("auto_verify_budget", 0, 1_000);
+        set(&mut settings.governance.auto_verify_budget, budget);
+        let tries = section.number("unknowable_tries_max", 0, 1_000);
+        set(&mut settings.governance.unknowable_tries_max, tries);
+        section.finish();
+        settings.not_yet.push("[governance] is read, but not acted on by this version".into());
+    }
+    if let Some(section) = root.section("alerts") {
+        let alerts = &mut settings.alerts;
+        set(&mut alerts.retrying_ratio, section.fraction("retrying_ratio"));
+        let growth = section.number("dlq_growth_per_minute", 0, u64::from(u32::MAX));
+        set(&mut alerts.dlq_growth_per_minute, growth);
+        let moves = section.number("invalid_transitions", 0, u64::from(u32::MAX));
+        set(&mut alerts.invalid_transitions, moves);
+        set(&mut alerts.webhook_url, section.text("webhook_url"));
+        section.finish();
+        settings.not_yet.push("[alerts] is read, but not acted on by this version".into());
+    }
+    if let Some(section) = root.section("triggers") {
+        set(&mut settings.trigger_roots, section.texts("roots"));
+        section.finish();
+        settings.not_yet.push("[triggers] is read; triggers arrive later".into());
+    }
+    root.finish();
+}
+
+fn read_server(root: &Section<'_>, settings: &mut Settings) {
+    let Some(section) = root.section("server") else { return };
+    if let Some(text) = section.text("listen") {
+        match text.parse() {
+            Ok(listen) => settings.listen = listen,
+            Err(_) => section.refuse("listen", "must be an address like 127.0.0.1:7070"),
+        }
+    }
+    set(&mut settings.internal_routes, section.flag("internal_routes"));
+    if let Some(names) = section.texts("contracts") {
+        settings.contracts.clear();
+        for name in &names {
+            match CONTRACTS.iter().find(|known| *known == name) {
+                Some(known) => settings.contracts.push(known),
+                None => {
+                    let hint = suggest::hint(name, &CONTRACTS);
+                    section.refuse("contracts", &format!("names no contract {name:?}{hint}"));
+                }
+            }
+        }
+    }
+    section.finish();
+}
+
+fn read_store(root: &Section<'_>, settings: &mut Settings) {
+    let Some(section) = root.section("store") else { return };
+    let directory = section.text("data_dir");
+    let url = section.text("database_url");
+    let ephemeral = section.flag("ephemeral").unwrap_or(false);
+    let chosen = [directory.is_some(), url.is_some(), ephemeral];
+    if chosen.into_iter().filter(|is_chosen| *is_chosen).count() > 1 {
+        let key = if url.is_some() { "database_url" } else { "ephemeral" };
+        section.refuse(key, "cannot be combined: choose one of data_dir, database_url, ephemeral");
+    }
+    if let Some(url) = url {
+        settings.store = StoreChoice::Postgres { url, from: "[store] database_url" };
+    } else if ephemeral {
+        settings.store = StoreChoice::Ephemeral;
+    } else if let Some(directory) = directory {
+        settings.store = StoreChoice::Directory(directory.into());
+    }
+    section.finish();
+}
+
+fn read_types(root: &Section<'_>, settings: &mut Settings) {
+    let Some(section) = root.section("types") else { return };
+    set(&mut settings.types_strict, section.flag("strict"));
+    for (name, entry) in section.named_sections() {
+        if let Some(spec) = read_type(&name, entry, &mut settings.not_yet) {
+            settings.types.retain(|known| known.name != spec.name);
+            settings.types.push(spec);
+        }
+    }
+    settings.types.sort_by(|a, b| a.name.cmp(&b.name));
+}
+
+fn read_type(name: &str, entry: Section<'_>, not_yet: &mut Vec<String>) -> Option<TypeSpec> {
+    let queue = entry.text("queue").and_then(|queue| {
+        QueueName::new(&queue).map_err(|bad| entry.refuse("queue", bad.reason)).ok()
+    });
+    let mode = entry.choice("executor", &EXECUTOR_MODES).filter(|mode| *mode != EXECUTOR_MODES[0]);
+    let base = entry.number("backoff_base_ms", 1, u64::from(TIMEOUT_MS_MAX));
+    let max = entry.number("backoff_max_ms", 1, u64::from(TIMEOUT_MS_MAX));
+    let parsed = JobType::new(name).map_err(|bad| entry.refuse("domain", bad.reason)).ok();
+    let domain = entry.text("domain");
+    let schedulable = entry.flag("schedulable");
+    let priority = entry.number("priority", 0, 255);
+    let timeout = entry.number("timeout_seconds", 1, u64::from(TIMEOUT_MS_MAX / 1000));
+    let retries = entry.number("max_retries", 0, u64::from(RETRIES_MAX));
+    let limit = entry.number("concurrency_limit", 0, u64::from(u32::MAX));
+    let scope = entry.choice("concurrency_scope", &SCOPES).and_then(ConcurrencyScope::parse);
+    entry.finish();
+    if let Some(mode) = mode {
+        not_yet.push(format!("type {name}: executor {mode:?} arrives later; jobs are pulled"));
+    }
+    let plain = TypeSpec::plain(parsed?);
+    Some(TypeSpec {
+        domain: domain.map_or(plain.domain, String::into_boxed_str),
+        is_schedulable: schedulable.unwrap_or(plain.is_schedulable),
+        priority: narrow(priority).unwrap_or(plain.priority),
+        timeout_ms: narrow(timeout.map(|seconds| seconds * 1000)).unwrap_or(plain.timeout_ms),
+        max_retries: narrow(retries).unwrap_or(plain.max_retries),
+        concurrency_limit: narrow(limit).or(plain.concurrency_limit),
+        concurrency_scope: scope.unwrap_or(plain.concurrency_scope),
+        queue: queue.unwrap_or(plain.queue),
+        backoff: Backoff {
+            base_ms: narrow(base).unwrap_or(plain.backoff.base_ms),
+            max_ms: narrow(max).unwrap_or(plain.backoff.max_ms),
+        },
+        name: plain.name,
+    })
+}
+
+fn read_templates(root: &Section<'_>, settings: &mut Settings) {
+    let Some(section) = root.section("templates") else { return };
+    for (name, entry) in section.named_sections() {
+        let job_type = entry.text("job_type");
+        let every = entry.number("interval_seconds", 1, u64::from(u32::MAX));
+        let cron = entry.text("cron");
+        let rhythm = match (every, cron) {
+            (Some(seconds), None) => Some(Rhythm::Every(Duration::from_secs(seconds))),
+            (None, Some(cron)) => Some(Rhythm::Cron(cron)),
+            (None, None) | (Some(_), Some(_)) => None,
+        };
+        if rhythm.is_none() {
+            entry.refuse("interval_seconds", "or cron must be set, one of the two");
+        }
+        if job_type.is_none() {
+            entry.refuse("job_type", "must name a type");
+        }
+        entry.finish();
+        if let (Some(job_type), Some(rhythm)) = (job_type, rhythm) {
+            settings.templates.push(Template { name, job_type, rhythm });
+        }
+    }
+    if !settings.templates.is_empty() {
+        let count = settings.templates.len();
+        settings.not_yet.push(format!("{count} templates are read; schedules arrive later"));
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// A number that was read within bounds that fit the narrower type.
+fn narrow<T: TryFrom<u64>>(number: Option<u64>) -> Option<T> {
+    number.and_then(|number| T::try_from(number).ok())
+}
+
+impl Rhythm {
+    /// The key and value of the file.
+    pub(crate) fn written(&self) -> (&'static str, String) {
+        match self {
+            Rhythm::Every(span) => ("interval_seconds", span.as_secs().to_string()),
+            Rhythm::Cron(text) => ("cron", format!("{text:?}")),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn told(&self) -> String {
+        match self {
+            Rhythm::Every(every) => format!("every {}", span::show(*every)),
+            Rhythm::Cron(text) => text.clone(),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Flag over environment over file over default. The store is one question with three possible
+//! answers, so the highest layer that answers it at all wins whole.
+
+use super::reader::Problem;
+use super::{ConfigError, Settings, StoreChoice, file};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// Reads one environment variable; empty counts as unset.
+pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The flags of `serve`, as far as they are settings.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Flags {
+    /// Address to listen on [default: 127.0.0.1:7070]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Keep state in this directory [default: ./mainspring-data]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["ephemeral", "database_url"])]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Keep state in memory only and forget it at the end
+    #[arg(long, conflicts_with = "database_url")]
+    pub(crate) ephemeral: bool,
+    /// Keep state in PostgreSQL (not built into this version)
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Offer the internal replay routes to tokens with the `internal` role
+    #[arg(long)]
+    pub(crate) internal_routes: bool,
+}
+
+/// The process environment.
+pub(crate) fn process_environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Puts the layers on top of each other, starting from `base`.
+///
+/// # Errors
+/// All problems of the file, or all problems of the environment.
+pub(crate) fn resolve(
+    base: Settings,
+    flags: &Flags,
+    environment: Environment<'_>,
+) -> Result<Settings, ConfigError> {
+    let path = flags.config.clone().or(environment("MAINSPRING_CONFIG").map(PathBuf::from));
+    let mut settings = match path {
+        Some(path) => read_file(&path, base)?,
+        None => base,
+    };
+    let problems = over_environment(&mut settings, environment);
+    if !problems.is_empty() {
+        return Err(ConfigError { place: "the environment".into(), problems });
+    }
+    if let Some(listen) = flags.listen {
+        settings.listen = listen;
+    }
+    if let Some(directory) = &flags.data_dir {
+        settings.store = StoreChoice::Directory(directory.clone());
+    } else if flags.ephemeral {
+        settings.store = StoreChoice::Ephemeral;
+    } else if let Some(url) = &flags.database_url {
+        settings.store = StoreChoice::Postgres { url: url.clone(), from: "--database-url" };
+    }
+    settings.internal_routes |= flags.internal_routes;
+    if settings.executor_mode != super::EXECUTOR_MODES[0] {
+        let mode = settings.executor_mode;
+        settings.not_yet.push(format!("executor mode {mode:?} arrives later; jobs are pulled"));
+    }
+    Ok(settings)
+}
+
+/// Reads a configuration file over `base`.
+///
+/// # Errors
+/// If it cannot be read, or everything that is wrong in it.
+pub(crate) fn read_file(path: &Path, base: Settings) -> Result<Settings, ConfigError> {
+    let place = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
+        place: place.clone(),
+        problems: vec![Problem { line: None, text: format!("cannot be read: {error}") }],
+    })?;
+    file::read(&text, base).map_err(|problems| ConfigError { place, problems })
+}
+
+fn over_environment(settings: &mut Settings, environment: Environment<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut refuse = |text: String| problems.push(Problem { line: None, text });
+    if let Some(text) = environment("MAINSPRING_LISTEN") {
+        match text.parse() {
+            Ok(listen) => settings.listen = listen,
+            Err(_) => refuse(format!("MAINSPRING_LISTEN is {text:?}, not an address")),
+        }
+    }
+    let mut flag = |name: &str| -> Option<bool> {
+        let text = environment(name)?;
+        match text.as_str() {
+            "1" | "true" | "yes" => Some(true),
+            "0" | "false" | "no" => Some(false),
+            _ => {
+                refuse(format!("{name} is {text:?}, must be true or false"));
+                None
+            }
+        }
+    };
+    let is_ephemeral = flag("MAINSPRING_EPHEMERAL").unwrap_or(false);
+    if let Some(internal) = flag("MAINSPRING_INTERNAL_ROUTES") {
+        settings.internal_routes = internal;
+    }
+    // Our own names are more deliberate than DATABASE_URL, which other programs read too.
+    if let Some(url) = environment("MAINSPRING_DATABASE_URL") {
+        settings.store = StoreChoice::Postgres { url, from: "MAINSPRING_DATABASE_URL" };
+    } else if is_ephemeral {
+        settings.store = StoreChoice::Ephemeral;
+    } else if let Some(directory) = environment("MAINSPRING_DATA_DIR") {
+        settings.store = StoreChoice::Directory(directory.into());
+    } else if let Some(url) = environment("DATABASE_URL") {
+        settings.store = StoreChoice::Postgres { url, from: "DATABASE_URL" };
+    }
+    problems
+}

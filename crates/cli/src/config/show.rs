@@ -1,0 +1,76 @@
+//! Prints settings as a configuration file that would give them again.
+
+use super::{Settings, StoreChoice};
+use crate::span;
+use std::fmt::Write;
+
+/// The effective settings as TOML. The password of a database address is not shown.
+pub(crate) fn toml(settings: &Settings) -> String {
+    let mut out = String::new();
+    write(settings, &mut out).expect("writing to a string cannot fail");
+    out
+}
+
+fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "[server]")?;
+    writeln!(out, "listen = \"{}\"", settings.listen)?;
+    writeln!(out, "internal_routes = {}", settings.internal_routes)?;
+    writeln!(out, "contracts = {:?}", settings.contracts)?;
+    writeln!(out, "\n[store]")?;
+    match &settings.store {
+        StoreChoice::Directory(path) => {
+            writeln!(out, "data_dir = {:?}", path.display().to_string())
+        }
+        StoreChoice::Ephemeral => writeln!(out, "ephemeral = true"),
+        StoreChoice::Postgres { url, .. } => {
+            writeln!(out, "database_url = {:?}", without_password(url))
+        }
+    }?;
+    writeln!(out, "\n[executor]\nmode = {:?}", settings.executor_mode)?;
+    writeln!(out, "\n[scheduler]\nallow_client_clock = {}", settings.allow_client_clock)?;
+    let keep = &settings.retention;
+    writeln!(out, "\n[retention]\nfinished = {:?}", span::show(keep.finished))?;
+    writeln!(out, "dlq = {:?}\naudit = {:?}", span::show(keep.dlq), span::show(keep.audit))?;
+    let governance = &settings.governance;
+    writeln!(out, "\n[governance]\nauto_verify_budget = {}", governance.auto_verify_budget)?;
+    writeln!(out, "unknowable_tries_max = {}", governance.unknowable_tries_max)?;
+    let alerts = &settings.alerts;
+    writeln!(out, "\n[alerts]\nretrying_ratio = {:?}", alerts.retrying_ratio)?;
+    writeln!(out, "dlq_growth_per_minute = {}", alerts.dlq_growth_per_minute)?;
+    writeln!(out, "invalid_transitions = {}", alerts.invalid_transitions)?;
+    writeln!(out, "webhook_url = {:?}", alerts.webhook_url)?;
+    writeln!(out, "\n[triggers]\nroots = {:?}", settings.trigger_roots)?;
+    writeln!(out, "\n[types]\nstrict = {}", settings.types_strict)?;
+    for spec in &settings.types {
+        writeln!(out, "\n[types.{:?}]", spec.name.as_str())?;
+        writeln!(out, "domain = {:?}\nschedulable = {}", spec.domain, spec.is_schedulable)?;
+        writeln!(
+            out,
+            "priority = {}\ntimeout_seconds = {}",
+            spec.priority,
+            spec.timeout_ms / 1000
+        )?;
+        writeln!(out, "max_retries = {}", spec.max_retries)?;
+        if let Some(limit) = spec.concurrency_limit {
+            writeln!(out, "concurrency_limit = {limit}")?;
+        }
+        writeln!(out, "concurrency_scope = {:?}", spec.concurrency_scope.as_str())?;
+        writeln!(out, "queue = {:?}", spec.queue.as_str())?;
+        writeln!(out, "backoff_base_ms = {}", spec.backoff.base_ms)?;
+        writeln!(out, "backoff_max_ms = {}", spec.backoff.max_ms)?;
+    }
+    for template in &settings.templates {
+        let (key, value) = template.rhythm.written();
+        writeln!(out, "\n[templates.{:?}]", template.name)?;
+        writeln!(out, "job_type = {:?}\n{key} = {value}", template.job_type)?;
+    }
+    Ok(())
+}
+
+/// `postgres://user:secret@host/db` as `postgres://user:***@host/db`.
+pub(crate) fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((user, host)) = rest.rsplit_once('@') else { return url.to_owned() };
+    let user = user.split_once(':').map_or(user, |(user, _)| user);
+    format!("{scheme}://{user}:***@{host}")
+}

@@ -1,0 +1,169 @@
+//! What the file may say, what it may not, and who wins.
+
+use super::layers::{Flags, resolve};
+use super::*;
+
+fn read(text: &str) -> Result<Settings, Vec<String>> {
+    file::read(text, Settings::standard()).map_err(|problems| {
+        problems
+            .into_iter()
+            .map(|problem| format!("{}: {}", problem.line.unwrap_or(0), problem.text))
+            .collect()
+    })
+}
+
+const WHOLE: &str = r#"
+[server]
+listen = "127.0.0.1:7071"
+internal_routes = true
+contracts = ["native", "jobs"]
+[store]
+data_dir = "/tmp/x"
+[executor]
+mode = "pull"
+[scheduler]
+allow_client_clock = true
+[retention]
+finished = "1d"
+dlq = "2d"
+audit = "36h"
+[types]
+strict = false
+[types."market_data_sync"]
+domain = "market-data"
+schedulable = true
+priority = 50
+timeout_seconds = 1800
+max_retries = 0
+concurrency_limit = 2
+[templates."risk-continuous-monitor-interval"]
+job_type = "risk_continuous_monitor"
+interval_seconds = 120
+[governance]
+auto_verify_budget = 2
+unknowable_tries_max = 3
+[alerts]
+retrying_ratio = 0.2
+dlq_growth_per_minute = 20
+invalid_transitions = 5
+webhook_url = ""
+[triggers]
+roots = ["/srv/inbox"]
+"#;
+
+#[test]
+fn every_documented_key_is_read() {
+    let settings = read(WHOLE).unwrap();
+    assert_eq!(settings.listen.port(), 7071);
+    assert!(settings.internal_routes && settings.allow_client_clock && !settings.types_strict);
+    assert_eq!(settings.contracts, ["native", "jobs"]);
+    assert_eq!(settings.store, StoreChoice::Directory("/tmp/x".into()));
+    assert_eq!(settings.retention.audit, Duration::from_secs(36 * 3600));
+    let spec = &settings.types[0];
+    assert_eq!(
+        (spec.timeout_ms, spec.max_retries, spec.concurrency_limit),
+        (1_800_000, 0, Some(2))
+    );
+    assert_eq!(settings.templates[0].rhythm, Rhythm::Every(Duration::from_secs(120)));
+}
+
+#[test]
+fn what_is_shown_can_be_read_again() {
+    let settings = read(WHOLE).unwrap();
+    let again = read(&show::toml(&settings)).unwrap();
+    assert_eq!(
+        Settings { not_yet: Vec::new(), ..settings },
+        Settings { not_yet: Vec::new(), ..again }
+    );
+}
+
+#[test]
+fn all_problems_are_told_at_once_with_lines_and_suggestions() {
+    let told = read(
+        "[server]\nlisten = 7070\nintrnal_routes = true\n[retention]\nfinished = \"7\"\n\
+         [serever]\n[types.a]\nprioritty = 1\npriority = 999\n[executor]\nmode = \"pul\"\n",
+    )
+    .unwrap_err();
+    assert_eq!(
+        told,
+        [
+            "2: server.listen must be text in quotes, not an integer",
+            "3: unknown key \"intrnal_routes\" in [server]; did you mean \"internal_routes\"?",
+            "5: retention.finished is wrong: \"7\" is not a length of time; \
+         write it like 7d, 36h, 15m, 30s, 250ms",
+            "6: unknown key \"serever\"; did you mean \"server\"?",
+            "8: unknown key \"prioritty\" in [types.a]; did you mean \"priority\"?",
+            "9: types.a.priority must be between 0 and 255",
+            "11: executor.mode is \"pul\", must be one of pull, inprocess, process, webhook; \
+         did you mean \"pull\"?",
+        ]
+    );
+}
+
+#[test]
+fn broken_toml_names_its_line() {
+    let told = read("[server]\nlisten = \n").unwrap_err();
+    assert!(told[0].starts_with("2: "), "{told:?}");
+}
+
+#[test]
+fn a_file_may_choose_one_store_only() {
+    let told = read("[store]\ndata_dir = \"a\"\nephemeral = true\n").unwrap_err();
+    assert!(told[0].contains("choose one of"), "{told:?}");
+}
+
+#[test]
+fn flag_beats_environment_beats_file_beats_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mainspring.toml");
+    std::fs::write(&path, "[server]\nlisten = \"127.0.0.1:1\"\n[store]\ndata_dir = \"file\"\n")
+        .unwrap();
+    let env = |name: &str| match name {
+        "MAINSPRING_LISTEN" => Some("127.0.0.1:2".to_owned()),
+        "DATABASE_URL" => Some("postgres://u:p@h/db".to_owned()),
+        _ => None,
+    };
+    let none = |_: &str| None;
+    let base = Settings::standard;
+    let file = Flags { config: Some(path), ..Flags::default() };
+    let settings = resolve(base(), &Flags::default(), &none).unwrap();
+    assert_eq!(settings.store, StoreChoice::Directory("./mainspring-data".into()));
+    let settings = resolve(base(), &file, &none).unwrap();
+    assert_eq!(settings.listen.port(), 1);
+    let settings = resolve(base(), &file, &env).unwrap();
+    assert_eq!(settings.listen.port(), 2);
+    assert!(matches!(settings.store, StoreChoice::Postgres { from: "DATABASE_URL", .. }));
+    let flags = Flags { ephemeral: true, listen: Some(([127, 0, 0, 1], 3).into()), ..file.clone() };
+    let settings = resolve(base(), &flags, &env).unwrap();
+    assert_eq!((settings.listen.port(), settings.store), (3, StoreChoice::Ephemeral));
+}
+
+#[test]
+fn bad_variables_are_all_told() {
+    let env = |name: &str| match name {
+        "MAINSPRING_LISTEN" => Some("nowhere".to_owned()),
+        "MAINSPRING_EPHEMERAL" => Some("perhaps".to_owned()),
+        _ => None,
+    };
+    let error = resolve(Settings::standard(), &Flags::default(), &env).unwrap_err();
+    assert_eq!(error.problems.len(), 2, "{error}");
+}
+
+#[test]
+fn passwords_are_not_shown() {
+    assert_eq!(show::without_password("postgres://u:s@h/db"), "postgres://u:***@h/db");
+    assert_eq!(show::without_password("postgres://h/db"), "postgres://h/db");
+}
+
+#[test]
+fn the_quant_example_holds_the_31_types_and_4_templates() {
+    let settings = read(include_str!("../../../../examples/quant.toml")).unwrap();
+    assert_eq!((settings.types.len(), settings.templates.len()), (31, 4));
+    let scope = mainspring_kernel::registry::ConcurrencyScope::User;
+    assert!(settings.types.iter().all(|spec| spec.concurrency_scope == scope));
+    let tier = |priority| settings.types.iter().filter(|spec| spec.priority == priority).count();
+    assert_eq!((tier(100), tier(50), tier(10)), (4, 24, 3));
+    for template in &settings.templates {
+        assert!(settings.types.iter().any(|spec| spec.name.as_str() == template.job_type));
+    }
+}

@@ -1,0 +1,204 @@
+//! What commands print: tables for people, JSON for programs. Text that came from the server is
+//! never trusted in a table: a job's error message must not move the cursor or recolour the screen.
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::Value;
+use std::io::{IsTerminal, Write};
+
+/// The form of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// Cells longer than this are cut in tables; JSON always has everything.
+const CELL_CHARS_MAX: usize = 120;
+
+/// A table with these columns.
+pub(crate) fn table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    if std::io::stdout().is_terminal() {
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    } else {
+        table.load_style(presets::NOTHING);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
+    table.set_header(columns.iter().map(|column| column.to_uppercase()));
+    let mut count = 0;
+    for row in rows {
+        count += 1;
+        table.add_row(row.iter().map(|cell| cut(&plain(cell), CELL_CHARS_MAX)));
+    }
+    if count == 0 {
+        return "nothing to show".into();
+    }
+    table.trim_fmt()
+}
+
+/// Name and value, one per line, without cutting.
+pub(crate) fn record(fields: &[(&str, String)]) -> String {
+    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for (name, value) in fields {
+        lines.push(format!("{name:width$}  {}", plain(value)));
+    }
+    lines.join("\n")
+}
+
+/// Prints a line. A reader that went away (`| head`) is no error worth a message.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{text}");
+    let _ = out.flush();
+}
+
+/// Prints JSON as it is, indented.
+pub(crate) fn say_json(value: &Value) {
+    say(&format!("{value:#}"));
+}
+
+/// Prints any wire type as JSON.
+pub(crate) fn say_wire<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
+    say(&serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// The text without terminal escapes and control characters. Line ends and tabs become spaces.
+pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => skip_escape(&mut chars),
+            // The one-character form of ESC [.
+            '\u{9b}' => skip_control_sequence(&mut chars),
+            '\n' | '\r' | '\t' => out.push(' '),
+            _ if c.is_control() || is_direction_mark(c) => {}
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// As [`plain`], but line ends stay.
+pub(crate) fn plain_lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
+/// Marks that make text read in another order than it is stored.
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
+type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
+fn skip_escape(chars: &mut Chars<'_>) {
+    match chars.peek() {
+        Some('[') => {
+            chars.next();
+            skip_control_sequence(chars);
+        }
+        // OSC, DCS, SOS, PM, APC: a string up to BEL or ESC \.
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            chars.next();
+            while let Some(c) = chars.next() {
+                if c == '\u{7}' || c == '\u{9c}' {
+                    return;
+                }
+                if c == '\u{1b}' {
+                    if chars.peek() == Some(&'\\') {
+                        chars.next();
+                    }
+                    return;
+                }
+            }
+        }
+        Some(_) => {
+            chars.next();
+        }
+        None => {}
+    }
+}
+
+fn skip_control_sequence(chars: &mut Chars<'_>) {
+    while let Some(c) = chars.peek() {
+        let c = *c;
+        if !('\u{20}'..='\u{7e}').contains(&c) {
+            return;
+        }
+        chars.next();
+        if ('\u{40}'..='\u{7e}').contains(&c) {
+            return;
+        }
+    }
+}
+
+fn cut(text: &str, chars_max: usize) -> String {
+    if text.chars().count() <= chars_max {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(chars_max - 1).collect();
+    short.push('…');
+    short
+}
+
+/// A number with its thousands apart, for tables and progress.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_escapes_do_not_reach_the_screen() {
+        for (text, shown) in [
+            ("\u{1b}[31mred\u{1b}[0m", "red"),
+            ("\u{1b}]0;title\u{7}after", "after"),
+            ("\u{1b}]8;;http://x\u{1b}\\link", "link"),
+            ("\u{9b}2Jgone", "gone"),
+            ("a\u{7}b\u{8}c\u{0}", "abc"),
+            ("line\nnext\tcell\r", "line next cell "),
+            ("\u{1b}", ""),
+            ("\u{1b}[", ""),
+            ("\u{1b}c\u{1b}7ok", "ok"),
+            ("grüße 漢字 ✓", "grüße 漢字 ✓"),
+            ("\u{202e}txt.exe", "txt.exe"),
+        ] {
+            assert_eq!(plain(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tables_cut_long_cells_and_say_when_empty() {
+        let shown = table(&["id", "message"], [vec!["1".into(), "x".repeat(500)]]);
+        assert!(
+            shown.contains('…') && shown.starts_with(" ID") || shown.starts_with("ID"),
+            "{shown}"
+        );
+        assert!(!shown.contains(&"x".repeat(200)));
+        assert_eq!(table(&["id"], []), "nothing to show");
+    }
+
+    #[test]
+    fn numbers_read_in_groups() {
+        for (number, shown) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")]
+        {
+            assert_eq!(thousands(number), shown);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Runs one command for one job: input on stdin, result from stdout, everything bounded. The
+//! command gets a process group of its own, and the whole group ends with the attempt, so that no
+//! grandchild goes on working for a job that somebody else has by then.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
+use std::future::Future;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+
+/// What to run and within which bounds.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    /// Program and arguments; not empty.
+    pub(crate) command: Vec<OsString>,
+    /// Variables on top of the inherited ones.
+    pub(crate) variables: Vec<(&'static str, String)>,
+    /// What the command reads.
+    pub(crate) input: Vec<u8>,
+    /// Most bytes of output that are kept; more is an error.
+    pub(crate) output_bytes_max: usize,
+    /// How long the group has between SIGTERM and SIGKILL.
+    pub(crate) grace: Duration,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// By itself, with this code.
+    Exit(i32),
+    /// By a signal nobody here sent.
+    Signal(i32),
+    /// Because it was told to stop.
+    Stopped,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) ending: Ending,
+    pub(crate) output: Vec<u8>,
+    /// Whether there was more output than may be kept.
+    pub(crate) is_output_cut: bool,
+    /// The last words on stderr.
+    pub(crate) complaint: String,
+}
+
+/// How much of the end of stderr is kept.
+const COMPLAINT_BYTES_MAX: usize = 2_048;
+/// How long a finished command's pipes may stay open in the hands of its children.
+const PIPES_LINGER: Duration = Duration::from_millis(200);
+
+/// Runs the task until it ends, or until `stop` is ready and the group has been ended.
+///
+/// # Errors
+/// If the command cannot be started or waited for.
+pub(crate) async fn run(task: Task, stop: impl Future<Output = ()>) -> io::Result<Finished> {
+    let (program, arguments) = task.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .envs(task.variables.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()?;
+    let group = Group::of(&child);
+    let feeder = feed(&mut child, task.input);
+    let output = child.stdout.take().map(|pipe| tokio::spawn(head(pipe, task.output_bytes_max)));
+    let complaint = child.stderr.take().map(|pipe| tokio::spawn(tail(pipe, COMPLAINT_BYTES_MAX)));
+
+    let mut was_stopped = false;
+    let status = tokio::select! {
+        status = child.wait() => status?,
+        () = stop => {
+            was_stopped = true;
+            end(&mut child, &group, task.grace).await?
+        }
+    };
+    // Children that were left behind end here too; then the pipes close and the readers finish.
+    let output = gather(output, &group).await;
+    let complaint = gather(complaint, &group).await;
+    group.send(Signal::KILL);
+    feeder.abort();
+    let (output, is_output_cut) = output.unwrap_or_default();
+    Ok(Finished {
+        ending: if was_stopped { Ending::Stopped } else { ending_of(status) },
+        output,
+        is_output_cut,
+        complaint: String::from_utf8_lossy(&complaint.unwrap_or_default()).trim().to_owned(),
+    })
+}
+
+/// SIGTERM to everyone, the grace, then SIGKILL.
+async fn end(child: &mut Child, group: &Group, grace: Duration) -> io::Result<ExitStatus> {
+    group.send(Signal::TERM);
+    if let Ok(status) = tokio::time::timeout(grace, child.wait()).await {
+        return status;
+    }
+    group.send(Signal::KILL);
+    child.wait().await
+}
+
+/// Waits for a reader, but not for pipes that only stragglers hold open.
+async fn gather<T>(reader: Option<JoinHandle<T>>, group: &Group) -> Option<T> {
+    let mut reader = reader?;
+    if let Ok(read) = tokio::time::timeout(PIPES_LINGER, &mut reader).await {
+        return read.ok();
+    }
+    group.send(Signal::KILL);
+    if let Ok(read) = tokio::time::timeout(PIPES_LINGER * 5, &mut reader).await {
+        return read.ok();
+    }
+    // Somebody left the group and kept the pipe; what it writes is not ours to wait for.
+    reader.abort();
+    None
+}
+
+fn feed(child: &mut Child, input: Vec<u8>) -> JoinHandle<()> {
+    let pipe = child.stdin.take();
+    tokio::spawn(async move {
+        if let Some(mut pipe) = pipe {
+            // A command that does not read its input is free not to.
+            let _ = pipe.write_all(&input).await;
+            let _ = pipe.shutdown().await;
+        }
+    })
+}
+
+/// The first `max` bytes and whether there were more; reads to the end so that nobody blocks.
+async fn head(mut pipe: impl AsyncRead + Unpin, max: usize) -> (Vec<u8>, bool) {
+    let mut kept = Vec::new();
+    let mut chunk = vec![0; 16 * 1024];
+    let mut is_cut = false;
+    while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
+        let room = max.saturating_sub(kept.len()).min(count);
+        kept.extend_from_slice(&chunk[..room]);
+        is_cut |= room < count;
+    }
+    (kept, is_cut)
+}
+
+/// The last `max` bytes.
+async fn tail(mut pipe: impl AsyncRead + Unpin, max: usize) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let mut chunk = vec![0; 4 * 1024];
+    while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
+        kept.extend_from_slice(&chunk[..count]);
+        let extra = kept.len().saturating_sub(max);
+        kept.drain(..extra);
+    }
+    kept
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Exit(code),
+        (None, Some(signal)) => Ending::Signal(signal),
+        (None, None) => Ending::Exit(-1),
+    }
+}
+
+/// The process group of the child. Dropping it ends the group, so a handler that is dropped leaves
+/// nothing behind.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+    }
+
+    fn send(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // A group that is already gone is what we wanted.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.send(Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests;

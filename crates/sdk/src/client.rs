@@ -1,0 +1,307 @@
+//! The client: one connection pool, one address, one token. Calls that can be repeated without harm
+//! are repeated when the server cannot be reached or says "not now"; others only when they certainly
+//! did not arrive. The typed calls are in `client/`, one file per noun.
+
+mod governance;
+mod jobs;
+mod registry;
+mod work;
+
+pub use governance::ItemFilter;
+pub use jobs::JobFilter;
+
+use crate::error::{Error, Refusal};
+use mainspring_api::Answer;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a server is found when nobody says.
+pub const URL_DEFAULT: &str = "http://127.0.0.1:7070";
+/// How long an answer may take, beyond what the call itself waits for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a call is tried in all.
+const TRIES: u32 = 5;
+/// The wait after the first failed try; it doubles.
+const BACKOFF: Duration = Duration::from_millis(50);
+/// No wait is longer.
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// A handle on one server. Cheap to clone; all clones share their connections.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), mainspring_sdk::Error> {
+/// let client = mainspring_sdk::Client::new("http://127.0.0.1:7070", Some("secret"))?;
+/// println!("server {}", client.runtime().await?.version);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    http: reqwest::Client,
+    url: String,
+    authorization: Option<HeaderValue>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The token stays out of logs.
+        f.debug_struct("Client").field("url", &self.inner.url).finish_non_exhaustive()
+    }
+}
+
+/// Whether a call may be made twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// A second call changes nothing more.
+    Safe,
+    /// A second call could do it twice.
+    Unsafe,
+    /// The caller repeats by itself.
+    Never,
+}
+
+/// One call.
+pub(crate) struct Call {
+    method: Method,
+    path: String,
+    body: Option<Vec<u8>>,
+    repeat: Repeat,
+    wait: Duration,
+    headers: Vec<(HeaderName, String)>,
+}
+
+impl Call {
+    pub(crate) fn get(path: String) -> Self {
+        Self::new(Method::GET, path, Repeat::Safe)
+    }
+
+    pub(crate) fn new(method: Method, path: String, repeat: Repeat) -> Self {
+        Call { method, path, body: None, repeat, wait: Duration::ZERO, headers: Vec::new() }
+    }
+
+    pub(crate) fn post<T: Serialize>(path: String, body: &T, repeat: Repeat) -> Self {
+        Self::new(Method::POST, path, repeat).body(body)
+    }
+
+    pub(crate) fn put<T: Serialize>(path: String, body: &T) -> Self {
+        Self::new(Method::PUT, path, Repeat::Safe).body(body)
+    }
+
+    fn body<T: Serialize>(mut self, body: &T) -> Self {
+        self.body = Some(serde_json::to_vec(body).expect("wire types can be written as JSON"));
+        self
+    }
+
+    /// The server may take this long on purpose.
+    pub(crate) fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((HeaderName::from_static(name), value.to_owned()));
+        self
+    }
+}
+
+impl Client {
+    /// A client of the server at `url`, such as `http://127.0.0.1:7070`.
+    ///
+    /// # Errors
+    /// If the address cannot be used, or the token has characters no header can carry.
+    pub fn new(url: &str, token: Option<&str>) -> Result<Self, Error> {
+        let bad = |reason| Error::Address { url: url.to_owned(), reason };
+        let parsed = reqwest::Url::parse(url).map_err(|_| bad("it is not a URL"))?;
+        match parsed.scheme() {
+            "http" => {}
+            "https" => return Err(bad("https is not built into this version; use http")),
+            _ => return Err(bad("it must start with http://")),
+        }
+        let authorization = token
+            .map(|token| HeaderValue::from_str(&format!("Bearer {token}")))
+            .transpose()
+            .map_err(|_| bad("the token has characters that cannot be sent"))?
+            .map(|mut value| {
+                value.set_sensitive(true);
+                value
+            });
+        // Servers are addressed directly: a proxy from the environment would catch localhost too.
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .tcp_nodelay(true)
+            .connect_timeout(Duration::from_secs(5))
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(|_| bad("the network cannot be set up"))?;
+        let url = url.trim_end_matches('/').to_owned();
+        Ok(Client { inner: Arc::new(Inner { http, url, authorization }) })
+    }
+
+    /// A client as `MAINSPRING_URL` and `MAINSPRING_TOKEN` say.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub fn from_env() -> Result<Self, Error> {
+        let read = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let url = read("MAINSPRING_URL").unwrap_or_else(|| URL_DEFAULT.to_owned());
+        Self::new(&url, read("MAINSPRING_TOKEN").as_deref())
+    }
+
+    /// The address of the server.
+    pub fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// Makes a call and reads the `data` of its answer, repeating as the call allows.
+    pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
+        let mut tries = 0;
+        loop {
+            let error = match self.once(&call).await {
+                Ok(data) => return Ok(data),
+                Err(error) => error,
+            };
+            tries += 1;
+            let may_repeat = match call.repeat {
+                Repeat::Safe => error.is_retryable(),
+                Repeat::Unsafe => error.is_certainly_undone(),
+                Repeat::Never => false,
+            };
+            if !may_repeat || tries >= TRIES {
+                return Err(error);
+            }
+            tokio::time::sleep(pause(tries, &error)).await;
+        }
+    }
+
+    async fn once<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
+        let url = format!("{}{}", self.inner.url, call.path);
+        let mut request = self.inner.http.request(call.method.clone(), url);
+        if let Some(authorization) = &self.inner.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        for (name, value) in &call.headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = &call.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+        }
+        let lost = |source: reqwest::Error| Error::Unreachable {
+            url: self.inner.url.clone(),
+            was_sent: !source.is_connect(),
+            source: source.without_url(),
+        };
+        let answer = request.timeout(ANSWER_TIMEOUT + call.wait).send().await.map_err(lost)?;
+        let status = answer.status();
+        let retry_after = retry_after(&answer);
+        let body = answer.bytes().await.map_err(lost)?;
+        read_answer(call, status, retry_after, &body)
+    }
+
+    /// Whether the server answers at all, and the `Date` it puts on its answers.
+    ///
+    /// # Errors
+    /// If it cannot be reached.
+    pub async fn health(&self) -> Result<Health, Error> {
+        let url = format!("{}/healthz", self.inner.url);
+        let sent = self.inner.http.get(url).timeout(Duration::from_secs(10)).send().await;
+        let answer = sent.map_err(|source| Error::Unreachable {
+            url: self.inner.url.clone(),
+            was_sent: !source.is_connect(),
+            source: source.without_url(),
+        })?;
+        let date = answer.headers().get(reqwest::header::DATE).and_then(|v| v.to_str().ok());
+        Ok(Health { status: answer.status().as_u16(), date: date.map(ToOwned::to_owned) })
+    }
+}
+
+/// What `/healthz` said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// The HTTP status.
+    pub status: u16,
+    /// The `Date` header.
+    pub date: Option<String>,
+}
+
+fn retry_after(answer: &reqwest::Response) -> Option<Duration> {
+    let seconds = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn read_answer<T: DeserializeOwned>(
+    call: &Call,
+    status: StatusCode,
+    retry_after: Option<Duration>,
+    body: &[u8],
+) -> Result<T, Error> {
+    let unreadable = |reason: String| Error::Unreadable {
+        call: format!("{} {}", call.method, call.path),
+        status: status.as_u16(),
+        reason,
+    };
+    let answer: Answer<T> =
+        serde_json::from_slice(body).map_err(|error| unreadable(error.to_string()))?;
+    match (answer.success, answer.data, answer.error) {
+        (true, Some(data), _) if status.is_success() => Ok(data),
+        (false, _, Some(error)) => {
+            let request_id = answer.meta.request_id;
+            let refusal = Refusal::new(status.as_u16(), error, request_id, retry_after);
+            Err(Error::Refused(Box::new(refusal)))
+        }
+        (true | false, _, _) => Err(unreadable("neither data nor error".into())),
+    }
+}
+
+/// How long to wait before the next try.
+pub(crate) fn pause(tries: u32, error: &Error) -> Duration {
+    let grown = BACKOFF.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(BACKOFF_MAX);
+    error.retry_after().map_or(grown, |asked| asked.min(Duration::from_secs(30)).max(grown))
+}
+
+/// A path below `/api/v1`, its parts written so that no name can leave its place.
+pub(crate) fn path(parts: &[&str]) -> String {
+    let mut path = String::from("/api/v1");
+    for part in parts {
+        path.push('/');
+        encode(part, &mut path);
+    }
+    path
+}
+
+/// A path with a query; parts that are `None` are left out.
+pub(crate) fn path_with(parts: &[&str], query: &[(&str, Option<String>)]) -> String {
+    let mut path = path(parts);
+    let mut mark = '?';
+    for (name, value) in query {
+        if let Some(value) = value {
+            path.push(mark);
+            path.push_str(name);
+            path.push('=');
+            encode(value, &mut path);
+            mark = '&';
+        }
+    }
+    path
+}
+
+fn encode(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~' | b'.') {
+            out.push(char::from(byte));
+        } else {
+            write!(out, "%{byte:02X}").expect("writing to a string cannot fail");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

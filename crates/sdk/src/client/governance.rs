@@ -1,0 +1,103 @@
+//! Calls about the dead letter queue and tokens.
+
+use super::{Call, Client, Repeat, path, path_with};
+use crate::error::Error;
+use mainspring_api::dlq::{Discard, DlqItem, DlqStanding, Requeued};
+use mainspring_api::token::{IssueToken, Token};
+use mainspring_api::{IDEMPOTENCY_HEADER, Page};
+use reqwest::Method;
+
+/// Which DLQ items to list. Fields left `None` do not filter.
+#[derive(Debug, Clone, Default)]
+pub struct ItemFilter {
+    /// Only items in this state.
+    pub status: Option<String>,
+    /// Where the last page ended.
+    pub cursor: Option<String>,
+    /// At most this many.
+    pub limit: Option<u32>,
+}
+
+impl Client {
+    /// DLQ items, newest first.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn dlq_items(&self, filter: &ItemFilter) -> Result<Page<DlqItem>, Error> {
+        let query = [
+            ("status", filter.status.clone()),
+            ("cursor", filter.cursor.clone()),
+            ("limit", filter.limit.map(|limit| limit.to_string())),
+        ];
+        self.call(Call::get(path_with(&["dlq", "items"], &query))).await
+    }
+
+    /// One DLQ item with its payload.
+    ///
+    /// # Errors
+    /// If it cannot be seen, or the server cannot be reached.
+    pub async fn dlq_item(&self, id: &str) -> Result<DlqItem, Error> {
+        self.call(Call::get(path(&["dlq", "items", id]))).await
+    }
+
+    /// Runs an item again as a new job. The key makes the call safe to repeat.
+    ///
+    /// # Errors
+    /// If the item is not open, or the server refuses or cannot be reached.
+    pub async fn requeue(&self, id: &str, key: &str) -> Result<Requeued, Error> {
+        let call = Call::new(Method::POST, path(&["dlq", "items", id, "requeue"]), Repeat::Safe);
+        self.call(call.header(IDEMPOTENCY_HEADER, key)).await
+    }
+
+    /// Asks for an item to be dropped; another person has to approve.
+    ///
+    /// # Errors
+    /// If the item is not open, or the server refuses or cannot be reached.
+    pub async fn discard(&self, id: &str, reason: &str) -> Result<DlqStanding, Error> {
+        let body = Discard { reason: reason.to_owned(), ..Discard::default() };
+        self.call(Call::post(path(&["dlq", "items", id, "discard"]), &body, Repeat::Unsafe)).await
+    }
+
+    /// Agrees to drop an item, as another person than the one who asked.
+    ///
+    /// # Errors
+    /// If nobody asked, or it was the same person, or the server refuses or cannot be reached.
+    pub async fn approve_discard(&self, id: &str) -> Result<DlqStanding, Error> {
+        let path = path(&["dlq", "items", id, "approve"]);
+        self.call(Call::new(Method::POST, path, Repeat::Unsafe)).await
+    }
+
+    /// Refuses to drop an item: it is open again.
+    ///
+    /// # Errors
+    /// If nobody asked, or the server refuses or cannot be reached.
+    pub async fn reject_discard(&self, id: &str) -> Result<DlqStanding, Error> {
+        let path = path(&["dlq", "items", id, "reject"]);
+        self.call(Call::new(Method::POST, path, Repeat::Unsafe)).await
+    }
+
+    /// Issues a token. Its secret is in the answer and nowhere else.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn issue_token(&self, wish: &IssueToken) -> Result<Token, Error> {
+        self.call(Call::post(path(&["tokens"]), wish, Repeat::Unsafe)).await
+    }
+
+    /// Every token, without secrets.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn tokens(&self) -> Result<Page<Token>, Error> {
+        self.call(Call::get(path(&["tokens"]))).await
+    }
+
+    /// Ends a token at once.
+    ///
+    /// # Errors
+    /// If there is no such token, or the server refuses or cannot be reached.
+    pub async fn revoke_token(&self, id: &str) -> Result<Token, Error> {
+        let call = Call::new(Method::DELETE, path(&["tokens", id]), Repeat::Safe);
+        self.call(call).await
+    }
+}

@@ -1,0 +1,137 @@
+//! Calls about jobs.
+
+use super::{Call, Client, Repeat, path, path_with};
+use crate::error::Error;
+use crate::submit::Submit;
+use mainspring_api::Page;
+use mainspring_api::job::{
+    Cancel, Explanation, History, Job, Submit as Wish, SubmitBatch, SubmittedBatch,
+};
+use reqwest::Method;
+use std::time::Duration;
+
+/// Which jobs to list. Fields left `None` do not filter.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    /// Only jobs in this state.
+    pub status: Option<String>,
+    /// Only jobs of this type.
+    pub job_type: Option<String>,
+    /// Only jobs of this queue.
+    pub queue: Option<String>,
+    /// Where the last page ended.
+    pub cursor: Option<String>,
+    /// At most this many.
+    pub limit: Option<u32>,
+}
+
+impl Client {
+    /// Submits one job. With an idempotency key the call is repeated if its answer is lost.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn submit(&self, job: &Submit) -> Result<Job, Error> {
+        self.submit_and_wait(job, Duration::ZERO).await
+    }
+
+    /// Submits one job and waits for its end, at most `wait`. The job may be unfinished then.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn submit_and_wait(&self, job: &Submit, wait: Duration) -> Result<Job, Error> {
+        let has_key = job.wish.idempotency_key.is_some();
+        let repeat = if has_key { Repeat::Safe } else { Repeat::Unsafe };
+        let wait_ms = (!wait.is_zero()).then(|| wait.as_millis().to_string());
+        let path = path_with(&["jobs"], &[("wait_ms", wait_ms)]);
+        self.call(Call::post(path, &job.wish, repeat).wait(wait)).await
+    }
+
+    /// Submits up to 10,000 jobs in one call; each has its own result, in order.
+    ///
+    /// # Errors
+    /// If the server refuses the whole call or cannot be reached.
+    pub async fn submit_batch(&self, jobs: Vec<Wish>) -> Result<SubmittedBatch, Error> {
+        let has_keys = jobs.iter().all(|job| job.idempotency_key.is_some());
+        let repeat = if has_keys { Repeat::Safe } else { Repeat::Unsafe };
+        self.call(Call::post(path(&["jobs", "batch"]), &SubmitBatch { jobs }, repeat)).await
+    }
+
+    /// One job.
+    ///
+    /// # Errors
+    /// If it cannot be seen, or the server cannot be reached.
+    pub async fn job(&self, id: &str) -> Result<Job, Error> {
+        self.call(Call::get(path(&["jobs", id]))).await
+    }
+
+    /// Jobs, newest first.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn jobs(&self, filter: &JobFilter) -> Result<Page<Job>, Error> {
+        let query = [
+            ("status", filter.status.clone()),
+            ("type", filter.job_type.clone()),
+            ("queue", filter.queue.clone()),
+            ("cursor", filter.cursor.clone()),
+            ("limit", filter.limit.map(|limit| limit.to_string())),
+        ];
+        self.call(Call::get(path_with(&["jobs"], &query))).await
+    }
+
+    /// A job's history.
+    ///
+    /// # Errors
+    /// If it cannot be seen, or the server cannot be reached.
+    pub async fn job_events(&self, id: &str) -> Result<History, Error> {
+        self.call(Call::get(path(&["jobs", id, "events"]))).await
+    }
+
+    /// Why a job is not running yet.
+    ///
+    /// # Errors
+    /// If it cannot be seen, or the server cannot be reached.
+    pub async fn explain(&self, id: &str) -> Result<Explanation, Error> {
+        self.call(Call::get(path(&["jobs", id, "explain"]))).await
+    }
+
+    /// Ends a job that is not finished.
+    ///
+    /// # Errors
+    /// If it has ended already or cannot be seen, or the server cannot be reached.
+    pub async fn cancel(&self, id: &str, reason: Option<&str>) -> Result<Job, Error> {
+        let body = Cancel { reason: reason.map(ToOwned::to_owned) };
+        self.call(Call::post(path(&["jobs", id, "cancel"]), &body, Repeat::Unsafe)).await
+    }
+
+    /// Runs one attempt by hand: `switch` is none, `force_fail` or `transient_fail`. For replays;
+    /// needs the internal role and a server with internal routes.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn run_internally(
+        &self,
+        id: &str,
+        switch: Option<&str>,
+    ) -> Result<mainspring_api::internal::Ran, Error> {
+        let query: Vec<_> =
+            switch.map(|name| (name, Some("true".to_owned()))).into_iter().collect();
+        let path = path_with(&["internal", "jobs", id, "run"], &query);
+        let call = Call::new(Method::POST, path, Repeat::Unsafe);
+        self.call(call.header("x-internal-debug", "true")).await
+    }
+
+    /// Moves a job by hand. For replays; as [`Client::run_internally`].
+    ///
+    /// # Errors
+    /// If the lifecycle has no such move, or the server refuses or cannot be reached.
+    pub async fn move_internally(
+        &self,
+        id: &str,
+        new_status: &str,
+    ) -> Result<mainspring_api::internal::Moved, Error> {
+        let body = mainspring_api::internal::Transition { new_status: new_status.to_owned() };
+        let path = path(&["internal", "jobs", id, "transition"]);
+        self.call(Call::post(path, &body, Repeat::Unsafe).header("x-internal-debug", "true")).await
+    }
+}

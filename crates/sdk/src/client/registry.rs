@@ -1,0 +1,84 @@
+//! Calls about types, queues, workers and the server itself.
+
+use super::{Call, Client, Repeat, path};
+use crate::error::Error;
+use mainspring_api::Page;
+use mainspring_api::registry::{Queue, SetQueue, SetType, Type, Worker};
+use mainspring_api::runtime::Runtime;
+use reqwest::Method;
+
+impl Client {
+    /// Every registered type, by name.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn types(&self) -> Result<Page<Type>, Error> {
+        self.call(Call::get(path(&["types"]))).await
+    }
+
+    /// One type.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the server cannot be reached.
+    pub async fn job_type(&self, name: &str) -> Result<Type, Error> {
+        self.call(Call::get(path(&["types", name]))).await
+    }
+
+    /// Registers or replaces a type.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn set_type(&self, name: &str, spec: &SetType) -> Result<Type, Error> {
+        self.call(Call::put(path(&["types", name]), spec)).await
+    }
+
+    /// Every queue with its numbers.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn queues(&self) -> Result<Page<Queue>, Error> {
+        self.call(Call::get(path(&["queues"]))).await
+    }
+
+    /// Sets the order in which a queue hands out its jobs.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn set_queue(&self, name: &str, spec: &SetQueue) -> Result<Queue, Error> {
+        self.call(Call::put(path(&["queues", name]), spec)).await
+    }
+
+    /// Stops a queue from handing out jobs.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn pause_queue(&self, name: &str) -> Result<Queue, Error> {
+        let path = path(&["queues", name, "pause"]);
+        self.call(Call::new(Method::POST, path, Repeat::Safe)).await
+    }
+
+    /// Lets a queue hand out jobs again.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn resume_queue(&self, name: &str) -> Result<Queue, Error> {
+        let path = path(&["queues", name, "resume"]);
+        self.call(Call::new(Method::POST, path, Repeat::Safe)).await
+    }
+
+    /// Workers heard of lately.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn workers(&self) -> Result<Page<Worker>, Error> {
+        self.call(Call::get(path(&["workers"]))).await
+    }
+
+    /// The server at a glance.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn runtime(&self) -> Result<Runtime, Error> {
+        self.call(Call::get(path(&["runtime"]))).await
+    }
+}

@@ -1,0 +1,270 @@
+//! The worker against a small server of its own, which answers as the test says and can also lose
+//! an answer on the way.
+
+use super::*;
+use crate::handler::StopReason;
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+/// One request as it came: the last part of the path, and the body.
+type Asked = (String, Value);
+/// What to answer; `None` closes the connection without a word.
+type Script = dyn FnMut(&str, &Value) -> Option<Value> + Send;
+
+struct Fake {
+    client: Client,
+    asked: mpsc::UnboundedReceiver<Asked>,
+}
+
+impl Fake {
+    async fn start(script: impl FnMut(&str, &Value) -> Option<Value> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let script: Arc<Mutex<Box<Script>>> = Arc::new(Mutex::new(Box::new(script)));
+        let (tell, asked) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, script.clone(), tell.clone()));
+            }
+        });
+        Fake { client: Client::new(&url, Some("t")).unwrap(), asked }
+    }
+
+    /// The next request to `route`, skipping others.
+    async fn next(&mut self, route: &str) -> Value {
+        let wait = Duration::from_secs(20);
+        loop {
+            let (path, body) =
+                tokio::time::timeout(wait, self.asked.recv()).await.unwrap().unwrap();
+            if path == route {
+                return body;
+            }
+        }
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    script: Arc<Mutex<Box<Script>>>,
+    tell: mpsc::UnboundedSender<Asked>,
+) {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let (mut head, mut line) = (String::new(), String::new());
+        while stream.read_line(&mut line).await.unwrap_or(0) > 0 && line != "\r\n" {
+            head.push_str(&line.to_lowercase());
+            line.clear();
+        }
+        let Some(path) = head.split_whitespace().nth(1) else { return };
+        let route = path.rsplit('/').next().unwrap_or_default().to_owned();
+        let length = head.split("content-length: ").nth(1).and_then(|v| v.lines().next());
+        let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+        stream.read_exact(&mut body).await.unwrap();
+        let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let answer = script.lock().unwrap()(&route, &body);
+        let _ = tell.send((route.clone(), body));
+        let Some(data) = answer else { return };
+        if data.is_null() {
+            // A long poll without work.
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+        }
+        let meta = json!({"trace_id": "t", "request_id": "r"});
+        let text = json!({"success": true, "data": data, "meta": meta}).to_string();
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+    }
+}
+
+fn job(n: u32) -> Value {
+    json!({
+        "job_id": format!("job-{n}"), "job_type": "t", "payload": {"n": n}, "attempt": 1,
+        "retry_count": 0, "lease_token": format!("lease-{n}"),
+        "lease_expires_at": "2026-01-01T00:01:00Z", "deadline_at": "2026-01-01T00:15:00Z",
+        "execution_key": "k", "trace_id": "t", "labels": {}
+    })
+}
+
+fn reported(body: &Value) -> Value {
+    let items = body["items"].as_array().unwrap();
+    let items: Vec<Value> = items.iter().map(|i| json!({"job_id": i["job_id"]})).collect();
+    json!({"items": items})
+}
+
+/// Hands out jobs 1 to `count` in the first pull, then nothing, and accepts every report.
+fn accepting(count: u32) -> impl FnMut(&str, &Value) -> Option<Value> + Send {
+    let mut is_first = true;
+    move |route, body| match route {
+        "pull" if std::mem::take(&mut is_first) => {
+            Some(json!({"jobs": (1..=count).map(job).collect::<Vec<_>>()}))
+        }
+        "pull" => Some(Value::Null),
+        "heartbeat" => {
+            let items = body["items"].as_array().unwrap().iter();
+            let item = |i: &Value| json!({"job_id": i["job_id"], "lease_expires_at": "2026-01-01T00:01:00Z"});
+            Some(json!({"items": items.map(item).collect::<Vec<_>>()}))
+        }
+        _ => Some(reported(body)),
+    }
+}
+
+fn quick(client: Client) -> WorkerBuilder {
+    Worker::builder(client).drain_grace(Duration::from_secs(5)).stop_grace(Duration::from_secs(1))
+}
+
+#[tokio::test]
+async fn a_report_fetches_the_next_job() {
+    let mut fetched = 1;
+    let mut base = accepting(1);
+    let mut fake = Fake::start(move |route, body| {
+        let mut answer = base(route, body)?;
+        if route == "complete" && !body["pull"].is_null() && fetched < 3 {
+            fetched += 1;
+            answer["jobs"] = json!([job(fetched)]);
+        }
+        Some(answer)
+    })
+    .await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .concurrency(1)
+        .on("t", |ctx| async move { ctx.payload::<Value>() })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    let pull = fake.next("pull").await;
+    assert_eq!((&pull["limit"], &pull["types"]), (&json!(1), &json!(["t"])));
+    for n in 1..=3 {
+        let report = fake.next("complete").await;
+        assert_eq!(report["items"][0]["result"], json!({"n": n}));
+        assert_eq!(report["pull"]["limit"], 1);
+    }
+    stop.cancel();
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!(summary, Summary { completed: 3, ..Summary::default() });
+}
+
+#[tokio::test]
+async fn a_lost_answer_does_not_lose_the_completion() {
+    let mut losses = 2;
+    let mut base = accepting(1);
+    let mut fake = Fake::start(move |route, body| {
+        if route == "complete" && losses > 0 {
+            losses -= 1;
+            return None;
+        }
+        base(route, body)
+    })
+    .await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone()).on("t", |_| async { Ok(1) }).build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    assert!(!fake.next("complete").await["pull"].is_null());
+    for _ in 0..2 {
+        let repeat = fake.next("complete").await;
+        assert_eq!(repeat["items"][0]["lease_token"], "lease-1");
+        assert!(repeat["pull"].is_null(), "a repeat must not fetch again");
+    }
+    stop.cancel();
+    assert_eq!(running.await.unwrap().unwrap().completed, 1);
+}
+
+#[tokio::test]
+async fn failures_releases_and_panics_are_told_apart() {
+    let mut fake = Fake::start(accepting(3)).await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .on("t", |ctx| async move {
+            match ctx.job().job_id.as_str() {
+                "job-1" => Err(Failure::permanent("BAD", "no")),
+                "job-2" => Err(Failure::release("not mine")),
+                _ => panic!("a bug in the handler"),
+            }
+            .map(|(): ()| 1)
+        })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    let mut codes = Vec::new();
+    while codes.len() < 2 {
+        let report = fake.next("fail").await;
+        for item in report["items"].as_array().unwrap() {
+            codes.push((item["error_code"].clone(), item["retryable"].clone()));
+        }
+    }
+    codes.sort_by_key(|(code, _)| code.to_string());
+    assert_eq!(codes, [(json!("BAD"), json!(false)), (json!("HANDLER_PANICKED"), json!(true))]);
+    stop.cancel();
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!((summary.failed, summary.released), (2, 1));
+}
+
+#[tokio::test]
+async fn a_cancelled_job_stops_its_handler_and_is_not_reported() {
+    let mut base = accepting(1);
+    let fake = Fake::start(move |route, body| match route {
+        "heartbeat" => Some(json!({"items": [{"job_id": "job-1", "cancelled": true}]})),
+        _ => base(route, body),
+    })
+    .await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .lease(Duration::from_millis(150))
+        .on("t", move |ctx| {
+            let tell = tell.clone();
+            async move {
+                ctx.stopped().await;
+                let _ = tell.send(ctx.stop_reason());
+                Err::<(), _>(Failure::retryable("STOPPED", "stopped"))
+            }
+        })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    assert_eq!(told.recv().await.unwrap(), Some(StopReason::Cancelled));
+    stop.cancel();
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!(summary, Summary { lost: 1, ..Summary::default() });
+}
+
+#[tokio::test]
+async fn draining_releases_what_did_not_finish_in_time() {
+    let mut fake = Fake::start(accepting(1)).await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .drain_grace(Duration::from_millis(50))
+        .stop_grace(Duration::from_millis(50))
+        .on("t", |_| async { std::future::pending::<Result<(), Failure>>().await })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    fake.next("pull").await;
+    fake.next("pull").await;
+    stop.cancel();
+    assert_eq!(fake.next("release").await["items"][0]["job_id"], "job-1");
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!(summary, Summary { released: 1, ..Summary::default() });
+}
+
+#[tokio::test]
+async fn leases_are_renewed_in_one_call_while_handlers_run() {
+    let mut fake = Fake::start(accepting(3)).await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .lease(Duration::from_millis(300))
+        .drain_grace(Duration::ZERO)
+        .on("t", |ctx| async move {
+            ctx.progress(40.0);
+            ctx.stopped().await;
+            Ok(())
+        })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    for _ in 0..3 {
+        let beat = fake.next("heartbeat").await;
+        assert_eq!((beat["items"].as_array().unwrap().len(), &beat["lease_ms"]), (3, &json!(300)));
+        assert_eq!(beat["items"][0]["progress"], json!(40.0));
+    }
+    stop.cancel();
+    assert_eq!(running.await.unwrap().unwrap().completed, 3);
+}
