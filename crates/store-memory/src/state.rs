@@ -164,16 +164,8 @@ impl State {
     fn renew(&mut self, id: JobId, fence: u32, expires_at: Timestamp, progress: Option<u8>) {
         let Some(slot) = self.slab.slot_of(id) else { return };
         let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
-        let JobState::Running(lease) = &mut entry.job.state else { return };
-        if lease.fence != fence {
-            return;
-        }
-        let old_end = lease.ends_at();
-        lease.expires_at = lease.expires_at.max(expires_at);
-        let new_end = lease.ends_at();
-        self.index.alarm_moved(slot, old_end, new_end);
-        if progress.is_some() {
-            entry.job.extras_mut().progress_pct = progress;
+        if let Some((old_end, new_end)) = renewed(&mut entry.job, fence, expires_at, progress) {
+            self.index.alarm_moved(slot, old_end, new_end);
         }
     }
 
@@ -192,4 +184,24 @@ impl State {
             None => self.finished.get(id).cloned(),
         }
     }
+}
+
+/// Renews the lease of `job` if it is the one of that fence; its old and its new end.
+fn renewed(
+    job: &mut Job,
+    fence: u32,
+    expires_at: Timestamp,
+    progress: Option<u8>,
+) -> Option<(Timestamp, Timestamp)> {
+    let JobState::Running(lease) = &mut job.state else { return None };
+    if lease.fence != fence {
+        return None;
+    }
+    let old_end = lease.ends_at();
+    lease.expires_at = lease.expires_at.max(expires_at);
+    let new_end = lease.ends_at();
+    if progress.is_some() {
+        job.extras_mut().progress_pct = progress;
+    }
+    Some((old_end, new_end))
 }
