@@ -118,6 +118,9 @@ fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Result<(), Er
     let batches = shared.write().finished.seal();
     for batch in batches {
         let run = write_batch(disk, &batch, &next_run_name(shared))?;
+        // No run may know of an ending that a crash could still undo: the job would be archived
+        // and live, without its key or its dead-letter item.
+        settle(shared)?;
         let Some(run) = run else { continue };
         let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
         archive.push(run);
@@ -126,6 +129,12 @@ fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Result<(), Er
         shared.write().finished.archived(&batch);
     }
     write_manifest(shared, disk, None)
+}
+
+/// Waits until everything committed so far is durable.
+fn settle(shared: &Shared) -> Result<(), Error> {
+    let Some(journal) = &shared.journal else { return Ok(()) };
+    journal.flush().map(drop).map_err(|error| journal_failed(&error))
 }
 
 fn write_batch(disk: &Arc<dyn Disk>, batch: &Batch, name: &str) -> Result<Option<Run>, Error> {
@@ -179,14 +188,11 @@ pub(super) fn snapshot_by(
 ) -> Result<(), Error> {
     let (Some(disk), Some(journal)) = (&shared.disk, &shared.journal) else { return Ok(()) };
     forget_old_items(shared, now);
-    // Jobs that ended before the snapshot's start are in no frame that is kept.
     let first_segment = journal.current_segment();
     let start = {
         let _still = shared.write();
         journal.next_lsn()
     };
-    between();
-    archive_finished(shared, disk)?;
     between();
     let name = format!("snapshot-{start:016x}.snap");
     let mut writer =
@@ -194,9 +200,14 @@ pub(super) fn snapshot_by(
     let mut walk = Walk { stride, between };
     let end = write_entities(shared, &mut writer, &mut walk, || journal.next_lsn() - 1)?;
     between();
+    // Jobs that ended before the walk came by are in no frame that is kept and not in the
+    // snapshot: they must be in the archive before it counts.
+    archive_finished(shared, disk)?;
+    between();
+    // The snapshot may know of frames that are not durable yet: they must be, before it gets its
+    // name, because that can be the name of the snapshot that counts now.
+    settle(shared)?;
     let bytes = writer.finish(end).map_err(|error| failed(&error))?;
-    // The snapshot may know of frames that are not durable yet: they must be, before it counts.
-    journal.flush().map_err(|error| journal_failed(&error))?;
     shared.journal_bytes.store(0, Ordering::Relaxed);
     let old = write_snapshot_manifest(shared, disk, &name, first_segment)?;
     shared.snapshot_bytes.store(bytes, Ordering::Relaxed);
