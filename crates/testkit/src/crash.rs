@@ -40,7 +40,7 @@ pub struct Campaign {
 impl Campaign {
     /// A campaign without planted bugs.
     pub fn new(seed: u64) -> Self {
-        Campaign { seed, steps: 90, images_max: 10, lie: Lie::None, acknowledges_early: false }
+        Campaign { seed, steps: 60, images_max: 10, lie: Lie::None, acknowledges_early: false }
     }
 }
 

@@ -119,7 +119,7 @@ impl Script {
         let payload = format!(
             "{{\"n\":{},\"x\":\"{}\"}}",
             self.number,
-            "x".repeat(self.rng.below(700) as usize,)
+            "x".repeat(self.rng.below(300) as usize,)
         );
         let owner = *self.rng.pick(&["acme", "bolt", "cask"]);
         let job_type = *self.rng.pick(&["plain", "limited", "brittle"]);
