@@ -1,1 +1,3 @@
 //! Simulation, crash images and the history checker.
+
+pub mod blackbox;
