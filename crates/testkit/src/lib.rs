@@ -5,6 +5,8 @@
 //! `blackbox` drives the real binary from outside.
 
 pub mod blackbox;
+pub mod checker;
 pub mod crash;
 pub mod drive;
+pub mod history;
 pub mod rng;
