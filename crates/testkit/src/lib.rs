@@ -2,11 +2,12 @@
 //!
 //! `crash` cuts the power under the store, `sim` runs the whole engine in a simulated world, and
 //! `checker` judges any history, whoever recorded it. `planted` has the bugs all three must find.
-//! `blackbox` drives the real binary from outside.
+//! `blackbox` drives the real binary from outside, `load` keeps it busy and writes it all down.
 
 pub mod blackbox;
 pub mod checker;
 pub mod crash;
 pub mod drive;
 pub mod history;
+pub mod load;
 pub mod rng;
