@@ -82,7 +82,7 @@ struct Shared {
     opening_ms: AtomicU64,
     /// Journal bytes since the last snapshot.
     journal_bytes: AtomicU64,
-    /// Size of the last snapshot this process took.
+    /// Size of the last snapshot.
     snapshot_bytes: AtomicU64,
     is_closed: AtomicBool,
     /// Held until the store is closed.
