@@ -39,7 +39,7 @@ impl Client<'_> {
                 }
             }
             self.send(wishes, &mut kept, &mut unknown);
-            let pause = self.rng.within(3, 12);
+            let pause = self.rng.within(15, 50);
             std::thread::sleep(Duration::from_millis(pause)); // paced: a client has other things to do
         }
         for wish in unknown {
