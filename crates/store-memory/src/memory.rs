@@ -137,6 +137,7 @@ fn journal_failed(error: &JournalError) -> Error {
         JournalError::Poisoned | JournalError::ShutDown => Error::Stopped,
         JournalError::Io { .. }
         | JournalError::Damaged { .. }
+        | JournalError::Newer { .. }
         | JournalError::NoSpace
         | JournalError::FrameTooLarge { .. }
         | JournalError::Replay { .. } => failed(error),
