@@ -7,7 +7,7 @@ use mainspring_testkit::blackbox::command::{self, Background};
 use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
 use mainspring_testkit::checker::{self, Coverage};
 use mainspring_testkit::history::{History, JobDump};
-use mainspring_testkit::load::{Fleet, Shim, config};
+use mainspring_testkit::load::{Fleet, Shim, Temper, config};
 use mainspring_testkit::rng::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -73,7 +73,7 @@ fn round(seed: u64, cycles: u64) {
     let mut options = Options::new(env!("CARGO_BIN_EXE_mainspring")).config(&config());
     options.env = shim.environment(0);
     let mut server = Server::start(options);
-    let fleet = Fleet::start(&server, seed);
+    let fleet = Fleet::start(&server, seed, Temper::Rough);
     let mut rng = Rng::new(seed, 99);
     let mut seen = Seen { acknowledged_least: u64::MAX, ..Seen::default() };
     let (started, mut last_snapshot) = (Instant::now(), String::new());

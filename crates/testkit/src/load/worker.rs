@@ -2,7 +2,7 @@
 //! all the same, some die and never say a word. Whatever report got no answer is sent again.
 
 use super::Api;
-use super::fleet::Signals;
+use super::fleet::{Signals, Temper};
 use super::wish::{Pull, Report};
 use crate::history::{Grant, Outcome};
 use crate::rng::Rng;
@@ -14,6 +14,7 @@ pub(super) struct Worker<'a> {
     pub(super) rng: Rng,
     pub(super) signals: &'a Signals,
     pub(super) name: String,
+    pub(super) temper: Temper,
 }
 
 /// A report that comes late or again.
@@ -30,7 +31,8 @@ impl Worker<'_> {
         let mut later: Vec<Later> = Vec::new();
         let mut life = 0;
         while !self.signals.is_over() {
-            let is_gentle = self.signals.is_winding_down();
+            let is_polite = self.temper == Temper::Polite;
+            let is_gentle = is_polite || self.signals.is_winding_down();
             if self.rng.chance(2) {
                 life += 1;
             }
@@ -38,7 +40,7 @@ impl Worker<'_> {
                 worker: format!("{}-{life}", self.name),
                 limit: self.rng.within(1, 6),
                 wait_ms: self.rng.within(0, 150),
-                lease_ms: self.rng.within(300, 1_500),
+                lease_ms: if is_polite { 10_000 } else { self.rng.within(300, 1_500) },
             };
             let mut grants = self.api.pull(&pull);
             while !grants.is_empty() {
