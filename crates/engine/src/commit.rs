@@ -72,7 +72,7 @@ fn given_back(grant: &Grant) -> Option<Command> {
     }))
 }
 
-/// Runs until every handle is gone.
+/// Runs until the engine stops; what was accepted by then is still committed.
 pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>) {
     let mut dispatcher = Dispatcher::default();
     let mut gathered = Vec::new();
@@ -86,14 +86,18 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
             }
             () = shared.work_is_due.notified() => {}
             () = dispatcher.next_is_late() => {}
-            () = shared.stop.cancelled(), if dispatcher.len() > 0 => dispatcher.send_all_home(),
+            () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
         }
         dispatcher.send_home_late();
         if !gathered.is_empty() || dispatcher.len() > 0 {
             commit(&shared, &mut dispatcher, std::mem::take(&mut gathered)).await;
         }
+        if inbox.is_closed() {
+            dispatcher.send_all_home();
+        }
         shared.tally.parked_pulls.store(dispatcher.len() as u64, Ordering::Relaxed);
     }
+    dispatcher.send_all_home();
 }
 
 /// Decides and writes one batch.
@@ -103,7 +107,7 @@ async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Ve
     }
     let now = shared.clock.now();
     let mut parked = dispatcher.take();
-    let needs = needs(&batch, &parked);
+    let needs = needs(&batch, &parked, now);
     let mut made = Made::default();
     let mut work = |desk: &mut dyn Desk| {
         made = Made::default();
@@ -173,8 +177,8 @@ struct Made {
     has_new_timer: bool,
 }
 
-fn needs(batch: &[Request], parked: &[Request]) -> Needs {
-    let mut needs = Needs::default();
+fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
+    let mut needs = Needs { now, ..Needs::default() };
     for request in batch {
         for command in &request.commands {
             needs.jobs.extend(command.job());

@@ -17,10 +17,11 @@ use mainspring_kernel::{
 use mainspring_store::{
     Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Store,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// What became of each command of a request, in order.
@@ -88,6 +89,7 @@ pub(crate) struct Shared {
     /// Rung when the next due instant may have changed.
     pub(crate) timer_changed: Notify,
     pub(crate) stop: CancellationToken,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
     started_at: Timestamp,
 }
 
@@ -131,13 +133,14 @@ impl Engine {
             work_is_due: Notify::new(),
             ids: Ids::default(),
             stop: CancellationToken::new(),
+            tasks: Mutex::default(),
             started_at,
         });
-        tokio::spawn(commit::run(shared.clone(), inbox));
+        shared.keep(tokio::spawn(commit::run(shared.clone(), inbox)));
         let engine = Engine { shared };
         timers::extend_leases(&engine.shared, started_at + engine.shared.config.restart_grace)
             .await?;
-        tokio::spawn(timers::run(engine.shared.clone()));
+        engine.shared.keep(tokio::spawn(timers::run(engine.shared.clone())));
         Ok(engine)
     }
 
@@ -388,6 +391,18 @@ impl Engine {
     /// If the store could not be flushed.
     pub async fn shutdown(&self) -> Result<(), Error> {
         self.shared.stop.cancel();
+        let tasks =
+            std::mem::take(&mut *self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in tasks {
+            // A task that panicked has nothing left to finish.
+            let _ = task.await;
+        }
         self.shared.store.close().await
+    }
+}
+
+impl Shared {
+    fn keep(&self, task: JoinHandle<()>) {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 }

@@ -1,5 +1,6 @@
 //! The one place where a command becomes events or a rejection. This file only routes; each rule
-//! has a file of its own below `decide/`.
+//! has a file of its own below `decide/`. `tests/rules.rs` has the rules as text tables, and
+//! `docs/lifecycle.md` the full grid.
 
 mod attempt;
 mod cancel;
@@ -9,6 +10,7 @@ mod effect;
 mod internal;
 mod item;
 mod reap;
+mod registry;
 mod submit;
 
 use crate::command::Command;
@@ -112,7 +114,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::DiscardReviewed { reason, reviewer, reviewer_2, .. } => {
             item::discard_reviewed(reason, reviewer, reviewer_2, facts)
         }
-        Command::SetType(spec) => Ok(done(Event::TypeSet(spec.clone()))),
+        Command::SetType(spec) => registry::set_type(spec),
         Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::RevokeToken { token } => {
@@ -160,6 +162,3 @@ impl Moves {
         Decision { events: self.events, receipt: Receipt::Moved { state } }
     }
 }
-
-#[cfg(test)]
-mod tests;

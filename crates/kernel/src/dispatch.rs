@@ -3,12 +3,25 @@
 //! store fills a small one from the candidates it locked.
 
 mod book;
+mod turns;
 
-pub use book::{Book, LaneKey, Place, Wanted};
+pub use book::{Book, LaneKey, Place, Rank, Wanted};
 
+use crate::job::Job;
 use crate::limits::AGING_MICROS_PER_POINT;
 use crate::registry::QueueOrder;
 use crate::time::Timestamp;
+
+/// Every code an explanation of a waiting job may give.
+pub const WAITING_CODES: &[&str] = &[
+    "NOT_DUE",
+    "RETRY_BACKOFF",
+    "QUEUE_PAUSED",
+    "CONCURRENCY_LIMIT_EXCEEDED",
+    "JOBS_AHEAD",
+    "NO_WORKER",
+    "READY",
+];
 
 /// The place of a job among its like: smaller goes first. It never changes while the job waits, so
 /// an ordered index needs no upkeep as time passes: with linear aging, two jobs that wait grow
@@ -21,4 +34,11 @@ pub fn order_key(order: QueueOrder, due_at: Timestamp, priority: u8) -> i64 {
             due_at.0.clamp(-(1 << 54), 1 << 54).saturating_mul(256) + i64::from(255 - priority)
         }
     }
+}
+
+/// The rank of a waiting job. Ids rise with time, so their upper half orders equal keys by
+/// submission.
+pub fn rank(order: QueueOrder, job: &Job) -> Rank {
+    let key = order_key(order, job.due_at().unwrap_or_default(), job.priority);
+    Rank { key, number: (job.id.0 >> 64) as u64 }
 }

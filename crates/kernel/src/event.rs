@@ -139,6 +139,22 @@ pub const TASK_LEASE_LOST: &str = "TASK_LEASE_LOST";
 pub const TASK_RETRY_EXHAUSTED: &str = "TASK_RETRY_EXHAUSTED";
 /// Code of a failure whose worker gave none.
 pub const TASK_EXECUTION_FAILED: &str = "TASK_EXECUTION_FAILED";
+/// Code of an attempt that its worker gave back unused.
+pub const RELEASED: &str = "RELEASED";
+/// Code of a failure that was asked for by hand.
+pub const INTERNAL_TRANSITION: &str = "INTERNAL_TRANSITION";
+
+/// Every code of ours that a history may give as a reason; workers add their own.
+pub const REASON_CODES: &[&str] = &[
+    JOB_CANCELLED,
+    TASK_EXPIRED,
+    TASK_TIMEOUT,
+    TASK_LEASE_LOST,
+    TASK_RETRY_EXHAUSTED,
+    TASK_EXECUTION_FAILED,
+    RELEASED,
+    INTERNAL_TRANSITION,
+];
 
 /// Who holds an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

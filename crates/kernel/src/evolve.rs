@@ -1,8 +1,8 @@
 //! Applying what happened. The same function serves live operation, recovery and tests.
 
-use crate::event::{Change, JOB_CANCELLED, JobEvent, TASK_RETRY_EXHAUSTED};
+use crate::event::{Change, JOB_CANCELLED, JobEvent, RELEASED, TASK_RETRY_EXHAUSTED};
 use crate::fingerprint::digest;
-use crate::job::{AcceptedReport, Actor, Job, State, StateName, Trouble};
+use crate::job::{AcceptedReport, Actor, Effect, Job, State, StateName, Trouble};
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
@@ -97,6 +97,50 @@ pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
     })
 }
 
+/// Applies the renewal of a lease. Not a move: nothing but the lease and the progress change.
+///
+/// # Errors
+/// If the lease of that fence is not the one `job` runs under; the job is then unchanged.
+pub fn renew(
+    job: &mut Job,
+    fence: u32,
+    expires_at: Timestamp,
+    progress_pct: Option<u8>,
+) -> Result<(), Mismatch> {
+    let (id, state) = (job.id, job.state.name());
+    match &mut job.state {
+        State::Running(lease) if lease.fence == fence => lease.expires_at = expires_at,
+        State::Running(_)
+        | State::Queued
+        | State::Retrying { .. }
+        | State::DlqPending
+        | State::DlqRecorded
+        | State::Succeeded { .. }
+        | State::Failed { .. }
+        | State::Cancelled { .. } => {
+            let text = format!("{id} is {state} and has no lease {fence} to renew");
+            return Err(Mismatch { text });
+        }
+    }
+    if progress_pct.is_some() {
+        job.extras_mut().progress_pct = progress_pct;
+    }
+    Ok(())
+}
+
+/// Applies the commit of a side effect.
+///
+/// # Errors
+/// If the job has an effect of that name; the job is then unchanged.
+pub fn keep_effect(job: &mut Job, effect: &Effect) -> Result<(), Mismatch> {
+    if job.effect(&effect.name).is_some() {
+        let text = format!("{} has committed the effect {:?} already", job.id, effect.name);
+        return Err(Mismatch { text });
+    }
+    job.extras_mut().effects.push(effect.clone());
+    Ok(())
+}
+
 fn target(change: &Change) -> StateName {
     match change {
         Change::Claimed(_) => StateName::Running,
@@ -161,7 +205,7 @@ fn reason(change: &Change) -> Option<Box<Reason>> {
             (failure.code.to_string().into(), failure.message.clone())
         }
         Change::Released { reason, .. } => {
-            ("RELEASED".into(), reason.clone().unwrap_or_else(|| "given back unused".into()))
+            (RELEASED.into(), reason.clone().unwrap_or_else(|| "given back unused".into()))
         }
         Change::DeadLettered { failure, is_exhausted: true, .. } => (
             TASK_RETRY_EXHAUSTED.into(),

@@ -7,6 +7,7 @@
 pub mod id;
 pub mod limits;
 pub mod name;
+pub mod paged;
 pub mod time;
 
 pub mod access;
@@ -24,6 +25,8 @@ pub mod dispatch;
 pub mod evolve;
 pub mod fingerprint;
 pub mod retry;
+
+pub mod view;
 
 pub use access::{Principal, Role, Roles, Token};
 pub use command::Command;

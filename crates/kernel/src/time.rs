@@ -24,6 +24,11 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
+    /// The start of the second this is in.
+    pub const fn whole_second(self) -> Self {
+        Self(self.0.saturating_sub(self.0.rem_euclid(1_000_000)))
+    }
+
     /// This instant moved by `millis`, stopping at the ends of the scale.
     pub const fn plus_millis(self, millis: u64) -> Self {
         let micros =

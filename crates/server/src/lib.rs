@@ -1,1 +1,33 @@
-//! The HTTP server.
+//! The HTTP server: one engine, spoken to through contracts.
+//!
+//! A request goes down once and up once: `serve.rs` accepts the connection, `app.rs` finds the
+//! route, checks who asks and reads the body, a handler below `contracts/` translates it into
+//! commands and the receipts into an answer. Rules are the kernel's; nothing is decided here.
+//! There is no framework in between: hyper parses, one table routes.
+
+pub mod config;
+pub mod limits;
+pub mod serve;
+
+pub mod app;
+pub mod auth;
+
+mod answer;
+mod ask;
+mod contracts;
+mod docs_page;
+mod instant;
+mod json;
+mod metrics;
+mod openapi;
+mod paced;
+mod route;
+mod write;
+
+pub use answer::Body;
+pub use app::App;
+pub use auth::bootstrap_admin;
+pub use config::Config;
+pub use contracts::native::errors::CODES as ERROR_CODES;
+pub use openapi::document as openapi_document;
+pub use serve::serve;

@@ -1,7 +1,10 @@
 //! What a store must do, and how records look on disk. Behaviour is defined by the conformance
 //! suite, not by any one store. Read `store.rs` first.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod read;
+pub mod record;
 pub mod store;
 pub mod ticket;
 

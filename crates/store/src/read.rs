@@ -113,7 +113,7 @@ pub struct Counts {
     pub by_state: [u64; 8],
     /// Waiting jobs that are due.
     pub due: u64,
-    /// `run_at` of the job that has been due longest.
+    /// Since when the job that waits longest has been due, to the second.
     pub oldest_due: Option<Timestamp>,
     /// Retries scheduled since the store was made.
     pub retries: u64,

@@ -39,6 +39,8 @@ pub struct Needs {
     pub types: Vec<JobType>,
     /// Jobs that may be asked for with [`Desk::take_ready`], at most.
     pub ready_max: usize,
+    /// The instant of the commit.
+    pub now: Timestamp,
 }
 
 /// What a look at the timers found.

@@ -5,12 +5,13 @@
 
 use super::{Decision, Moves, Receipt, dead_letter};
 use crate::command::{Complete, Fail, Heartbeat, Release};
-use crate::event::{Change, Event};
+use crate::event::{Change, Event, TASK_EXECUTION_FAILED};
 use crate::facts::Facts;
 use crate::fingerprint::{Digest, digest};
 use crate::job::{AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, StateName};
 use crate::limits::{
-    LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX, RETRY_DELAY_MS_MAX,
+    LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX,
+    RETRY_DELAY_MS_MAX,
 };
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
@@ -45,7 +46,7 @@ pub(super) fn fail(report: &Fail, facts: &Facts<'_>) -> Result<Decision, Rejecti
     };
     let moves = Moves::of(job, facts, Actor::Worker(lease.worker.clone()));
     let delay = report.retry_delay_ms.map(|ms| ms.min(RETRY_DELAY_MS_MAX));
-    let failure = Failure { message: cut(message), ..report.failure.clone() };
+    let failure = kept(&report.failure);
     Ok(end_attempt(job, failure, delay, accepted(report.token, said), moves, facts))
 }
 
@@ -155,11 +156,23 @@ fn accepted(token: LeaseToken, digest: Digest) -> Option<Box<AcceptedReport>> {
     Some(Box::new(AcceptedReport { token, digest }))
 }
 
-/// Text for people, cut at a character boundary.
+/// A failure as it is kept: within bounds, and never without a code.
+pub(super) fn kept(failure: &Failure) -> Failure {
+    let Failure { code, message, retryable } = failure;
+    let code = match code.trim() {
+        "" => TASK_EXECUTION_FAILED.into(),
+        _ if code.len() > NAME_BYTES_MAX => cut_to(code, NAME_BYTES_MAX).into(),
+        _ => code.clone(),
+    };
+    Failure { code, message: cut(message), retryable: *retryable }
+}
+
+/// Text for people, as much of it as is kept.
 pub(super) fn cut(text: &str) -> Box<str> {
-    let mut end = text.len().min(MESSAGE_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].into()
+    cut_to(text, MESSAGE_BYTES_MAX).into()
+}
+
+/// The beginning of `text`, cut at a character boundary.
+fn cut_to(text: &str, bytes_max: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes_max)]
 }

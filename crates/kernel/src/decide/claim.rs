@@ -8,19 +8,25 @@ use crate::job::{Actor, Job, Lease, StateName};
 use crate::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
 use crate::name::WorkerId;
 use crate::rejection::Rejection;
+use crate::time::Timestamp;
 
 pub(super) fn claim(claim: &Claim, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
     let Some(due_at) = job.due_at() else {
         return Err(Rejection::IllegalMove { from: job.state.name(), to: StateName::Running });
     };
-    if due_at > facts.now {
+    if due_at > facts.now || has_expired(job, facts.now) {
         return Err(Rejection::NotDue);
     }
     let mut moves = Moves::of(job, facts, Actor::Worker(claim.worker.clone()));
     let lease = lease(job, &claim.worker, claim.lease_ms, facts, &moves);
     moves.push(Change::Claimed(Box::new(lease)));
     Ok(moves.into_state(StateName::Running))
+}
+
+/// Whether `job` was to be started by now and was not: it is the reaper's, not a worker's.
+pub(super) fn has_expired(job: &Job, now: Timestamp) -> bool {
+    job.state.name() == StateName::Queued && job.expires_at().is_some_and(|end| end <= now)
 }
 
 /// The next lease of `job`: its fence is greater than any before it.

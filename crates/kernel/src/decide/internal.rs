@@ -2,7 +2,7 @@
 
 use super::{Decision, Moves, Receipt, attempt, claim, dead_letter};
 use crate::command::{Ending, RunInternally};
-use crate::event::{Change, Event};
+use crate::event::{Change, Event, INTERNAL_TRANSITION};
 use crate::evolve::evolve;
 use crate::facts::Facts;
 use crate::job::{Actor, Failure, Job, StateName};
@@ -10,9 +10,6 @@ use crate::limits::LEASE_MS_DEFAULT;
 use crate::name::{UserId, WorkerId};
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
-
-/// Code of a failure that was asked for by hand.
-const INTERNAL_TRANSITION: &str = "INTERNAL_TRANSITION";
 
 pub(super) fn transition(
     to: StateName,
@@ -74,10 +71,10 @@ pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Re
             moves.into_state(StateName::Succeeded)
         }
         Ending::DeadLetter(failure) => {
-            dead_letter::bury(&running, failure.clone(), false, None, moves)
+            dead_letter::bury(&running, attempt::kept(failure), false, None, moves)
         }
         Ending::Failure(failure) => {
-            attempt::end_attempt(&running, failure.clone(), None, None, moves, facts)
+            attempt::end_attempt(&running, attempt::kept(failure), None, None, moves, facts)
         }
     };
     Ok(summed_up(job, decision))

@@ -3,10 +3,10 @@
 //! The reaper may look at a job at any moment and as often as it likes: every rule here compares
 //! with the clock and the present state, so a late or repeated look changes nothing.
 
-use super::{Decision, Moves, Receipt, attempt, dead_letter};
+use super::{Decision, Moves, Receipt, attempt, claim, dead_letter};
 use crate::event::{Change, Event, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT};
 use crate::facts::Facts;
-use crate::job::{Actor, Failure, State, StateName};
+use crate::job::{Actor, Failure, Lease, State, StateName};
 use crate::limits::DLQ_UNFINISHED_MS;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -16,15 +16,10 @@ pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let mut moves = Moves::of(job, facts, Actor::Reaper);
     let is_unfinished = job.updated_at.plus_millis(DLQ_UNFINISHED_MS) <= facts.now;
     match &job.state {
-        State::Running(lease) if lease.deadline_at <= facts.now => {
-            let failure = lost(TASK_TIMEOUT, "the attempt ran past its start-to-close timeout");
-            Ok(attempt::end_attempt(job, failure, None, None, moves, facts))
+        State::Running(lease) if lease.ends_at() <= facts.now => {
+            Ok(attempt::end_attempt(job, lost(lease), None, None, moves, facts))
         }
-        State::Running(lease) if lease.expires_at <= facts.now => {
-            let failure = lost(TASK_LEASE_LOST, "the worker stopped renewing its lease");
-            Ok(attempt::end_attempt(job, failure, None, None, moves, facts))
-        }
-        State::Queued if job.expires_at().is_some_and(|end| end <= facts.now) => {
+        State::Queued if claim::has_expired(job, facts.now) => {
             moves.push(Change::Cancelled {
                 code: TASK_EXPIRED,
                 reason: Some("the job was not started before it expired".into()),
@@ -65,6 +60,12 @@ pub(super) fn extend(until: Timestamp, facts: &Facts<'_>) -> Result<Decision, Re
     Ok(Decision { events: vec![renewed], receipt: Receipt::Renewed { expires_at: until } })
 }
 
-fn lost(code: &'static str, message: &str) -> Failure {
+/// What ended the attempt is what came first, however late the reaper looks.
+fn lost(lease: &Lease) -> Failure {
+    let (code, message) = if lease.deadline_at <= lease.expires_at {
+        (TASK_TIMEOUT, "the attempt ran past its start-to-close timeout")
+    } else {
+        (TASK_LEASE_LOST, "the worker stopped renewing its lease")
+    };
     Failure { code: code.into(), message: message.into(), retryable: true }
 }

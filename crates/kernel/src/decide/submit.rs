@@ -95,12 +95,8 @@ fn check(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), Rejecti
     if wish.expires_at.is_some_and(|expires_at| expires_at <= run_at.max(now)) {
         return Err(invalid("expires_at", "must be after run_at and in the future"));
     }
-    if wish.timeout_ms.is_some_and(|ms| !(TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX).contains(&ms)) {
-        return Err(invalid("timeout_ms", "must be between 1 and 604800000 (seven days)"));
-    }
-    if wish.max_retries.is_some_and(|tries| tries > RETRIES_MAX) {
-        return Err(invalid("max_retries", "must be at most 1000"));
-    }
+    wish.timeout_ms.map_or(Ok(()), check_timeout)?;
+    wish.max_retries.map_or(Ok(()), check_retries)?;
     if wish.labels.len() > LABELS_MAX {
         return Err(invalid("labels", "must have at most 32 entries"));
     }
@@ -123,6 +119,20 @@ fn check(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), Rejecti
         }
     }
     Ok(())
+}
+
+pub(super) fn check_timeout(timeout_ms: u32) -> Result<(), Rejection> {
+    match timeout_ms {
+        TIMEOUT_MS_MIN..=TIMEOUT_MS_MAX => Ok(()),
+        _ => Err(invalid("timeout_ms", "must be between 1 and 604800000 (seven days)")),
+    }
+}
+
+pub(super) fn check_retries(max_retries: u16) -> Result<(), Rejection> {
+    match max_retries {
+        0..=RETRIES_MAX => Ok(()),
+        _ => Err(invalid("max_retries", "must be at most 1000")),
+    }
 }
 
 fn invalid(field: &'static str, reason: &'static str) -> Rejection {

@@ -1,0 +1,369 @@
+//! The book of ready jobs against a naive model: the same jobs, in the same order, for any mix of
+//! arrivals, removals and filtered pulls; and the fairness that the book's documentation promises.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
+
+use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted, order_key};
+use mainspring_kernel::{JobType, QueueName, QueueOrder, TenantId, Timestamp, UserId};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Insert { lane: LaneKey, key: i64 },
+    Remove(usize),
+    Take(Pull),
+}
+
+#[derive(Debug, Clone)]
+struct Pull {
+    tenant: Option<TenantId>,
+    types: Option<Vec<JobType>>,
+    queues: Option<Vec<QueueName>>,
+    limit: usize,
+    paused: BTreeSet<QueueName>,
+    /// Free places per type; a type not named here has no limit.
+    room: BTreeMap<JobType, usize>,
+}
+
+fn tenant() -> impl Strategy<Value = TenantId> {
+    prop::sample::select(&NAMES[..]).prop_map(|name| TenantId::new(name).unwrap())
+}
+
+fn queue() -> impl Strategy<Value = QueueName> {
+    prop::sample::select(&NAMES[..3]).prop_map(|name| QueueName::new(name).unwrap())
+}
+
+fn job_type() -> impl Strategy<Value = JobType> {
+    prop::sample::select(&NAMES[..3]).prop_map(|name| JobType::new(name).unwrap())
+}
+
+fn lane() -> impl Strategy<Value = LaneKey> {
+    let user = prop::option::weighted(0.2, Just(UserId::new("u").unwrap()));
+    (tenant(), queue(), job_type(), user).prop_map(|(tenant, queue, job_type, user)| LaneKey {
+        tenant,
+        queue,
+        job_type,
+        user,
+    })
+}
+
+fn pull() -> impl Strategy<Value = Pull> {
+    (
+        prop::option::weighted(0.25, tenant()),
+        prop::option::weighted(0.3, prop::collection::vec(job_type(), 0..3)),
+        prop::option::weighted(0.3, prop::collection::vec(queue(), 0..3)),
+        0..6usize,
+        prop::collection::btree_set(queue(), 0..2),
+        prop::collection::btree_map(job_type(), 0..4usize, 0..3),
+    )
+        .prop_map(|(tenant, types, queues, limit, paused, room)| Pull {
+            tenant,
+            types,
+            queues,
+            limit,
+            paused,
+            room,
+        })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => (lane(), 0..6i64).prop_map(|(lane, key)| Step::Insert { lane, key }),
+        1 => any::<usize>().prop_map(Step::Remove),
+        3 => pull().prop_map(Step::Take),
+    ]
+}
+
+#[derive(Debug, Clone)]
+struct Waiting {
+    lane: LaneKey,
+    key: i64,
+    id: u32,
+}
+
+/// The same promises in the plainest words: lists, searched from the front.
+#[derive(Debug, Default)]
+struct Model {
+    waiting: Vec<Waiting>,
+    tenants: Vec<TenantId>,
+    queues: Vec<(TenantId, QueueName)>,
+}
+
+impl Model {
+    fn insert(&mut self, waiting: Waiting) {
+        let LaneKey { tenant, queue, .. } = waiting.lane.clone();
+        if !self.tenants.contains(&tenant) {
+            self.tenants.push(tenant.clone());
+        }
+        if !self.queues.contains(&(tenant.clone(), queue.clone())) {
+            self.queues.push((tenant, queue));
+        }
+        self.waiting.push(waiting);
+    }
+
+    fn remove(&mut self, id: u32) {
+        self.waiting.retain(|waiting| waiting.id != id);
+        let lanes: Vec<_> = self.waiting.iter().map(|waiting| &waiting.lane).collect();
+        self.tenants.retain(|tenant| lanes.iter().any(|lane| lane.tenant == *tenant));
+        self.queues.retain(|(tenant, queue)| {
+            lanes.iter().any(|lane| lane.tenant == *tenant && lane.queue == *queue)
+        });
+    }
+
+    /// The job that `pull` gets next: the first tenant in turn with an eligible job, that tenant's
+    /// first queue in turn with one, and there the smallest key, first come first served.
+    fn next(&self, pull: &Pull, room: &BTreeMap<JobType, usize>) -> Option<Waiting> {
+        let eligible: Vec<&Waiting> =
+            self.waiting.iter().filter(|waiting| is_eligible(&waiting.lane, pull, room)).collect();
+        let tenant = self
+            .tenants
+            .iter()
+            .find(|name| eligible.iter().any(|job| job.lane.tenant == **name))?;
+        let of_tenant: Vec<&&Waiting> =
+            eligible.iter().filter(|job| job.lane.tenant == *tenant).collect();
+        let (_, queue) = self.queues.iter().find(|(owner, queue)| {
+            owner == tenant && of_tenant.iter().any(|job| job.lane.queue == *queue)
+        })?;
+        let in_queue = of_tenant.into_iter().filter(|job| job.lane.queue == *queue);
+        in_queue.min_by_key(|job| (job.key, job.id)).map(|job| (*job).clone())
+    }
+
+    fn take(&mut self, pull: &Pull) -> Vec<u32> {
+        let mut room = pull.room.clone();
+        let mut taken = Vec::new();
+        while taken.len() < pull.limit {
+            let Some(next) = self.next(pull, &room) else { break };
+            if let Some(free) = room.get_mut(&next.lane.job_type) {
+                *free -= 1;
+            }
+            let LaneKey { tenant, queue, .. } = next.lane;
+            self.tenants.retain(|name| *name != tenant);
+            self.tenants.push(tenant.clone());
+            self.queues.retain(|entry| *entry != (tenant.clone(), queue.clone()));
+            self.queues.push((tenant, queue));
+            self.remove(next.id);
+            taken.push(next.id);
+        }
+        taken
+    }
+}
+
+fn is_eligible(lane: &LaneKey, pull: &Pull, room: &BTreeMap<JobType, usize>) -> bool {
+    pull.tenant.as_ref().is_none_or(|tenant| *tenant == lane.tenant)
+        && pull.types.as_ref().is_none_or(|types| types.contains(&lane.job_type))
+        && pull.queues.as_ref().is_none_or(|queues| queues.contains(&lane.queue))
+        && !pull.paused.contains(&lane.queue)
+        && room.get(&lane.job_type).is_none_or(|free| *free > 0)
+}
+
+fn take(book: &mut Book<u32>, pull: &Pull) -> Vec<u32> {
+    let wanted = Wanted {
+        tenant: pull.tenant.as_ref(),
+        types: pull.types.as_deref(),
+        queues: pull.queues.as_deref(),
+    };
+    let mut room = pull.room.clone();
+    let mut is_open = |queue: &QueueName| !pull.paused.contains(queue);
+    let mut has_room = |lane: &LaneKey| match room.get_mut(&lane.job_type) {
+        Some(0) => false,
+        Some(free) => {
+            *free -= 1;
+            true
+        }
+        None => true,
+    };
+    book.take(&wanted, pull.limit, &mut is_open, &mut has_room)
+}
+
+fn rank(key: i64, id: u32) -> Rank {
+    Rank { key, number: u64::from(id) }
+}
+
+/// One book, its model, and who may still be served how often before whom.
+#[derive(Default)]
+struct Run {
+    book: Book<u32>,
+    model: Model,
+    places: BTreeMap<u32, (Place, LaneKey)>,
+    /// For a waiting tenant: who was served while it was eligible, since it was last served.
+    passed_by: BTreeMap<TenantId, BTreeSet<TenantId>>,
+    next_id: u32,
+}
+
+impl Run {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Insert { lane, key } => {
+                let id = self.next_id;
+                self.next_id += 1;
+                let place = self.book.insert(lane, rank(*key, id), id);
+                self.places.insert(id, (place, lane.clone()));
+                self.model.insert(Waiting { lane: lane.clone(), key: *key, id });
+            }
+            Step::Remove(pick) if !self.places.is_empty() => {
+                let id = *self.places.keys().nth(pick % self.places.len()).unwrap();
+                let (place, _) = self.places.remove(&id).unwrap();
+                let key = self.model.waiting.iter().find(|job| job.id == id).unwrap().key;
+                assert!(self.book.remove(place, rank(key, id), id));
+                assert!(!self.book.remove(place, rank(key, id), id), "a job leaves once");
+                self.model.remove(id);
+            }
+            Step::Remove(_) => {}
+            Step::Take(pull) => self.take(pull),
+        }
+        assert_eq!(self.book.len(), self.model.waiting.len());
+        for (id, (place, lane)) in &self.places {
+            let key = |job: &Waiting| (job.key, job.id);
+            let own = self.model.waiting.iter().find(|job| job.id == *id).map(key).unwrap();
+            let lane = self.model.waiting.iter().filter(|job| job.lane == *lane);
+            let ahead = self.book.ahead(*place, rank(own.0, *id), *id, 100);
+            assert_eq!(ahead, lane.filter(|job| key(job) < own).count());
+        }
+        let waits = |tenant: &TenantId| self.model.tenants.contains(tenant);
+        self.passed_by.retain(|tenant, _| waits(tenant));
+    }
+
+    fn take(&mut self, pull: &Pull) {
+        let before = self.model.waiting.clone();
+        let expected = self.model.take(pull);
+        assert_eq!(take(&mut self.book, pull), expected);
+        let count = expected.len();
+        let mut room = pull.room.clone();
+        let mut left = before;
+        for id in expected {
+            let (_, lane) = self.places.remove(&id).unwrap();
+            for tenant in left.iter().map(|job| &job.lane.tenant).collect::<BTreeSet<_>>() {
+                let mut own = left.iter().filter(|job| job.lane.tenant == *tenant);
+                let waited = own.any(|job| is_eligible(&job.lane, pull, &room));
+                if *tenant != lane.tenant && waited {
+                    let passed = self.passed_by.entry(tenant.clone()).or_default();
+                    assert!(passed.insert(lane.tenant.clone()), "{tenant} was passed by twice");
+                }
+            }
+            self.passed_by.remove(&lane.tenant);
+            left.retain(|job| job.id != id);
+            if let Some(free) = room.get_mut(&lane.job_type) {
+                *free -= 1;
+            }
+        }
+        let is_more = left.iter().any(|job| is_eligible(&job.lane, pull, &room));
+        assert!(!is_more || count == pull.limit, "a pull stops only when it is full or all is dry");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_book_agrees_with_the_model_and_nobody_is_passed_by_twice(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let mut run = Run::default();
+        for step in &steps {
+            run.step(step);
+        }
+    }
+
+    #[test]
+    fn a_full_pull_empties_the_book(lanes in prop::collection::vec((lane(), 0..9i64), 0..60)) {
+        let mut book = Book::default();
+        for (id, (lane, key)) in lanes.iter().enumerate() {
+            book.insert(lane, rank(*key, u32::try_from(id).unwrap()), id);
+        }
+        let all = Wanted { tenant: None, types: None, queues: None };
+        let mut taken = book.take(&all, usize::MAX, &mut |_| true, &mut |_| true);
+        prop_assert!(book.is_empty());
+        taken.sort_unstable();
+        prop_assert_eq!(taken, (0..lanes.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn due_order_is_run_at_then_priority(
+        (one, other) in ((0..9i64, any::<u8>()), (0..9i64, any::<u8>())),
+    ) {
+        let key = |(at, priority)| order_key(QueueOrder::Due, Timestamp(at), priority);
+        let plain = |(at, priority): (i64, u8)| (at, std::cmp::Reverse(priority));
+        prop_assert_eq!(key(one).cmp(&key(other)), plain(one).cmp(&plain(other)));
+    }
+
+    #[test]
+    fn order_keys_never_overflow(at in any::<i64>(), priority in any::<u8>()) {
+        for order in [QueueOrder::Aged, QueueOrder::Due] {
+            let key = order_key(order, Timestamp(at), priority);
+            prop_assert!(priority == 0 || key <= order_key(order, Timestamp(at), priority - 1));
+        }
+    }
+}
+
+fn simple(tenant: &str, queue: &str, job_type: &str) -> LaneKey {
+    LaneKey {
+        tenant: TenantId::new(tenant).unwrap(),
+        queue: QueueName::new(queue).unwrap(),
+        job_type: JobType::new(job_type).unwrap(),
+        user: None,
+    }
+}
+
+const ALL: Wanted<'static> = Wanted { tenant: None, types: None, queues: None };
+
+fn take_one(book: &mut Book<&'static str>, wanted: &Wanted<'_>) -> Option<&'static str> {
+    book.take(wanted, 1, &mut |_| true, &mut |_| true).pop()
+}
+
+/// With a cursor in a ring, the pulls for `b` put the turn back behind `b` every time, and `a`
+/// waited for ever.
+#[test]
+fn pulls_for_one_tenant_do_not_push_the_turn_past_another() {
+    let mut book = Book::default();
+    for number in 0..20 {
+        for tenant in ["a", "b", "c"] {
+            book.insert(&simple(tenant, "q", "t"), rank(0, number), tenant);
+        }
+    }
+    let b = TenantId::new("b").unwrap();
+    let mut served = Vec::new();
+    for _ in 0..6 {
+        served.extend(take_one(&mut book, &ALL));
+        assert_eq!(take_one(&mut book, &Wanted { tenant: Some(&b), ..ALL }), Some("b"));
+    }
+    assert_eq!(served, ["a", "c", "a", "c", "a", "c"]);
+}
+
+#[test]
+fn pulls_for_one_queue_do_not_push_the_turn_past_another() {
+    let mut book = Book::default();
+    for number in 0..20 {
+        for queue in ["a", "b", "c"] {
+            book.insert(&simple("t", queue, "t"), rank(0, number), queue);
+        }
+    }
+    let only_b = [QueueName::new("b").unwrap()];
+    let mut served = Vec::new();
+    for _ in 0..4 {
+        served.extend(take_one(&mut book, &ALL));
+        assert_eq!(take_one(&mut book, &Wanted { queues: Some(&only_b), ..ALL }), Some("b"));
+    }
+    assert_eq!(served, ["a", "c", "a", "c"]);
+}
+
+#[test]
+fn a_full_lane_hides_nobody_behind_it() {
+    let mut book = Book::default();
+    book.insert(&simple("t", "q", "full"), rank(0, 0), "full");
+    book.insert(&simple("t", "q", "free"), rank(9, 1), "free");
+    let mut has_room = |lane: &LaneKey| lane.job_type.as_str() != "full";
+    assert_eq!(book.take(&ALL, 9, &mut |_| true, &mut has_room), ["free"]);
+    assert_eq!(book.len(), 1);
+}
+
+#[test]
+fn waiting_makes_up_for_priority() {
+    let key =
+        |secs: i64, priority| order_key(QueueOrder::Aged, Timestamp(secs * 1_000_000), priority);
+    assert!(key(0, 10) < key(0, 5), "of the same age, the higher priority goes first");
+    assert!(key(0, 5) < key(6, 10), "six seconds older outranks five points");
+    assert_eq!(key(0, 5), key(5, 10), "one point is worth one second");
+}

@@ -1,0 +1,212 @@
+//! An answer on its way out: what handlers return, and how it becomes a response.
+
+use crate::app::Ids;
+use crate::contracts::native::errors::Fault;
+use crate::paced::Busy;
+use crate::write::Out;
+use bytes::Bytes;
+use futures_util::Stream;
+use hyper::body::{Frame, SizeHint};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use mainspring_api::{REQUEST_HEADER, TRACE_HEADER};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Pieces of a body that has no end yet.
+pub(crate) type Pieces = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+
+/// The body of a response.
+pub struct Body {
+    content: Content,
+    /// Tells the connection that it is busy for as long as the body is being sent.
+    busy: Option<Busy>,
+}
+
+enum Content {
+    Whole(Option<Bytes>),
+    Pieces(Pieces),
+}
+
+impl Body {
+    fn new(content: Content) -> Self {
+        Body { content, busy: None }
+    }
+
+    pub(crate) fn holding(mut self, busy: Busy) -> Self {
+        self.busy = Some(busy);
+        self
+    }
+
+    /// The bytes of a body that is there as a whole.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        match self.content {
+            Content::Whole(bytes) => bytes.unwrap_or_default(),
+            Content::Pieces(_) => Bytes::new(),
+        }
+    }
+}
+
+impl hyper::body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.content {
+            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Content::Pieces(pieces) => {
+                pieces.as_mut().poll_next(cx).map(|next| next.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.content, Content::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Content::Pieces(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// What a handler answers.
+pub(crate) struct Reply {
+    status: StatusCode,
+    content: Answered,
+    /// The trace of what was made, if the caller named none.
+    trace: Option<String>,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+enum Answered {
+    /// An envelope that lacks only its end.
+    Envelope(Out),
+    /// Anything else.
+    Other(Content),
+}
+
+impl Reply {
+    /// An envelope begun with [`Out::data`].
+    pub(crate) fn json(status: StatusCode, out: Out) -> Self {
+        Reply { status, content: Answered::Envelope(out), trace: None, headers: Vec::new() }
+    }
+
+    /// 200 and `data`.
+    pub(crate) fn data(data: &impl serde::Serialize) -> Self {
+        Self::status_data(StatusCode::OK, data)
+    }
+
+    /// A status and `data`.
+    pub(crate) fn status_data(status: StatusCode, data: &impl serde::Serialize) -> Self {
+        let mut out = Out::data(512);
+        out.serde(data);
+        Self::json(status, out)
+    }
+
+    /// Something that is not an envelope.
+    pub(crate) fn other(content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Reply {
+            status: StatusCode::OK,
+            content: Answered::Other(Content::Whole(Some(body.into()))),
+            trace: None,
+            headers: vec![(header::CONTENT_TYPE, HeaderValue::from_static(content_type))],
+        }
+    }
+
+    /// Server-sent events.
+    pub(crate) fn stream(pieces: Pieces) -> Self {
+        let mut reply = Self::other("text/event-stream", Bytes::new());
+        reply.content = Answered::Other(Content::Pieces(pieces));
+        reply.with(HeaderName::from_static("x-accel-buffering"), "no")
+    }
+
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(crate) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.push((name, HeaderValue::from_static(value)));
+        self
+    }
+
+    /// Names the trace of what was made; shown if the caller named none.
+    pub(crate) fn with_trace(mut self, trace: String) -> Self {
+        self.trace = Some(trace);
+        self
+    }
+
+    pub(crate) fn into_response(self, mut ids: Ids) -> Response<Body> {
+        if let Some(trace) = self.trace.filter(|_| !ids.is_trace_given) {
+            ids.trace = trace;
+        }
+        let content = match self.content {
+            Answered::Envelope(out) => enveloped(out, &ids),
+            Answered::Other(content) => content,
+        };
+        let is_json = self.headers.is_empty();
+        let mut response = framed(self.status, content, &ids);
+        if is_json {
+            let json = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(header::CONTENT_TYPE, json);
+        }
+        response.headers_mut().extend(self.headers);
+        response
+    }
+}
+
+/// The response of a request that went wrong.
+pub(crate) fn refusal(fault: &Fault, ids: &Ids) -> Response<Body> {
+    let mut out = Out::sized(320);
+    out.raw("{\"success\":false,\"error\":");
+    fault.write(&mut out);
+    let mut response = framed(fault.status, enveloped(out, ids), ids);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if fault.closes {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Some(seconds) = fault.retry_after_secs {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Some(Ok(allow)) = fault.allow.as_deref().map(HeaderValue::from_str) {
+        headers.insert(header::ALLOW, allow);
+    }
+    if fault.status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn enveloped(mut out: Out, ids: &Ids) -> Content {
+    out.raw(",\"meta\":{\"trace_id\":");
+    out.string(&ids.trace);
+    out.raw(",\"request_id\":");
+    out.string(&ids.request);
+    out.raw("}}");
+    Content::Whole(Some(Bytes::from(out.0)))
+}
+
+fn framed(status: StatusCode, content: Content, ids: &Ids) -> Response<Body> {
+    let mut response = Response::new(Body::new(content));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    for (name, value) in [(TRACE_HEADER, &ids.trace), (REQUEST_HEADER, &ids.request)] {
+        // Ids are checked or made here; a job's own trace may hold letters no header can.
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,280 @@
+//! One request from head to answer: ids, host, route, who asks, body, handler. The only thing
+//! between hyper and the handlers.
+
+use crate::answer::{Body, Reply, refusal};
+use crate::ask::Ask;
+use crate::auth;
+use crate::config::Config;
+use crate::contracts::native;
+use crate::contracts::native::errors::{self, Fault};
+use crate::docs_page;
+use crate::limits::{TARGET_BYTES_MAX, TRACE_BYTES_MAX};
+use crate::openapi;
+use crate::route::{Route, Router, Rule, Takes};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST};
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Request, Response, Version};
+use mainspring_api::TRACE_HEADER;
+use mainspring_engine::Engine;
+use mainspring_kernel::{Principal, Role};
+use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// The server without its socket.
+pub struct App {
+    pub(crate) engine: Engine,
+    pub(crate) config: Config,
+    /// How many more event streams may be opened.
+    pub(crate) streams: Arc<Semaphore>,
+    /// The OpenAPI document.
+    pub(crate) openapi: Bytes,
+    /// The same for people.
+    pub(crate) docs: Bytes,
+    router: Router,
+}
+
+/// What names a request and its trace.
+pub(crate) struct Ids {
+    pub(crate) trace: String,
+    pub(crate) request: String,
+    pub(crate) is_trace_given: bool,
+}
+
+impl App {
+    /// The server of `engine`.
+    pub fn new(engine: Engine, config: Config) -> Arc<App> {
+        let router = Router::new(native::routes::table(config.has_internal_routes));
+        let document = openapi::of(router.routes());
+        let openapi = serde_json::to_vec(&document).expect("our own document is JSON");
+        Arc::new(App {
+            streams: Arc::new(Semaphore::new(config.streams_max)),
+            openapi: openapi.into(),
+            docs: docs_page::page(&document).into(),
+            engine,
+            config,
+            router,
+        })
+    }
+
+    /// Answers one request; whatever happens, there is an answer.
+    pub async fn respond<B>(self: &Arc<Self>, request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes>,
+    {
+        let ids = self.ids(request.headers());
+        let method = request.method().clone();
+        let path =
+            tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
+        let request_id = path.as_ref().map(|_| ids.request.clone());
+        let response = match AssertUnwindSafe(self.answer(request, &ids)).catch_unwind().await {
+            Ok(Ok(reply)) => reply.into_response(ids),
+            Ok(Err(fault)) => {
+                if fault.status.is_server_error() {
+                    let (code, request_id) = (fault.code, &*ids.request);
+                    tracing::warn!(%method, code, request_id, "a request failed");
+                }
+                refusal(&fault, &ids)
+            }
+            Err(_) => {
+                tracing::error!(%method, request_id = &*ids.request, "a handler panicked");
+                refusal(&errors::internal(), &ids)
+            }
+        };
+        if let (Some(path), Some(request_id)) = (path, request_id) {
+            tracing::debug!(%method, path, status = response.status().as_u16(), request_id);
+        }
+        response
+    }
+
+    fn ids(&self, headers: &HeaderMap) -> Ids {
+        let bits = self.engine.fresh_bits();
+        let given = headers.get(TRACE_HEADER).and_then(|value| value.to_str().ok());
+        let given = given.filter(|trace| {
+            (1..=TRACE_BYTES_MAX).contains(&trace.len())
+                && trace.bytes().all(|b| b.is_ascii_graphic())
+        });
+        Ids {
+            trace: given.map_or_else(|| format!("trace_{bits:032x}"), str::to_owned),
+            request: format!("req_{bits:032x}"),
+            is_trace_given: given.is_some(),
+        }
+    }
+
+    async fn answer<B>(self: &Arc<Self>, request: Request<B>, ids: &Ids) -> Result<Reply, Fault>
+    where
+        B: hyper::body::Body<Data = Bytes>,
+    {
+        let (head, body) = request.into_parts();
+        self.check_target(&head)?;
+        let (route, params) = self.router.find(&head.method, head.uri.path())?;
+        // Who asks comes first: a body is read only for those who may send it.
+        let who = self.admit(route, &head.headers).await?;
+        let body = self.read_body(route.takes, &head.headers, body).await?;
+        let ask = Ask {
+            app: self.clone(),
+            params,
+            query: head.uri.query().map(str::to_owned),
+            headers: head.headers,
+            body,
+            trace: ids.is_trace_given.then(|| ids.trace.clone()),
+        };
+        match (&route.rule, who) {
+            (Rule::Open(handler) | Rule::Lease(handler) | Rule::Local(_, handler), _) => {
+                handler(ask).await
+            }
+            (Rule::Roles(_, handler) | Rule::Internal(handler), Some(who)) => {
+                handler(ask, who).await
+            }
+            (Rule::Roles(..) | Rule::Internal(_), None) => Err(errors::unauthorized()),
+        }
+    }
+
+    /// Applies the rule of the route.
+    async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<Option<Principal>, Fault> {
+        let may = match &route.rule {
+            Rule::Open(_) | Rule::Lease(_) => return Ok(None),
+            Rule::Local(..) if !self.config.is_public => return Ok(None),
+            Rule::Roles(roles, _) | Rule::Local(roles, _) => {
+                let who = auth::principal(&self.engine, headers).await?;
+                who.roles.any(roles).then_some(who)
+            }
+            Rule::Internal(_) => {
+                let who = auth::principal(&self.engine, headers).await?;
+                let is_said = headers.get("x-internal-debug").is_some_and(|value| value == "true");
+                // Admin alone is not enough: these routes can forge outcomes.
+                (is_said && who.roles.has(Role::Internal)).then_some(who)
+            }
+        };
+        may.map(Some).ok_or_else(errors::denied)
+    }
+
+    fn check_target(&self, head: &Parts) -> Result<(), Fault> {
+        let target_bytes = head.uri.path().len() + head.uri.query().map_or(0, str::len);
+        if !head.uri.path().starts_with('/') || target_bytes > TARGET_BYTES_MAX {
+            return Err(errors::bad_request("the request target makes no sense here"));
+        }
+        let mut hosts = head.headers.get_all(HOST).iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host.to_str().ok(),
+            (None, _) => head.uri.authority().map(|authority| authority.as_str()),
+            (Some(_), Some(_)) => None,
+        };
+        match host {
+            Some(host) if self.config.is_public || is_served(host, &self.config.hosts) => Ok(()),
+            Some(_) => Err(errors::host_unknown()),
+            None if head.version == Version::HTTP_10 && self.config.is_public => Ok(()),
+            None => Err(errors::bad_request("a request needs one Host header")),
+        }
+    }
+
+    async fn read_body<B>(&self, takes: Takes, headers: &HeaderMap, body: B) -> Result<Bytes, Fault>
+    where
+        B: hyper::body::Body<Data = Bytes>,
+    {
+        let max = match takes {
+            Takes::Nothing => return Ok(Bytes::new()),
+            Takes::Json | Takes::MaybeJson => self.config.body_bytes_max,
+            Takes::Batch => self.config.batch_bytes_max,
+        };
+        if takes == Takes::MaybeJson && body.is_end_stream() {
+            return Ok(Bytes::new());
+        }
+        if headers.contains_key(CONTENT_ENCODING) {
+            return Err(errors::content_encoding());
+        }
+        if !headers.get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes())) {
+            return Err(errors::content_type());
+        }
+        tokio::time::timeout(self.config.body_timeout, collected(body, max))
+            .await
+            .unwrap_or_else(|_| Err(errors::body_timeout()))
+    }
+}
+
+/// Whether `host` is a name of this machine, or one it was told.
+fn is_served(host: &str, others: &[String]) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(host, |(name, _)| name),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let is_known =
+        |known: &str| name.eq_ignore_ascii_case(known) || host.eq_ignore_ascii_case(known);
+    ["localhost", "127.0.0.1", "::1"].into_iter().any(is_known)
+        || others.iter().any(|known| is_known(known))
+}
+
+/// Whether a content type says JSON in UTF-8.
+fn is_json(value: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(value) else { return false };
+    let mut parts = text.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));
+    is_json
+        && parts.all(|part| match part.split_once('=') {
+            Some((name, value)) if name.eq_ignore_ascii_case("charset") => {
+                value.trim_matches('"').eq_ignore_ascii_case("utf-8")
+            }
+            _ => true,
+        })
+}
+
+async fn collected<B>(body: B, max: usize) -> Result<Bytes, Fault>
+where
+    B: hyper::body::Body<Data = Bytes>,
+{
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > max {
+        return Err(errors::body_too_large(max));
+    }
+    let mut body = pin!(body);
+    let mut first = Bytes::new();
+    let mut all: Vec<u8> = Vec::new();
+    while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        let frame = frame.map_err(|_| errors::bad_request("the body broke off"))?;
+        let Ok(piece) = frame.into_data() else { continue };
+        if first.len() + all.len() + piece.len() > max {
+            return Err(errors::body_too_large(max));
+        }
+        if all.is_empty() && first.is_empty() {
+            first = piece;
+            continue;
+        }
+        if all.is_empty() {
+            all.reserve(announced.max(first.len() + piece.len()));
+            all.extend_from_slice(&std::mem::take(&mut first));
+        }
+        all.extend_from_slice(&piece);
+    }
+    Ok(if all.is_empty() { first } else { all.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_served() {
+        let others = ["box.example".to_owned()];
+        for host in ["localhost", "LOCALHOST:7070", "127.0.0.1:1", "[::1]", "[::1]:7070"] {
+            assert!(is_served(host, &others), "{host}");
+        }
+        assert!(is_served("box.example:7070", &others));
+        for host in ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil:80", "[::2]"] {
+            assert!(!is_served(host, &others), "{host}");
+        }
+    }
+
+    #[test]
+    fn content_types_are_json_or_refused() {
+        for good in ["application/json", "Application/JSON; charset=UTF-8"] {
+            assert!(is_json(good.as_bytes()), "{good}");
+        }
+        for bad in ["", "text/plain", "application/jsonx", "application/json; charset=latin1"] {
+            assert!(!is_json(bad.as_bytes()), "{bad}");
+        }
+    }
+}

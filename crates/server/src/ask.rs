@@ -1,0 +1,137 @@
+//! A request as handlers see it: who asks is settled, the body is read, nothing is parsed yet.
+
+use crate::app::App;
+use crate::contracts::native::errors::{self, Fault};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use bytes::Bytes;
+use hyper::HeaderMap;
+use mainspring_api::IDEMPOTENCY_HEADER;
+use mainspring_engine::Engine;
+use std::sync::Arc;
+
+/// A request.
+pub(crate) struct Ask {
+    pub(crate) app: Arc<App>,
+    pub(crate) headers: HeaderMap,
+    /// The values of the `{...}` parts of the path, in order.
+    pub(crate) params: Vec<String>,
+    /// The part behind the `?`.
+    pub(crate) query: Option<String>,
+    pub(crate) body: Bytes,
+    /// The trace the caller named in a header.
+    pub(crate) trace: Option<String>,
+}
+
+impl Ask {
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.app.engine
+    }
+
+    /// The first `{...}` of the path.
+    pub(crate) fn param(&self) -> &str {
+        self.params.first().map_or("", String::as_str)
+    }
+
+    /// A header, if it is there and is plain text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The idempotency key of the request's header.
+    pub(crate) fn idempotency_key(&self) -> Result<Option<&str>, Fault> {
+        let mut values = self.headers.get_all(IDEMPOTENCY_HEADER).iter();
+        let Some(first) = values.next() else { return Ok(None) };
+        match (first.to_str(), values.next()) {
+            (Ok(key), None) if !key.is_empty() => Ok(Some(key)),
+            _ => Err(errors::invalid("Idempotency-Key", "must be one line of plain text")),
+        }
+    }
+
+    /// The parameters behind the `?`; others than `known`, or one twice, are refused.
+    pub(crate) fn query(&self, known: &[&'static str]) -> Result<Query, Fault> {
+        let mut values = Vec::new();
+        for pair in self.query.as_deref().unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decoded(&name.replace('+', " "));
+            let value = decoded(&value.replace('+', " "));
+            let (Some(name), Some(value)) = (name, value) else {
+                return Err(errors::invalid("query", "is not properly encoded"));
+            };
+            let Some(known) = known.iter().find(|known| **known == name) else {
+                return Err(errors::invalid(name, "is not a parameter of this path"));
+            };
+            if values.iter().any(|(seen, _)| seen == known) {
+                return Err(errors::invalid(*known, "comes twice"));
+            }
+            values.push((*known, value));
+        }
+        Ok(Query(values))
+    }
+}
+
+/// Parameters behind the `?`.
+#[derive(Debug)]
+pub(crate) struct Query(Vec<(&'static str, String)>);
+
+impl Query {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub(crate) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+        let parse = |text: &str| text.parse().map_err(|_| errors::invalid(name, "is not a number"));
+        self.get(name).map(parse).transpose()
+    }
+
+    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Fault> {
+        match self.get(name) {
+            None | Some("false" | "0") => Ok(false),
+            Some("true" | "1" | "") => Ok(true),
+            Some(_) => Err(errors::invalid(name, "must be true or false")),
+        }
+    }
+
+    /// How many entries a page of a list has.
+    pub(crate) fn limit(&self) -> Result<usize, Fault> {
+        match self.number("limit")? {
+            None => Ok(PAGE_DEFAULT),
+            Some(limit) if (1..=PAGE_MAX as u64).contains(&limit) => Ok(limit as usize),
+            Some(_) => Err(errors::invalid("limit", "must be between 1 and 100")),
+        }
+    }
+}
+
+/// Undoes percent encoding; `None` if it is broken or not UTF-8.
+pub(crate) fn decoded(text: &str) -> Option<String> {
+    if !text.contains('%') {
+        return Some(text.to_owned());
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        if *first != b'%' {
+            bytes.push(*first);
+            rest = tail;
+            continue;
+        }
+        let [high, low, tail @ ..] = tail else { return None };
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        bytes.push((digit(*high)? * 16 + digit(*low)?) as u8);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_encoding_is_undone_or_refused() {
+        assert_eq!(decoded("plain").as_deref(), Some("plain"));
+        assert_eq!(decoded("a%20b%C3%A9").as_deref(), Some("a bé"));
+        for broken in ["%", "%2", "%zz", "%ff"] {
+            assert_eq!(decoded(broken), None, "{broken}");
+        }
+    }
+}

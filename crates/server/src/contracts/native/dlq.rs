@@ -1,0 +1,200 @@
+//! The dead letter queue: looking, running again, dropping by two people.
+
+use super::errors::{self, Fault};
+use crate::answer::Reply;
+use crate::ask::Ask;
+use crate::auth;
+use crate::json;
+use hyper::StatusCode;
+use mainspring_api as api;
+use mainspring_engine::store::ItemFilter;
+use mainspring_kernel::{
+    Command, DlqId, DlqItem, DlqState, JobType, Principal, Receipt, Rejection, Role,
+};
+use serde_json::value::RawValue;
+
+pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let query = ask.query(&["status", "type", "limit", "cursor"])?;
+    let state = query.get("status");
+    let known = ["open", "requeued", "discard_requested", "discarded"];
+    if state.is_some_and(|state| !known.contains(&state)) {
+        return Err(errors::invalid("status", "is not a state of an item"));
+    }
+    let job_type = query.get("type").map(JobType::new).transpose();
+    let before = query.get("cursor").map(str::parse::<DlqId>).transpose();
+    let filter = ItemFilter {
+        scope: auth::scope(&who),
+        state: state.map(str::to_owned),
+        job_type: job_type.map_err(|bad| errors::invalid("type", bad))?,
+    };
+    let before = before.map_err(|_| errors::invalid("cursor", "is not one we gave"))?;
+    let page = ask.engine().items(&filter, before, query.limit()?).await?;
+    let items = page.items.iter().map(shown).collect();
+    let next_cursor = page.next.map(|next| next.dlq().to_string());
+    Ok(Reply::data(&api::Page { items, next_cursor }))
+}
+
+pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let item = visible(&ask, &who).await?;
+    let mut answer = shown(&item);
+    answer.payload_snapshot = RawValue::from_string(item.job.payload.to_string()).ok();
+    answer.context_snapshot = Some(context(&item));
+    Ok(Reply::data(&answer))
+}
+
+pub(super) async fn requeue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let item = steerable(&ask, &who).await?;
+    let key = ask.idempotency_key()?.map(Into::into);
+    let command = Command::RequeueItem { item: item.id, by: who.user.clone(), key };
+    let Receipt::Requeued { job } = ask.engine().execute_one(command).await?? else {
+        return Err(errors::internal());
+    };
+    let answer = api::dlq::Requeued {
+        dlq_id: item.id.to_string(),
+        job_id: job.to_string(),
+        status: "queued".to_owned(),
+    };
+    Ok(Reply::status_data(StatusCode::ACCEPTED, &answer))
+}
+
+/// One person asks; the form that names two reviewers at once is for the internal role.
+pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let wish: api::dlq::Discard = json::read(json::check(&ask.body)?)?;
+    let is_reviewed = wish.reviewer_id.is_some() || wish.reviewer_id_2.is_some();
+    let may =
+        if is_reviewed { who.roles.has(Role::Internal) } else { who.roles.any(&[Role::Operator]) };
+    if !may {
+        return Err(errors::denied());
+    }
+    // What the request lacks is told before whether the item exists.
+    if wish.reason.trim().is_empty() {
+        return Err(Rejection::ApprovalRequired { reason: "a discard needs a reason" }.into());
+    }
+    let command = if is_reviewed {
+        let (one, two) = (wish.reviewer_id.as_deref(), wish.reviewer_id_2.as_deref());
+        let (one, two) = (one.unwrap_or("").trim(), two.unwrap_or("").trim());
+        if one.is_empty() || two.is_empty() || one == two {
+            let reason = "a discard needs two different reviewers";
+            return Err(Rejection::ApprovalRequired { reason }.into());
+        }
+        Command::DiscardReviewed {
+            item: visible(&ask, &who).await?.id,
+            reason: wish.reason.into(),
+            reviewer: one.into(),
+            reviewer_2: two.into(),
+        }
+    } else {
+        Command::RequestDiscard {
+            item: steerable(&ask, &who).await?.id,
+            by: who.user.clone(),
+            reason: wish.reason.into(),
+        }
+    };
+    step(&ask, command).await
+}
+
+pub(super) async fn approve(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let item = visible(&ask, &who).await?.id;
+    step(&ask, Command::ApproveDiscard { item, by: Box::new(who) }).await
+}
+
+pub(super) async fn reject(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let item = visible(&ask, &who).await?.id;
+    step(&ask, Command::RejectDiscard { item, by: who.user }).await
+}
+
+async fn step(ask: &Ask, command: Command) -> Result<Reply, Fault> {
+    let item = command.item();
+    match (ask.engine().execute_one(command).await??, item) {
+        (Receipt::Item { state }, Some(item)) => Ok(Reply::data(&api::dlq::DlqStanding {
+            dlq_id: item.to_string(),
+            status: state.to_owned(),
+        })),
+        _ => Err(errors::internal()),
+    }
+}
+
+/// The item of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
+async fn visible(ask: &Ask, who: &Principal) -> Result<DlqItem, Fault> {
+    let found = match ask.param().parse::<DlqId>() {
+        Ok(id) => ask.engine().item(id).await?,
+        Err(_) => None,
+    };
+    found
+        .filter(|item| who.can_see_job(&item.job))
+        .ok_or_else(|| if who.is_admin() { errors::item_unknown() } else { errors::denied() })
+}
+
+async fn steerable(ask: &Ask, who: &Principal) -> Result<DlqItem, Fault> {
+    let item = visible(ask, who).await?;
+    if !who.can_steer(&item.job.tenant, &item.job.user) {
+        return Err(errors::denied());
+    }
+    Ok(item)
+}
+
+fn shown(item: &DlqItem) -> api::dlq::DlqItem {
+    let job = &item.job;
+    let failure = job.trouble.as_ref().map(|trouble| &trouble.failure);
+    let mut answer = api::dlq::DlqItem {
+        dlq_id: item.id.to_string(),
+        tenant_id: job.tenant.to_string(),
+        job_id: job.id.to_string(),
+        job_type: job.job_type.to_string(),
+        error_class: if failure.is_some_and(|failure| failure.retryable) {
+            "transient".to_owned()
+        } else {
+            "permanent".to_owned()
+        },
+        error_code: failure.map_or_else(String::new, |failure| failure.code.to_string()),
+        error_message: failure.map_or_else(String::new, |failure| failure.message.to_string()),
+        payload_snapshot: None,
+        context_snapshot: None,
+        status: item.state.as_str().to_owned(),
+        reason: None,
+        requested_by: None,
+        approved_by: None,
+        requeued_job_id: None,
+        created_at: api::Time(item.created_at.0),
+        updated_at: api::Time(item.updated_at.0),
+        version: item.version,
+    };
+    let (proposal, approved_by) = match &item.state {
+        DlqState::Open => (None, None),
+        DlqState::Requeued { job, by, .. } => {
+            answer.requeued_job_id = Some(job.to_string());
+            answer.requested_by = Some(by.to_string());
+            (None, None)
+        }
+        DlqState::DiscardRequested(proposal) => (Some(proposal), None),
+        DlqState::Discarded { proposal, approved_by } => (Some(proposal), Some(approved_by)),
+    };
+    if let Some(proposal) = proposal {
+        answer.reason = Some(proposal.reason.to_string());
+        answer.requested_by = Some(proposal.by.to_string());
+    }
+    answer.approved_by = approved_by.map(ToString::to_string);
+    answer
+}
+
+fn context(item: &DlqItem) -> api::dlq::DlqContext {
+    let job = &item.job;
+    let extras = job.extras.as_deref();
+    let labels = extras.map_or(&[][..], |extras| &extras.labels);
+    api::dlq::DlqContext {
+        user_id: job.user.to_string(),
+        retry_count: job.retry_count,
+        attempt: job.attempt(),
+        max_retries: job.max_retries,
+        trace_id: job.trace_id(),
+        queue: job.queue.to_string(),
+        priority: job.priority,
+        timeout_ms: job.timeout_ms,
+        labels: labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        subject: extras.and_then(|extras| extras.subject.as_deref()).map(str::to_owned),
+        parent_id: extras.and_then(|extras| extras.parent).map(|parent| parent.to_string()),
+        submitted_at: api::Time(job.created_at.0),
+        started_at: job.started_at.map(|at| api::Time(at.0)),
+        failed_at: job.trouble.as_ref().map(|trouble| api::Time(trouble.at.0)),
+    }
+}

@@ -1,0 +1,321 @@
+//! Everything that can go wrong, as an answer: the only place where status codes are chosen.
+
+use crate::write::Out;
+use hyper::StatusCode;
+use mainspring_engine::Error;
+use mainspring_kernel::Rejection;
+use mainspring_kernel::rejection::Class;
+use std::borrow::Cow;
+
+/// An answer that went wrong.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    pub(crate) message: Cow<'static, str>,
+    class: &'static str,
+    is_retryable: bool,
+    /// Which field, as `jobs[3].priority`.
+    path: Option<String>,
+    /// For `Retry-After`.
+    pub(crate) retry_after_secs: Option<u32>,
+    /// For `Allow`.
+    pub(crate) allow: Option<String>,
+    /// Whether the connection must not be used again, because its body was not read.
+    pub(crate) closes: bool,
+}
+
+const VALIDATION: &str = "validation";
+const BUSINESS: &str = "business_rule";
+const TRANSIENT: &str = "transient";
+const SECURITY: &str = "security_sensitive";
+const PERMANENT: &str = "permanent";
+
+/// Codes that the server makes itself; the others are the kernel's.
+pub const CODES: &[&str] = &[
+    "AUTH_FORBIDDEN",
+    "AUTH_UNAUTHORIZED",
+    "BATCH_TOO_LARGE",
+    "BODY_TIMEOUT",
+    "BODY_TOO_LARGE",
+    "CONTENT_ENCODING_UNSUPPORTED",
+    "CONTENT_TYPE_UNSUPPORTED",
+    "DISK_FULL",
+    "EFFECT_NOT_FOUND",
+    "HOST_UNKNOWN",
+    "INTERNAL_ERROR",
+    "JSON_DUPLICATE_KEY",
+    "JSON_INVALID",
+    "JSON_NOT_UTF8",
+    "JSON_TOO_DEEP",
+    "METHOD_NOT_ALLOWED",
+    "REQ_NOT_FOUND",
+    "SHUTTING_DOWN",
+    "STORE_UNAVAILABLE",
+    "TOO_MANY_CONNECTIONS",
+    "TOO_MANY_STREAMS",
+    "TYPE_NOT_FOUND",
+];
+
+impl Fault {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        debug_assert!(
+            CODES.contains(&code) || Rejection::CODES.contains(&code),
+            "{code} has no page"
+        );
+        Fault {
+            status,
+            code,
+            message: message.into(),
+            class: VALIDATION,
+            is_retryable: false,
+            path: None,
+            retry_after_secs: None,
+            allow: None,
+            closes: false,
+        }
+    }
+
+    fn class(mut self, class: &'static str) -> Self {
+        self.class = class;
+        self
+    }
+
+    fn retryable(mut self, after_secs: u32) -> Self {
+        self.is_retryable = true;
+        self.class = TRANSIENT;
+        self.retry_after_secs = Some(after_secs);
+        self
+    }
+
+    fn closing(mut self) -> Self {
+        self.closes = true;
+        self
+    }
+
+    /// Names the field that is wrong.
+    pub(crate) fn at(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// The `error` object.
+    pub(crate) fn write(&self, out: &mut Out) {
+        out.raw("{\"code\":\"");
+        out.raw(self.code);
+        out.raw("\",\"message\":");
+        out.string(&self.message);
+        out.raw(",\"class\":\"");
+        out.raw(self.class);
+        out.raw("\",\"retryable\":");
+        out.flag(self.is_retryable);
+        out.raw(",\"details\":");
+        match &self.path {
+            Some(path) => {
+                out.raw("{\"path\":");
+                out.string(path);
+                out.raw("}");
+            }
+            None => out.raw("null"),
+        }
+        out.raw("}");
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NoRoom => Fault::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "DISK_FULL",
+                "the disk is almost full: new work is refused until there is room",
+            )
+            .retryable(30),
+            Error::Stopped => shutting_down(),
+            Error::Failed(cause) => {
+                tracing::error!(%cause, "the store failed");
+                Fault::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "STORE_UNAVAILABLE",
+                    "the store cannot be read or written",
+                )
+                .retryable(5)
+            }
+        }
+    }
+}
+
+impl From<Rejection> for Fault {
+    fn from(rejection: Rejection) -> Self {
+        let (status, class) = match rejection.class() {
+            Class::Validation | Class::Approval => (StatusCode::BAD_REQUEST, VALIDATION),
+            Class::Unknown => (StatusCode::NOT_FOUND, BUSINESS),
+            Class::Conflict | Class::Lease => (StatusCode::CONFLICT, BUSINESS),
+        };
+        let is_same_person = matches!(rejection, Rejection::SamePerson);
+        let status = if is_same_person { StatusCode::CONFLICT } else { status };
+        let fault = Fault::new(status, rejection.code(), rejection.to_string()).class(class);
+        if let Rejection::FieldInvalid { field, .. } = rejection {
+            fault.at(field)
+        } else if let Rejection::TypeUnknown { .. } = rejection {
+            fault.at("job_type")
+        } else {
+            fault
+        }
+    }
+}
+
+/// The one answer to whoever may not, and about whatever is not there: it tells neither apart.
+pub(crate) fn denied() -> Fault {
+    let message = "this is not yours to see or do, or it does not exist";
+    Fault::new(StatusCode::FORBIDDEN, "AUTH_FORBIDDEN", message).class(SECURITY)
+}
+
+/// The one answer to every token that does not work, for whatever reason.
+pub(crate) fn unauthorized() -> Fault {
+    let message = "a valid access token is needed: Authorization: Bearer <token>";
+    Fault::new(StatusCode::UNAUTHORIZED, "AUTH_UNAUTHORIZED", message).class(SECURITY)
+}
+
+/// A field or parameter has a value that is not allowed.
+pub(crate) fn invalid(path: impl Into<String>, reason: impl std::fmt::Display) -> Fault {
+    let path = path.into();
+    let message = format!("{path} {reason}");
+    Fault::new(StatusCode::BAD_REQUEST, "REQ_VALIDATION_FAILED", message).at(path)
+}
+
+/// A body of the wrong shape.
+pub(crate) fn misshapen(path: String, message: String) -> Fault {
+    Fault::new(StatusCode::BAD_REQUEST, "REQ_VALIDATION_FAILED", message).at(path)
+}
+
+/// A request that makes no sense as a whole.
+pub(crate) fn bad_request(message: &'static str) -> Fault {
+    Fault::new(StatusCode::BAD_REQUEST, "REQ_VALIDATION_FAILED", message).closing()
+}
+
+pub(crate) fn json_invalid(message: String) -> Fault {
+    Fault::new(StatusCode::BAD_REQUEST, "JSON_INVALID", message)
+}
+
+pub(crate) fn json_not_utf8(at: usize) -> Fault {
+    let message = format!("the body is not UTF-8: byte {at} is wrong");
+    Fault::new(StatusCode::BAD_REQUEST, "JSON_NOT_UTF8", message)
+}
+
+pub(crate) fn json_too_deep() -> Fault {
+    let message = "the body nests arrays and objects more than 64 deep";
+    Fault::new(StatusCode::BAD_REQUEST, "JSON_TOO_DEEP", message)
+}
+
+pub(crate) fn json_duplicate_key(key: &str) -> Fault {
+    let shown: String = key.chars().take(80).collect();
+    let message = format!("the key {shown:?} comes twice in one object");
+    Fault::new(StatusCode::BAD_REQUEST, "JSON_DUPLICATE_KEY", message)
+}
+
+pub(crate) fn body_too_large(max: usize) -> Fault {
+    let message = format!("the body must be at most {max} bytes");
+    Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", message).closing()
+}
+
+pub(crate) fn body_timeout() -> Fault {
+    let message = "the body did not arrive in time";
+    Fault::new(StatusCode::REQUEST_TIMEOUT, "BODY_TIMEOUT", message).class(TRANSIENT).closing()
+}
+
+pub(crate) fn content_type() -> Fault {
+    let message = "the body must be JSON: Content-Type: application/json";
+    Fault::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "CONTENT_TYPE_UNSUPPORTED", message).closing()
+}
+
+pub(crate) fn content_encoding() -> Fault {
+    let message = "the body must not be compressed";
+    let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    Fault::new(status, "CONTENT_ENCODING_UNSUPPORTED", message).closing()
+}
+
+pub(crate) fn batch_too_large() -> Fault {
+    let message = "a call may carry at most 10000 items";
+    Fault::new(StatusCode::BAD_REQUEST, "BATCH_TOO_LARGE", message)
+}
+
+pub(crate) fn path_unknown() -> Fault {
+    Fault::new(StatusCode::NOT_FOUND, "REQ_NOT_FOUND", "there is nothing at this path").closing()
+}
+
+pub(crate) fn method_not_allowed(allow: String) -> Fault {
+    let message = format!("this path knows only {allow}");
+    let mut fault =
+        Fault::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message).closing();
+    fault.allow = Some(allow);
+    fault
+}
+
+pub(crate) fn host_unknown() -> Fault {
+    let message = "this server is not known under that host name; see [server] hosts";
+    Fault::new(StatusCode::MISDIRECTED_REQUEST, "HOST_UNKNOWN", message).class(SECURITY).closing()
+}
+
+pub(crate) fn job_unknown() -> Fault {
+    Rejection::JobUnknown.into()
+}
+
+pub(crate) fn item_unknown() -> Fault {
+    Rejection::ItemUnknown.into()
+}
+
+pub(crate) fn type_unknown() -> Fault {
+    Fault::new(StatusCode::NOT_FOUND, "TYPE_NOT_FOUND", "no such type").class(BUSINESS)
+}
+
+pub(crate) fn effect_unknown() -> Fault {
+    let message = "this job has no effect of that name";
+    Fault::new(StatusCode::NOT_FOUND, "EFFECT_NOT_FOUND", message).class(BUSINESS)
+}
+
+pub(crate) fn too_many_streams() -> Fault {
+    let message = "too many event streams are open";
+    Fault::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", message).retryable(5)
+}
+
+pub(crate) fn too_many_connections() -> Fault {
+    let message = "too many connections are open";
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    Fault::new(status, "TOO_MANY_CONNECTIONS", message).retryable(1).closing()
+}
+
+pub(crate) fn shutting_down() -> Fault {
+    let message = "the server is stopping";
+    Fault::new(StatusCode::SERVICE_UNAVAILABLE, "SHUTTING_DOWN", message).retryable(2).closing()
+}
+
+pub(crate) fn internal() -> Fault {
+    let message = "something went wrong that should not; the server's log knows the request id";
+    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message)
+        .class(PERMANENT)
+        .closing()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn every_code_has_a_page() {
+        let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+        for code in CODES {
+            assert!(pages.join(format!("{code}.md")).is_file(), "docs/errors/{code}.md is missing");
+        }
+    }
+
+    #[test]
+    fn an_error_is_json_whatever_it_says() {
+        let mut out = Out::default();
+        invalid("a\"b", "is \\ wrong").write(&mut out);
+        let body: mainspring_api::ErrorBody = serde_json::from_slice(&out.0).unwrap();
+        assert_eq!(body.code, "REQ_VALIDATION_FAILED");
+        assert_eq!(body.details.unwrap().get(), r#"{"path":"a\"b"}"#);
+    }
+}

@@ -1,0 +1,95 @@
+//! Moves by hand, for replay and rehearsal. Mounted only where the configuration says so, for the
+//! internal role only, and under the same transition table as everything else.
+
+use super::errors::{self, Fault};
+use super::{jobs, translate};
+use crate::answer::Reply;
+use crate::ask::Ask;
+use crate::json;
+use mainspring_api as api;
+use mainspring_kernel::command::{Ending, RunInternally};
+use mainspring_kernel::{Command, Failure, Principal, Receipt, StateName};
+
+/// Codes that no retry can mend.
+const PERMANENT: [&str; 3] =
+    ["DOC_PARSE_OUTPUT_NOT_FOUND", "MINERU_BBOX_FORMAT_INVALID", "TEXT_ENCODING_UNSUPPORTED"];
+/// What `force_fail` reports unless told.
+const FORCED: &str = "INTERNAL_DEBUG_FORCED_FAIL";
+/// What `transient_fail` reports unless told.
+const UPSTREAM: &str = "RAG_UPSTREAM_UNAVAILABLE";
+
+pub(super) async fn run(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let query = ask.query(&["force_fail", "transient_fail", "error_code"])?;
+    let code = query.get("error_code");
+    if code.is_some_and(|code| !translate::is_code(code)) {
+        let reason = "must be 1 to 100 capitals, digits and underscores";
+        return Err(errors::invalid("error_code", reason));
+    }
+    let ending = ending(query.flag("force_fail")?, query.flag("transient_fail")?, code)?;
+    let job = jobs::visible(&ask, &who).await?.job.id;
+    let command = Command::RunInternally(RunInternally { job, by: who.user, ending });
+    let receipt = ask.engine().execute_one(command).await??;
+    let Receipt::Ran { state, retry_count, item, retry_at } = receipt else {
+        return Err(errors::internal());
+    };
+    let now = ask.engine().now();
+    Ok(Reply::data(&api::internal::Ran {
+        job_id: job.to_string(),
+        final_status: state.as_str().to_owned(),
+        retry_count,
+        dlq_id: item.map(|item| item.to_string()),
+        retry_after_ms: retry_at.map(|at| at.since(now).as_millis() as u64),
+        retry_at: retry_at.map(|at| api::Time(at.0)),
+    }))
+}
+
+fn ending(is_forced: bool, is_transient: bool, code: Option<&str>) -> Result<Ending, Fault> {
+    let failure = |default: &str, retryable| {
+        let code = code.unwrap_or(default);
+        Failure {
+            code: code.into(),
+            message: "failed by hand".into(),
+            retryable: retryable && !PERMANENT.contains(&code),
+        }
+    };
+    match (is_forced, is_transient) {
+        (true, true) => Err(errors::invalid("force_fail", "cannot be combined")),
+        (true, false) => Ok(Ending::DeadLetter(failure(FORCED, false))),
+        (false, true) => Ok(Ending::Failure(failure(UPSTREAM, true))),
+        (false, false) => Ok(Ending::Success),
+    }
+}
+
+pub(super) async fn transition(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let wish: api::internal::Transition = json::read(json::check(&ask.body)?)?;
+    let to = StateName::parse(&wish.new_status)
+        .ok_or_else(|| errors::invalid("new_status", "is not a state"))?;
+    let job = jobs::visible(&ask, &who).await?.job.id;
+    let command = Command::Transition { job, to, by: who.user.clone() };
+    ask.engine().execute_one(command).await??;
+    let after = ask.engine().job(job).await?.ok_or_else(|| jobs::unseen(&who))?.job;
+    Ok(Reply::data(&api::internal::Moved {
+        job_id: job.to_string(),
+        status: after.state.name().as_str().to_owned(),
+        retry_count: after.retry_count,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permanent_codes_are_never_retried() {
+        assert!(matches!(ending(false, false, None), Ok(Ending::Success)));
+        let Ok(Ending::Failure(failure)) = ending(false, true, None) else { panic!() };
+        assert_eq!((&*failure.code, failure.retryable), (UPSTREAM, true));
+        for code in PERMANENT {
+            let Ok(Ending::Failure(failure)) = ending(false, true, Some(code)) else { panic!() };
+            assert!(!failure.retryable);
+        }
+        let Ok(Ending::DeadLetter(failure)) = ending(true, false, None) else { panic!() };
+        assert_eq!(&*failure.code, FORCED);
+        assert!(ending(true, true, None).is_err());
+    }
+}

@@ -1,0 +1,212 @@
+//! Jobs: submit, list, read, explain, cancel.
+
+use super::errors::{self, Fault};
+use super::translate::Submitter;
+use super::{view, wire};
+use crate::answer::Reply;
+use crate::ask::Ask;
+use crate::auth;
+use crate::json;
+use crate::write::Out;
+use hyper::StatusCode;
+use mainspring_api as api;
+use mainspring_engine::store::{JobFilter, Snapshot};
+use mainspring_kernel::limits::WAIT_MS_MAX;
+use mainspring_kernel::{
+    Command, Job, JobId, JobType, Principal, QueueName, Receipt, Rejection, StateName,
+};
+use std::time::Duration;
+
+pub(super) async fn submit(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let query = ask.query(&["wait_ms"])?;
+    let wait_ms = query.number("wait_ms")?.unwrap_or(0);
+    if wait_ms > WAIT_MS_MAX {
+        return Err(errors::invalid("wait_ms", "must be at most 60000"));
+    }
+    let command = {
+        let text = json::check(&ask.body)?;
+        let wish: wire::Submit<'_> = json::read(text)?;
+        let window = ask.app.config.key_window_secs;
+        Submitter::new(&who, ask.trace.as_deref(), window).submit(&wish, ask.idempotency_key()?)?
+    };
+    let mut submitted = ask.engine().submit(command).await??;
+    if wait_ms > 0 {
+        let wait = Duration::from_millis(wait_ms);
+        if let Some(ended) = ask.engine().job_ended(submitted.job.id, wait).await? {
+            *submitted.job = ended.job;
+        }
+    }
+    let status = if submitted.is_hit { StatusCode::OK } else { StatusCode::CREATED };
+    let mut out = Out::data(view::job_bytes(&submitted.job));
+    view::job(&submitted.job, Some(submitted.is_hit), &mut out);
+    Ok(Reply::json(status, out).with_trace(submitted.job.trace_id()))
+}
+
+pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let (commands, refused) = {
+        let text = json::check(&ask.body)?;
+        let items = wire::batch(text)?;
+        let window = ask.app.config.key_window_secs;
+        let mut submitter = Submitter::new(&who, ask.trace.as_deref(), window);
+        let mut commands = Vec::with_capacity(items.len());
+        let mut refused: Vec<(usize, Fault)> = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            let command = item.and_then(|wish| Ok(submitter.submit(&wish, None)?));
+            match command {
+                Ok(wish) => commands.push(Command::Submit(Box::new(wish))),
+                Err(fault) => refused.push((index, fault)),
+            }
+        }
+        (commands, refused)
+    };
+    let total = commands.len() + refused.len();
+    let outcomes =
+        if commands.is_empty() { Vec::new() } else { ask.engine().execute(commands).await? };
+    let mut out = Out::data(100 * total + 32);
+    out.raw("{\"items\":[");
+    let (mut outcomes, mut refused) = (outcomes.into_iter(), refused.into_iter().peekable());
+    for index in 0..total {
+        if index > 0 {
+            out.raw(",");
+        }
+        if let Some((_, fault)) = refused.next_if(|(at, _)| *at == index) {
+            item_error(fault.code, &fault.message, &mut out);
+        } else if let Some(outcome) = outcomes.next() {
+            submitted_item(&outcome, &mut out);
+        }
+    }
+    out.raw("]}");
+    Ok(Reply::json(StatusCode::OK, out))
+}
+
+fn submitted_item(outcome: &Result<Receipt, Rejection>, out: &mut Out) {
+    let (job, state, is_hit) = match outcome {
+        Ok(Receipt::Submitted { job }) => (*job, Some(StateName::Queued), false),
+        Ok(Receipt::Existing { job, state }) => (*job, *state, true),
+        Ok(_) => return item_error("INTERNAL_ERROR", "an unexpected receipt", out),
+        Err(rejection) => return item_error(rejection.code(), &rejection.to_string(), out),
+    };
+    out.raw("{\"job_id\":");
+    out.job_id(job);
+    out.raw(",\"status\":");
+    out.maybe_string(state.map(StateName::as_str));
+    out.raw(if is_hit { ",\"idempotent_hit\":true}" } else { ",\"idempotent_hit\":false}" });
+}
+
+/// `{"error":{"code","message"}}`.
+fn item_error(code: &str, message: &str, out: &mut Out) {
+    out.raw("{\"error\":{\"code\":\"");
+    out.raw(code);
+    out.raw("\",\"message\":");
+    out.string(message);
+    out.raw("}}");
+}
+
+pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let query = ask.query(&["status", "type", "queue", "trace_id", "limit", "cursor"])?;
+    let state = query.get("status").map(|text| {
+        StateName::parse(text).ok_or_else(|| errors::invalid("status", "is not a state"))
+    });
+    let job_type = query.get("type").map(JobType::new).transpose();
+    let queue = query.get("queue").map(QueueName::new).transpose();
+    let before = query.get("cursor").map(str::parse::<JobId>).transpose();
+    let filter = JobFilter {
+        scope: auth::scope(&who),
+        state: state.transpose()?,
+        job_type: job_type.map_err(|bad| errors::invalid("type", bad))?,
+        queue: queue.map_err(|bad| errors::invalid("queue", bad))?,
+        trace_id: query.get("trace_id").map(str::to_owned),
+    };
+    let before = before.map_err(|_| errors::invalid("cursor", "is not one we gave"))?;
+    let page = ask.engine().jobs(&filter, before, query.limit()?).await?;
+    let mut out = Out::data(page.items.iter().map(view::job_bytes).sum());
+    out.raw("{\"items\":[");
+    for (index, job) in page.items.iter().enumerate() {
+        if index > 0 {
+            out.raw(",");
+        }
+        view::job(job, None, &mut out);
+    }
+    out.raw("],\"next_cursor\":");
+    match page.next {
+        Some(next) => out.job_id(next),
+        None => out.raw("null"),
+    }
+    out.raw("}");
+    Ok(Reply::json(StatusCode::OK, out))
+}
+
+pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let found = visible(&ask, &who).await?;
+    Ok(shown(StatusCode::OK, &found.job))
+}
+
+pub(super) async fn history(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let found = visible(&ask, &who).await?;
+    let trace = found.job.trace_id();
+    let mut out = Out::data(320 * found.history.len() + 64);
+    out.raw("{\"items\":[");
+    for (index, step) in found.history.iter().enumerate() {
+        out.raw(if index > 0 { ",{" } else { "{" });
+        view::transition(found.job.id, step, &trace, &mut out);
+        out.raw("}");
+    }
+    out.raw("]}");
+    Ok(Reply::json(StatusCode::OK, out))
+}
+
+pub(super) async fn explain(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let id = visible(&ask, &who).await?.job.id;
+    let told = ask.engine().explain(id).await?.ok_or_else(|| unseen(&who))?;
+    let reason = |why: mainspring_engine::WhyWaiting| api::ErrorCode {
+        code: why.code.to_owned(),
+        message: why.message,
+    };
+    Ok(Reply::data(&api::job::Explanation {
+        job_id: id.to_string(),
+        status: told.job.state.name().as_str().to_owned(),
+        summary: told.summary,
+        reasons: told.reasons.into_iter().map(reason).collect(),
+        earliest_at: told.earliest.map(|at| api::Time(at.0)),
+    }))
+}
+
+pub(super) async fn cancel(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let wish: api::job::Cancel = if ask.body.is_empty() {
+        api::job::Cancel::default()
+    } else {
+        json::read(json::check(&ask.body)?)?
+    };
+    let found = visible(&ask, &who).await?;
+    if !who.can_steer(&found.job.tenant, &found.job.user) {
+        return Err(errors::denied());
+    }
+    let command = Command::Cancel {
+        job: found.job.id,
+        by: who.user.clone(),
+        reason: wish.reason.map(Into::into),
+    };
+    ask.engine().execute_one(command).await??;
+    let after = ask.engine().job(found.job.id).await?.ok_or_else(|| unseen(&who))?;
+    Ok(shown(StatusCode::ACCEPTED, &after.job))
+}
+
+fn shown(status: StatusCode, job: &Job) -> Reply {
+    let mut out = Out::data(view::job_bytes(job));
+    view::job(job, None, &mut out);
+    Reply::json(status, out)
+}
+
+/// The job of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
+pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<Snapshot, Fault> {
+    let found = match ask.param().parse::<JobId>() {
+        Ok(id) => ask.engine().job(id).await?,
+        Err(_) => None,
+    };
+    found.filter(|found| who.can_see_job(&found.job)).ok_or_else(|| unseen(who))
+}
+
+/// What whoever asks for a job they cannot see is told.
+pub(super) fn unseen(who: &Principal) -> Fault {
+    if who.is_admin() { errors::job_unknown() } else { errors::denied() }
+}

@@ -1,0 +1,406 @@
+//! The table of routes: where, who may, what comes in and what goes out. The OpenAPI document is
+//! made from it, so that the two cannot disagree.
+
+use super::{dlq, events, internal, jobs, outside, queues, runtime, tokens, types, work, workers};
+use crate::openapi::{Doc, Gives, shape};
+use crate::route::{Route, Rule, Takes};
+use hyper::Method;
+use mainspring_api as api;
+use mainspring_kernel::Role;
+
+/// Whoever has a token.
+const ANYONE: &[Role] = &Role::ALL;
+/// Whoever may look at the whole tenant.
+const LOOKERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Approver, Role::Internal];
+const SUBMITTERS: &[Role] = &[Role::Submitter, Role::Operator];
+const OPERATORS: &[Role] = &[Role::Operator];
+const APPROVERS: &[Role] = &[Role::Approver];
+const DISCARDERS: &[Role] = &[Role::Operator, Role::Internal];
+/// Nobody but admins, who stand for every role.
+const ADMINS: &[Role] = &[Role::Admin];
+const METRICS_READERS: &[Role] = &[Role::Viewer, Role::Operator];
+
+macro_rules! open {
+    ($kind:ident, $handler:path) => {
+        Rule::$kind(|ask| Box::pin($handler(ask)))
+    };
+}
+
+macro_rules! roles {
+    ($roles:expr, $handler:path) => {
+        Rule::Roles($roles, |ask, who| Box::pin($handler(ask, who)))
+    };
+}
+
+fn route(method: Method, path: &'static str, rule: Rule, takes: Takes, doc: Doc) -> Route {
+    Route { method, path, rule, takes, doc }
+}
+
+fn get(path: &'static str, rule: Rule, doc: Doc) -> Route {
+    route(Method::GET, path, rule, Takes::Nothing, doc)
+}
+
+fn post(path: &'static str, rule: Rule, takes: Takes, doc: Doc) -> Route {
+    route(Method::POST, path, rule, takes, doc)
+}
+
+fn put(path: &'static str, rule: Rule, doc: Doc) -> Route {
+    route(Method::PUT, path, rule, Takes::Json, doc)
+}
+
+/// Every route; those for moving jobs by hand only where they are wanted.
+pub(crate) fn table(has_internal: bool) -> Vec<Route> {
+    let mut routes = job_routes();
+    routes.extend(work_routes());
+    routes.extend(registry_routes());
+    routes.extend(dlq_routes());
+    routes.extend(admin_routes());
+    routes.extend(outside_routes());
+    if has_internal {
+        routes.extend(internal_routes());
+    }
+    routes
+}
+
+const PAGE: [(&str, &str); 2] = [
+    ("limit", "How many entries, 1 to 100; 20 if left out."),
+    ("cursor", "Where to go on: `next_cursor` of the page before."),
+];
+
+fn job_routes() -> Vec<Route> {
+    let job = Gives::One(shape::<api::job::Job>);
+    vec![
+        post(
+            "/api/v1/jobs",
+            roles!(SUBMITTERS, jobs::submit),
+            Takes::Json,
+            Doc::new("jobs", "submitJob", "Submit a job")
+                .text("201 for a new job, 200 for one that its idempotency key already names.")
+                .query(&[("wait_ms", "Wait this long for the job to end, at most 60000.")])
+                .takes(shape::<api::job::Submit>)
+                .gives(201, job),
+        ),
+        post(
+            "/api/v1/jobs/batch",
+            roles!(SUBMITTERS, jobs::submit_batch),
+            Takes::Batch,
+            Doc::new("jobs", "submitJobs", "Submit up to 10,000 jobs")
+                .text("Each job is accepted or refused on its own; the answer keeps the order.")
+                .takes(shape::<api::job::SubmitBatch>)
+                .gives(200, Gives::One(shape::<api::job::SubmittedBatch>)),
+        ),
+        get(
+            "/api/v1/jobs",
+            roles!(ANYONE, jobs::list),
+            Doc::new("jobs", "listJobs", "List jobs, newest first")
+                .query(&[
+                    ("status", "Only jobs in this state."),
+                    ("type", "Only jobs of this type."),
+                    ("queue", "Only jobs in this queue."),
+                    ("trace_id", "Only jobs of this trace."),
+                    PAGE[0],
+                    PAGE[1],
+                ])
+                .gives(200, Gives::Page(shape::<api::job::Job>)),
+        ),
+        get(
+            "/api/v1/jobs/{job_id}",
+            roles!(ANYONE, jobs::get),
+            Doc::new("jobs", "getJob", "Read a job").gives(200, job),
+        ),
+        get(
+            "/api/v1/jobs/{job_id}/events",
+            roles!(ANYONE, jobs::history),
+            Doc::new("jobs", "getJobEvents", "Read a job's history")
+                .gives(200, Gives::One(shape::<api::job::History>)),
+        ),
+        get(
+            "/api/v1/jobs/{job_id}/explain",
+            roles!(ANYONE, jobs::explain),
+            Doc::new("jobs", "explainJob", "Ask why a job is not running yet")
+                .gives(200, Gives::One(shape::<api::job::Explanation>)),
+        ),
+        post(
+            "/api/v1/jobs/{job_id}/cancel",
+            roles!(SUBMITTERS, jobs::cancel),
+            Takes::MaybeJson,
+            Doc::new("jobs", "cancelJob", "Cancel a job that has not ended")
+                .takes(shape::<api::job::Cancel>)
+                .gives(202, job),
+        ),
+    ]
+}
+
+fn work_routes() -> Vec<Route> {
+    let reported = Gives::One(shape::<api::work::Reported>);
+    let effect = Gives::One(shape::<api::work::Effect>);
+    vec![
+        post(
+            "/api/v1/work/pull",
+            roles!(work::PULLERS, work::pull),
+            Takes::Json,
+            Doc::new("work", "pull", "Get jobs to work on")
+                .text("A worker gets jobs of its own tenant, an admin those of every tenant.")
+                .takes(shape::<api::work::Pull>)
+                .gives(200, Gives::One(shape::<api::work::Pulled>)),
+        ),
+        post(
+            "/api/v1/work/complete",
+            open!(Lease, work::complete),
+            Takes::Batch,
+            Doc::new("work", "complete", "Report that attempts succeeded")
+                .text("The lease token is proof enough; a pull that comes along needs a worker.")
+                .takes(shape::<api::work::Complete>)
+                .gives(200, reported),
+        ),
+        post(
+            "/api/v1/work/fail",
+            open!(Lease, work::fail),
+            Takes::Batch,
+            Doc::new("work", "fail", "Report that attempts failed")
+                .takes(shape::<api::work::Fail>)
+                .gives(200, reported),
+        ),
+        post(
+            "/api/v1/work/release",
+            open!(Lease, work::release),
+            Takes::Batch,
+            Doc::new("work", "release", "Give attempts back unused")
+                .takes(shape::<api::work::Release>)
+                .gives(200, reported),
+        ),
+        post(
+            "/api/v1/work/heartbeat",
+            open!(Lease, work::heartbeat),
+            Takes::Batch,
+            Doc::new("work", "heartbeat", "Renew leases")
+                .takes(shape::<api::work::Heartbeat>)
+                .gives(200, Gives::One(shape::<api::work::Beaten>)),
+        ),
+        put(
+            "/api/v1/work/effects/{job_id}/{name}",
+            open!(Lease, work::put_effect),
+            Doc::new("work", "commitEffect", "Commit a side effect once")
+                .text("A second commit under the same name gets the first one's value back.")
+                .takes(shape::<api::work::CommitEffect>)
+                .gives(200, effect),
+        ),
+        get(
+            "/api/v1/work/effects/{job_id}/{name}",
+            open!(Lease, work::get_effect),
+            Doc::new("work", "getEffect", "Read a committed side effect")
+                .text("With the lease token in `x-lease-token`, or as one who may see the job.")
+                .gives(200, effect),
+        ),
+    ]
+}
+
+fn registry_routes() -> Vec<Route> {
+    let job_type = Gives::One(shape::<api::registry::Type>);
+    let queue = Gives::One(shape::<api::registry::Queue>);
+    vec![
+        get(
+            "/api/v1/types",
+            roles!(ANYONE, types::list),
+            Doc::new("registry", "listTypes", "List types")
+                .gives(200, Gives::Page(shape::<api::registry::Type>)),
+        ),
+        get(
+            "/api/v1/types/{name}",
+            roles!(ANYONE, types::get),
+            Doc::new("registry", "getType", "Read a type").gives(200, job_type),
+        ),
+        put(
+            "/api/v1/types/{name}",
+            roles!(OPERATORS, types::set),
+            Doc::new("registry", "setType", "Register or replace a type")
+                .takes(shape::<api::registry::SetType>)
+                .gives(200, job_type),
+        ),
+        get(
+            "/api/v1/queues",
+            roles!(LOOKERS, queues::list),
+            Doc::new("registry", "listQueues", "List queues with their numbers")
+                .gives(200, Gives::Page(shape::<api::registry::Queue>)),
+        ),
+        put(
+            "/api/v1/queues/{name}",
+            roles!(OPERATORS, queues::set),
+            Doc::new("registry", "setQueue", "Choose the order of a queue")
+                .takes(shape::<api::registry::SetQueue>)
+                .gives(200, queue),
+        ),
+        post(
+            "/api/v1/queues/{name}/pause",
+            roles!(OPERATORS, queues::pause),
+            Takes::Nothing,
+            Doc::new("registry", "pauseQueue", "Stop handing out a queue's jobs").gives(200, queue),
+        ),
+        post(
+            "/api/v1/queues/{name}/resume",
+            roles!(OPERATORS, queues::resume),
+            Takes::Nothing,
+            Doc::new("registry", "resumeQueue", "Hand out a queue's jobs again").gives(200, queue),
+        ),
+        get(
+            "/api/v1/workers",
+            roles!(LOOKERS, workers::list),
+            Doc::new("registry", "listWorkers", "List workers heard of lately")
+                .gives(200, Gives::Page(shape::<api::registry::Worker>)),
+        ),
+    ]
+}
+
+fn dlq_routes() -> Vec<Route> {
+    let standing = Gives::One(shape::<api::dlq::DlqStanding>);
+    vec![
+        get(
+            "/api/v1/dlq/items",
+            roles!(ANYONE, dlq::list),
+            Doc::new("dlq", "listDlqItems", "List dead letter items, newest first")
+                .query(&[
+                    ("status", "open, requeued, discard_requested or discarded."),
+                    ("type", "Only jobs of this type."),
+                    PAGE[0],
+                    PAGE[1],
+                ])
+                .gives(200, Gives::Page(shape::<api::dlq::DlqItem>)),
+        ),
+        get(
+            "/api/v1/dlq/items/{dlq_id}",
+            roles!(ANYONE, dlq::get),
+            Doc::new("dlq", "getDlqItem", "Read a dead letter item with its snapshots")
+                .gives(200, Gives::One(shape::<api::dlq::DlqItem>)),
+        ),
+        post(
+            "/api/v1/dlq/items/{dlq_id}/requeue",
+            roles!(SUBMITTERS, dlq::requeue),
+            Takes::Nothing,
+            Doc::new("dlq", "requeueDlqItem", "Run it again as a new job")
+                .text("With an `Idempotency-Key`, a repeat gets the same job back.")
+                .gives(202, Gives::One(shape::<api::dlq::Requeued>)),
+        ),
+        post(
+            "/api/v1/dlq/items/{dlq_id}/discard",
+            roles!(DISCARDERS, dlq::discard),
+            Takes::Json,
+            Doc::new("dlq", "discardDlqItem", "Ask for an item to be dropped")
+                .takes(shape::<api::dlq::Discard>)
+                .gives(200, standing),
+        ),
+        post(
+            "/api/v1/dlq/items/{dlq_id}/approve",
+            roles!(APPROVERS, dlq::approve),
+            Takes::Nothing,
+            Doc::new("dlq", "approveDiscard", "Agree to a discard, as another person")
+                .gives(200, standing),
+        ),
+        post(
+            "/api/v1/dlq/items/{dlq_id}/reject",
+            roles!(APPROVERS, dlq::reject),
+            Takes::Nothing,
+            Doc::new("dlq", "rejectDiscard", "Refuse a discard; the item is open again")
+                .gives(200, standing),
+        ),
+    ]
+}
+
+fn admin_routes() -> Vec<Route> {
+    let token = Gives::One(shape::<api::token::Token>);
+    vec![
+        post(
+            "/api/v1/tokens",
+            roles!(ADMINS, tokens::issue),
+            Takes::Json,
+            Doc::new("admin", "issueToken", "Make an access token; its secret is shown once")
+                .takes(shape::<api::token::IssueToken>)
+                .gives(201, token),
+        ),
+        get(
+            "/api/v1/tokens",
+            roles!(ADMINS, tokens::list),
+            Doc::new("admin", "listTokens", "List access tokens, without secrets")
+                .gives(200, Gives::Page(shape::<api::token::Token>)),
+        ),
+        route(
+            Method::DELETE,
+            "/api/v1/tokens/{token_id}",
+            roles!(ADMINS, tokens::revoke),
+            Takes::Nothing,
+            Doc::new("admin", "revokeToken", "Revoke an access token at once").gives(200, token),
+        ),
+        get(
+            "/api/v1/events",
+            roles!(ANYONE, events::follow),
+            Doc::new("admin", "followEvents", "Follow the moves of jobs as server-sent events")
+                .text(
+                    "Goes on behind `Last-Event-ID`; a `reset` event says that moves are missing.",
+                )
+                .query(&[("after", "Start behind this position; at the newest if left out.")])
+                .gives(200, Gives::Text("text/event-stream")),
+        ),
+        get(
+            "/api/v1/runtime",
+            roles!(LOOKERS, runtime::get),
+            Doc::new("admin", "getRuntime", "Read how the server is")
+                .gives(200, Gives::One(shape::<api::runtime::Runtime>)),
+        ),
+    ]
+}
+
+fn internal_routes() -> Vec<Route> {
+    vec![
+        post(
+            "/api/v1/internal/jobs/{job_id}/run",
+            Rule::Internal(|ask, who| Box::pin(internal::run(ask, who))),
+            Takes::Nothing,
+            Doc::new("internal", "runJob", "Run one attempt by hand")
+                .query(&[
+                    ("force_fail", "End in the dead letter queue."),
+                    ("transient_fail", "Fail by the retry rules."),
+                    ("error_code", "The code to fail with."),
+                ])
+                .gives(200, Gives::One(shape::<api::internal::Ran>)),
+        ),
+        post(
+            "/api/v1/internal/jobs/{job_id}/transition",
+            Rule::Internal(|ask, who| Box::pin(internal::transition(ask, who))),
+            Takes::Json,
+            Doc::new("internal", "moveJob", "Move a job by hand")
+                .takes(shape::<api::internal::Transition>)
+                .gives(200, Gives::One(shape::<api::internal::Moved>)),
+        ),
+    ]
+}
+
+fn outside_routes() -> Vec<Route> {
+    vec![
+        get(
+            "/healthz",
+            open!(Open, outside::healthz),
+            Doc::new("outside", "healthz", "Whether the process runs")
+                .gives(200, Gives::Text("text/plain")),
+        ),
+        get(
+            "/readyz",
+            open!(Open, outside::readyz),
+            Doc::new("outside", "readyz", "Whether the server can take work")
+                .gives(200, Gives::Text("text/plain")),
+        ),
+        get(
+            "/metrics",
+            Rule::Local(METRICS_READERS, |ask| Box::pin(outside::metrics(ask))),
+            Doc::new("outside", "metrics", "Metrics in the format of Prometheus")
+                .gives(200, Gives::Text("text/plain")),
+        ),
+        get(
+            "/openapi.json",
+            open!(Open, outside::openapi),
+            Doc::new("outside", "openapi", "This document")
+                .gives(200, Gives::Text("application/json")),
+        ),
+        get("/docs", open!(Open, outside::docs), Doc::hidden()),
+        get("/docs.css", open!(Open, outside::docs_style), Doc::hidden()),
+        get("/", open!(Open, outside::root), Doc::hidden()),
+    ]
+}

@@ -1,0 +1,70 @@
+//! Access tokens; for admins only.
+
+use super::errors::{self, Fault};
+use crate::answer::Reply;
+use crate::ask::Ask;
+use crate::auth;
+use crate::json;
+use hyper::StatusCode;
+use mainspring_api as api;
+use mainspring_kernel::{
+    Command, Principal, Rejection, Role, Roles, TenantId, Timestamp, Token, TokenId, UserId,
+};
+
+pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let wish: api::token::IssueToken = json::read(json::check(&ask.body)?)?;
+    let tenant = TenantId::new(&wish.tenant_id).map_err(|bad| errors::invalid("tenant_id", bad))?;
+    let user = UserId::new(&wish.user_id).map_err(|bad| errors::invalid("user_id", bad))?;
+    let mut roles = Vec::with_capacity(wish.roles.len());
+    for role in &wish.roles {
+        roles.push(Role::parse(role).ok_or_else(|| {
+            errors::invalid("roles", format_args!("has the unknown entry {role:?}"))
+        })?);
+    }
+    if roles.is_empty() {
+        return Err(errors::invalid("roles", "must not be empty"));
+    }
+    let expires_at = wish.expires_at.map(|time| Timestamp(time.0));
+    if expires_at.is_some_and(|end| end <= ask.engine().now()) {
+        return Err(errors::invalid("expires_at", "must be in the future"));
+    }
+    let (text, token) =
+        auth::fresh(ask.engine(), (tenant, user), Roles::of(&roles), who.user.clone());
+    let token = Token { expires_at, ..token };
+    let mut answer = shown(&token);
+    answer.token = Some(text);
+    ask.engine().execute_one(Command::IssueToken(Box::new(token))).await??;
+    Ok(Reply::status_data(StatusCode::CREATED, &answer))
+}
+
+pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+    let tokens = ask.engine().tokens().await?;
+    let items = tokens.iter().map(shown).collect();
+    Ok(Reply::data(&api::Page { items, next_cursor: None }))
+}
+
+/// Revoking twice is answered alike: the token is gone.
+pub(super) async fn revoke(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+    let id = ask.param().parse::<TokenId>().map_err(|_| Rejection::TokenUnknown)?;
+    let token = ask.engine().token(id).await?.ok_or(Rejection::TokenUnknown)?;
+    if token.revoked_at.is_some() {
+        return Ok(Reply::data(&shown(&token)));
+    }
+    ask.engine().execute_one(Command::RevokeToken { token: id }).await??;
+    let token = ask.engine().token(id).await?.ok_or(Rejection::TokenUnknown)?;
+    Ok(Reply::data(&shown(&token)))
+}
+
+fn shown(token: &Token) -> api::token::Token {
+    api::token::Token {
+        token_id: token.id.to_string(),
+        tenant_id: token.tenant.to_string(),
+        user_id: token.user.to_string(),
+        roles: token.roles.iter().map(|role| role.as_str().to_owned()).collect(),
+        issued_at: api::Time(token.issued_at.0),
+        issued_by: token.issued_by.to_string(),
+        expires_at: token.expires_at.map(|at| api::Time(at.0)),
+        revoked_at: token.revoked_at.map(|at| api::Time(at.0)),
+        token: None,
+    }
+}

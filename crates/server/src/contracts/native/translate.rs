@@ -1,0 +1,247 @@
+//! From the contract's words to the kernel's, purely.
+
+use super::errors::{self, Fault};
+use super::wire;
+use crate::limits::ERROR_CODE_BYTES_MAX;
+use mainspring_api::Time;
+use mainspring_engine::Pull;
+use mainspring_kernel::command::{Complete, Fail, Heartbeat, Release, Submit};
+use mainspring_kernel::event::TASK_EXECUTION_FAILED;
+use mainspring_kernel::fingerprint::digest;
+use mainspring_kernel::job::{Failure, Idempotency, LeaseToken};
+use mainspring_kernel::limits::{LEASE_MS_DEFAULT, LEASE_MS_MAX, PULL_MAX, WAIT_MS_MAX};
+use mainspring_kernel::name::BadName;
+use mainspring_kernel::{
+    Command, JobId, JobType, Payload, Principal, QueueName, Rejection, Timestamp, WorkerId,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Builds submissions of one caller; names that repeat are checked and shared once.
+pub(super) struct Submitter<'a> {
+    who: &'a Principal,
+    trace: Option<&'a str>,
+    window_secs: Option<u32>,
+    last_type: Option<JobType>,
+    last_queue: Option<QueueName>,
+}
+
+impl<'a> Submitter<'a> {
+    /// Submissions of `who` in the trace of the request, with keys that last `window_secs`.
+    pub(super) fn new(
+        who: &'a Principal,
+        trace: Option<&'a str>,
+        window_secs: Option<u32>,
+    ) -> Self {
+        Submitter { who, trace, window_secs, last_type: None, last_queue: None }
+    }
+
+    /// The command for one wish.
+    pub(super) fn submit(
+        &mut self,
+        wish: &wire::Submit<'_>,
+        header_key: Option<&str>,
+    ) -> Result<Submit, Rejection> {
+        let job_type = match &self.last_type {
+            Some(last) if last.as_str() == &*wish.job_type => last.clone(),
+            _ => JobType::new(&wish.job_type).map_err(bad_name("job_type"))?,
+        };
+        self.last_type = Some(job_type.clone());
+        let queue = match (&self.last_queue, &wish.queue) {
+            (_, None) => None,
+            (Some(last), Some(name)) if last.as_str() == &**name => Some(last.clone()),
+            (_, Some(name)) => Some(QueueName::new(name).map_err(bad_name("queue"))?),
+        };
+        if queue.is_some() {
+            self.last_queue.clone_from(&queue);
+        }
+        let parent = wish.parent_id.as_ref().map(|text| text.parse::<JobId>()).transpose();
+        Ok(Submit {
+            tenant: self.who.tenant.clone(),
+            user: self.who.user.clone(),
+            job_type,
+            payload: Payload::from(wish.payload.get()),
+            run_at: instant("run_at", wish.run_at.as_deref())?,
+            delay_ms: wish.delay_ms,
+            priority: wish.priority,
+            queue,
+            timeout_ms: wish.timeout_ms,
+            max_retries: wish.max_retries,
+            idempotency: self.idempotency(wish, header_key)?,
+            trace: wish.trace_id.as_deref().or(self.trace).map(Into::into),
+            parent: parent.map_err(|_| field("parent_id", "must be a job id"))?,
+            subject: wish.subject.as_deref().map(Into::into),
+            labels: wish.labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone()),
+            expires_at: instant("expires_at", wish.expires_at.as_deref())?,
+        })
+    }
+
+    fn idempotency(
+        &self,
+        wish: &wire::Submit<'_>,
+        header_key: Option<&str>,
+    ) -> Result<Option<Box<Idempotency>>, Rejection> {
+        let key = match (wish.idempotency_key.as_deref(), header_key) {
+            (Some(body), Some(header)) if body != header => {
+                return Err(field("idempotency_key", "differs from the Idempotency-Key header"));
+            }
+            (Some(key), _) | (None, Some(key)) => key,
+            (None, None) => return Ok(None),
+        };
+        let (tenant, user) = (self.who.tenant.as_str(), self.who.user.as_str());
+        let scope = match wish.idempotency_scope.as_deref() {
+            Some(scope) => format!("scope:{scope}"),
+            None => format!("user:{user}"),
+        };
+        let hash = [b"key", tenant.as_bytes(), scope.as_bytes(), key.as_bytes()];
+        let same = [b"native", wish.job_type.as_bytes(), wish.payload.get().as_bytes()];
+        Ok(Some(Box::new(Idempotency {
+            hash: digest(&hash),
+            scope: scope.into(),
+            key: key.into(),
+            fingerprint: Some(digest(&same)),
+            window_secs: self.window_secs,
+        })))
+    }
+}
+
+fn field(field: &'static str, reason: &'static str) -> Rejection {
+    Rejection::FieldInvalid { field, reason }
+}
+
+fn bad_name(name: &'static str) -> impl Fn(BadName) -> Rejection {
+    move |bad| field(name, bad.reason)
+}
+
+fn instant(name: &'static str, text: Option<&str>) -> Result<Option<Timestamp>, Rejection> {
+    let Some(text) = text else { return Ok(None) };
+    let time: Time =
+        text.parse().map_err(|_| field(name, "must be an RFC 3339 instant in quotes"))?;
+    Ok(Some(Timestamp(time.0)))
+}
+
+/// The engine's pull. Only an admin pulls over all tenants.
+pub(super) fn pull(wish: &wire::Pull<'_>, who: &Principal) -> Result<Pull, Fault> {
+    let limit = wish.limit.unwrap_or(1);
+    if !(1..=PULL_MAX as u64).contains(&limit) {
+        return Err(errors::invalid("limit", "must be between 1 and 10000"));
+    }
+    if wish.wait_ms.is_some_and(|wait| wait > WAIT_MS_MAX) {
+        return Err(errors::invalid("wait_ms", "must be at most 60000"));
+    }
+    Ok(Pull {
+        tenant: (!who.is_admin()).then(|| who.tenant.clone()),
+        worker: worker(&wish.worker_id)?,
+        types: names("types", wish.types.as_deref(), JobType::new)?,
+        queues: names("queues", wish.queues.as_deref(), QueueName::new)?,
+        limit: limit as usize,
+        wait: Duration::from_millis(wish.wait_ms.unwrap_or(0)),
+        lease_ms: lease_ms(wish.lease_ms)?,
+    })
+}
+
+fn names<T>(
+    field: &'static str,
+    texts: Option<&[wire::Text<'_>]>,
+    make: impl Fn(&str) -> Result<T, BadName>,
+) -> Result<Option<Vec<T>>, Fault> {
+    let Some(texts) = texts else { return Ok(None) };
+    if texts.len() > 1_000 {
+        return Err(errors::invalid(field, "must have at most 1000 entries"));
+    }
+    let made: Result<Vec<T>, _> = texts.iter().map(|text| make(text)).collect();
+    made.map(Some).map_err(|bad| errors::invalid(field, bad.reason))
+}
+
+/// A worker's name.
+pub(super) fn worker(text: &str) -> Result<WorkerId, Fault> {
+    WorkerId::new(text).map_err(|bad| errors::invalid("worker_id", bad.reason))
+}
+
+/// A lease's length; the kernel has the shorter bound.
+pub(super) fn lease_ms(wish: Option<u64>) -> Result<u32, Fault> {
+    match wish {
+        None => Ok(LEASE_MS_DEFAULT),
+        Some(ms) if ms >= 1 && ms <= u64::from(LEASE_MS_MAX) => Ok(ms as u32),
+        Some(_) => Err(errors::invalid("lease_ms", "must be between 1 and 86400000")),
+    }
+}
+
+/// Which attempt a report is about. Text that is no id or token names no lease at all.
+pub(super) fn attempt(job: &str, token: &str) -> Result<(JobId, LeaseToken), Rejection> {
+    match (job.parse(), token.parse()) {
+        (Ok(job), Ok(token)) => Ok((job, token)),
+        _ => Err(Rejection::LeaseLost),
+    }
+}
+
+/// One kind of report: what names its job, and the command it stands for.
+pub(super) trait Report {
+    fn job_id(&self) -> &str;
+    fn command(&self) -> Result<Command, Rejection>;
+}
+
+impl Report for wire::Complete<'_> {
+    fn job_id(&self) -> &str {
+        &self.job_id
+    }
+
+    fn command(&self) -> Result<Command, Rejection> {
+        let (job, token) = attempt(&self.job_id, &self.lease_token)?;
+        let result = self.result.map(|result| Payload::from(result.get()));
+        Ok(Command::Complete(Complete { job, token, result }))
+    }
+}
+
+impl Report for wire::Fail<'_> {
+    fn job_id(&self) -> &str {
+        &self.job_id
+    }
+
+    fn command(&self) -> Result<Command, Rejection> {
+        let (job, token) = attempt(&self.job_id, &self.lease_token)?;
+        let code: Arc<str> = match self.error_code.as_deref() {
+            Some(code) if is_code(code) => code.into(),
+            Some(_) => {
+                let reason = "must be 1 to 100 capitals, digits and underscores";
+                return Err(field("error_code", reason));
+            }
+            None => TASK_EXECUTION_FAILED.into(),
+        };
+        let message = self.message.as_deref().unwrap_or("the worker gave no message").into();
+        let failure = Failure { code, message, retryable: self.retryable.unwrap_or(true) };
+        Ok(Command::Fail(Fail { job, token, failure, retry_delay_ms: self.retry_delay_ms }))
+    }
+}
+
+impl Report for wire::Release<'_> {
+    fn job_id(&self) -> &str {
+        &self.job_id
+    }
+
+    fn command(&self) -> Result<Command, Rejection> {
+        let (job, token) = attempt(&self.job_id, &self.lease_token)?;
+        Ok(Command::Release(Release { job, token, reason: self.reason.as_deref().map(Into::into) }))
+    }
+}
+
+/// The command of one attempt's heartbeat.
+pub(super) fn beat(wish: &wire::Beat<'_>, lease_ms: u32) -> Result<Command, Rejection> {
+    let (job, token) = attempt(&wish.job_id, &wish.lease_token)?;
+    let progress_pct = match wish.progress {
+        Some(progress) if !(0.0..=100.0).contains(&progress) => {
+            return Err(field("progress", "must be between 0 and 100"));
+        }
+        progress => progress.map(|progress| progress as u8),
+    };
+    Ok(Command::Heartbeat(Heartbeat { job, token, lease_ms, progress_pct }))
+}
+
+/// Whether text looks like a stable code.
+pub(super) fn is_code(text: &str) -> bool {
+    let is_letter = |byte: u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_');
+    (1..=ERROR_CODE_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! The type registry.
+
+use super::errors::{self, Fault};
+use crate::answer::Reply;
+use crate::ask::Ask;
+use crate::json;
+use mainspring_api as api;
+use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
+
+pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+    let types = ask.engine().types().await?;
+    let items = types.iter().map(shown).collect();
+    Ok(Reply::data(&api::Page { items, next_cursor: None }))
+}
+
+pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+    let types = ask.engine().types().await?;
+    let found = types.iter().find(|spec| spec.name.as_str() == ask.param());
+    Ok(Reply::data(&shown(found.ok_or_else(errors::type_unknown)?)))
+}
+
+pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+    let wish: api::registry::SetType = json::read(json::check(&ask.body)?)?;
+    let spec = spec(ask.param(), wish)?;
+    let answer = shown(&spec);
+    ask.engine().execute_one(Command::SetType(Box::new(spec))).await??;
+    Ok(Reply::data(&answer))
+}
+
+fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Fault> {
+    let name = JobType::new(name).map_err(|bad| errors::invalid("job_type", bad))?;
+    let mut spec = TypeSpec::plain(name);
+    if let Some(domain) = wish.domain {
+        if domain.is_empty() || domain.len() > NAME_BYTES_MAX {
+            return Err(errors::invalid("domain", "must be between 1 and 200 bytes long"));
+        }
+        spec.domain = domain.into();
+    }
+    if let Some(seconds) = wish.timeout_seconds {
+        let millis = seconds.checked_mul(1000).filter(|ms| (1..=TIMEOUT_MS_MAX).contains(ms));
+        spec.timeout_ms = millis.ok_or_else(|| {
+            errors::invalid("timeout_seconds", "must be between 1 and 604800 (seven days)")
+        })?;
+    }
+    if wish.max_retries.is_some_and(|tries| tries > RETRIES_MAX) {
+        return Err(errors::invalid("max_retries", "must be at most 1000"));
+    }
+    if let Some(scope) = &wish.concurrency_scope {
+        spec.concurrency_scope = ConcurrencyScope::parse(scope).ok_or_else(|| {
+            errors::invalid("concurrency_scope", "must be global, tenant or user")
+        })?;
+    }
+    if let Some(queue) = &wish.queue {
+        spec.queue = QueueName::new(queue).map_err(|bad| errors::invalid("queue", bad))?;
+    }
+    spec.is_schedulable = wish.schedulable.unwrap_or(spec.is_schedulable);
+    spec.priority = wish.priority.unwrap_or(spec.priority);
+    spec.max_retries = wish.max_retries.unwrap_or(spec.max_retries);
+    spec.concurrency_limit = wish.concurrency_limit;
+    spec.backoff.base_ms = wish.backoff_base_ms.unwrap_or(spec.backoff.base_ms);
+    spec.backoff.max_ms = wish.backoff_max_ms.unwrap_or(spec.backoff.max_ms);
+    if spec.backoff.max_ms < spec.backoff.base_ms {
+        return Err(errors::invalid("backoff_max_ms", "must not be below backoff_base_ms"));
+    }
+    Ok(spec)
+}
+
+fn shown(spec: &TypeSpec) -> api::registry::Type {
+    api::registry::Type {
+        job_type: spec.name.to_string(),
+        domain: spec.domain.to_string(),
+        schedulable: spec.is_schedulable,
+        priority: spec.priority,
+        timeout_seconds: spec.timeout_ms.div_ceil(1000),
+        max_retries: spec.max_retries,
+        concurrency_limit: spec.concurrency_limit,
+        concurrency_scope: spec.concurrency_scope.as_str().to_owned(),
+        queue: spec.queue.to_string(),
+        backoff_base_ms: spec.backoff.base_ms,
+        backoff_max_ms: spec.backoff.max_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<TypeSpec, Fault> {
+        spec("mail", serde_json::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_default_of_the_house() {
+        assert_eq!(read("{}").unwrap(), TypeSpec::plain(JobType::new("mail").unwrap()));
+        let set = read(r#"{"timeout_seconds":2,"concurrency_limit":0,"queue":"q"}"#).unwrap();
+        assert_eq!((set.timeout_ms, set.concurrency_limit), (2_000, Some(0)));
+    }
+
+    #[test]
+    fn bounds_are_kept() {
+        for text in [
+            r#"{"timeout_seconds":0}"#,
+            r#"{"timeout_seconds":604801}"#,
+            r#"{"max_retries":1001}"#,
+            r#"{"concurrency_scope":"world"}"#,
+            r#"{"queue":""}"#,
+            r#"{"domain":""}"#,
+            r#"{"backoff_base_ms":2,"backoff_max_ms":1}"#,
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

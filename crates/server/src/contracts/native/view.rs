@@ -1,0 +1,239 @@
+//! Jobs as the native contract shows them, written straight into the answer. A test holds the
+//! text and the `api` types together.
+
+use crate::write::Out;
+use mainspring_kernel::event::{JOB_CANCELLED, TASK_EXPIRED};
+use mainspring_kernel::evolve::Transition;
+use mainspring_kernel::job::{Extras, Idempotency};
+use mainspring_kernel::{Job, JobId, State, StateName};
+
+/// About how many bytes a job takes, for sizing buffers.
+pub(super) fn job_bytes(job: &Job) -> usize {
+    1_100 + 3 * job.payload.len()
+}
+
+/// Writes a job; `is_hit` is shown in the answer to a submission only.
+pub(super) fn job(job: &Job, is_hit: Option<bool>, out: &mut Out) {
+    named(job, out);
+    troubles(job, out);
+    out.raw(",\"payload\":");
+    out.raw(&job.payload);
+    out.raw(",\"payload_json\":");
+    out.string(&job.payload);
+    out.raw(",\"result\":");
+    if let State::Succeeded { result: Some(result), .. } = &job.state {
+        out.raw(result);
+    } else {
+        out.raw("null");
+    }
+    times(job, out);
+    out.raw(",\"lease\":");
+    match job.lease() {
+        Some(lease) => {
+            out.raw("{\"worker_id\":");
+            out.string(lease.worker.as_str());
+            out.raw(",\"expires_at\":");
+            out.time(lease.expires_at);
+            out.raw(",\"deadline_at\":");
+            out.time(lease.deadline_at);
+            out.raw("}");
+        }
+        None => out.raw("null"),
+    }
+    rare(job, out);
+    if let Some(is_hit) = is_hit {
+        out.raw(",\"idempotent_hit\":");
+        out.flag(is_hit);
+    }
+    out.raw("}");
+}
+
+fn named(job: &Job, out: &mut Out) {
+    out.raw("{\"job_id\":");
+    out.job_id(job.id);
+    out.raw(",\"tenant_id\":");
+    out.string(job.tenant.as_str());
+    out.raw(",\"user_id\":");
+    out.string(job.user.as_str());
+    out.raw(",\"job_type\":");
+    out.string(job.job_type.as_str());
+    out.raw(",\"queue\":");
+    out.string(job.queue.as_str());
+    out.raw(",\"status\":\"");
+    out.raw(job.state.name().as_str());
+    out.raw("\",\"priority\":");
+    out.number(u64::from(job.priority));
+    out.raw(",\"retry_count\":");
+    out.number(u64::from(job.retry_count));
+    out.raw(",\"attempt\":");
+    out.number(u64::from(job.attempt()));
+    out.raw(",\"max_retries\":");
+    out.number(u64::from(job.max_retries));
+    out.raw(",\"timeout_ms\":");
+    out.number(u64::from(job.timeout_ms));
+    let key = job.idempotency.as_deref();
+    out.raw(",\"idempotency_key\":");
+    out.maybe_string(key.map(|key| &*key.key));
+    out.raw(",\"idempotency_scope\":");
+    out.maybe_string(key.map(scope));
+    out.raw(",\"trace_id\":");
+    out.trace(job.trace.as_deref(), job.id);
+}
+
+/// A scope as the caller gave it, or the derived one.
+fn scope(key: &Idempotency) -> &str {
+    key.scope.strip_prefix("scope:").unwrap_or(&key.scope)
+}
+
+fn troubles(job: &Job, out: &mut Out) {
+    let trouble = job.trouble.as_deref();
+    out.raw(",\"error_code\":");
+    match job.state.name() {
+        StateName::Succeeded => out.raw("null"),
+        StateName::Cancelled => out.string(cancel_code(job)),
+        StateName::Queued
+        | StateName::Running
+        | StateName::Retrying
+        | StateName::DlqPending
+        | StateName::DlqRecorded
+        | StateName::Failed => out.maybe_string(trouble.map(|trouble| &*trouble.failure.code)),
+    }
+    out.raw(",\"last_error\":");
+    match trouble {
+        Some(trouble) => {
+            out.raw("{\"code\":");
+            out.string(&trouble.failure.code);
+            out.raw(",\"message\":");
+            out.string(&trouble.failure.message);
+            out.raw(",\"retryable\":");
+            out.flag(trouble.failure.retryable);
+            out.raw(",\"at\":");
+            out.time(trouble.at);
+            out.raw(",\"exhausted\":");
+            out.flag(trouble.is_exhausted);
+            out.raw("}");
+        }
+        None => out.raw("null"),
+    }
+}
+
+/// Why a cancelled job was: only one that never started can have expired.
+fn cancel_code(job: &Job) -> &'static str {
+    let is_over = |end| job.finished_at().is_some_and(|finished_at| finished_at >= end);
+    let has_expired = job.started_at.is_none() && job.expires_at().is_some_and(is_over);
+    if has_expired { TASK_EXPIRED } else { JOB_CANCELLED }
+}
+
+fn times(job: &Job, out: &mut Out) {
+    out.raw(",\"run_at\":");
+    out.time(job.run_at);
+    out.raw(",\"created_at\":");
+    out.time(job.created_at);
+    out.raw(",\"updated_at\":");
+    out.time(job.updated_at);
+    out.raw(",\"started_at\":");
+    out.maybe_time(job.started_at);
+    out.raw(",\"finished_at\":");
+    out.maybe_time(job.finished_at());
+    out.raw(",\"next_retry_at\":");
+    let is_retrying = job.state.name() == StateName::Retrying;
+    out.maybe_time(job.due_at().filter(|_| is_retrying));
+    out.raw(",\"expires_at\":");
+    out.maybe_time(job.expires_at());
+}
+
+fn rare(job: &Job, out: &mut Out) {
+    let none = Extras::default();
+    let extras = job.extras.as_deref().unwrap_or(&none);
+    out.raw(",\"parent_id\":");
+    match extras.parent {
+        Some(parent) => out.job_id(parent),
+        None => out.raw("null"),
+    }
+    out.raw(",\"source_dlq_id\":");
+    match extras.source_dlq {
+        Some(item) => out.dlq_id(item),
+        None => out.raw("null"),
+    }
+    out.raw(",\"dlq_id\":");
+    match job.state.name() {
+        StateName::DlqRecorded | StateName::Failed => out.dlq_id(job.id.dlq()),
+        StateName::Queued
+        | StateName::Running
+        | StateName::Retrying
+        | StateName::DlqPending
+        | StateName::Succeeded
+        | StateName::Cancelled => out.raw("null"),
+    }
+    out.raw(",\"labels\":");
+    out.labels(&extras.labels);
+    out.raw(",\"subject\":");
+    out.maybe_string(extras.subject.as_deref());
+    out.raw(",\"progress_pct\":");
+    match extras.progress_pct {
+        Some(pct) => out.number(u64::from(pct)),
+        None => out.raw("null"),
+    }
+}
+
+/// Writes a job as its worker gets it.
+pub(super) fn grant(job: &Job, out: &mut Out) {
+    let Some(lease) = job.lease() else { return out.raw("null") };
+    out.raw("{\"job_id\":");
+    out.job_id(job.id);
+    out.raw(",\"job_type\":");
+    out.string(job.job_type.as_str());
+    out.raw(",\"payload\":");
+    out.raw(&job.payload);
+    out.raw(",\"attempt\":");
+    out.number(u64::from(job.attempt()));
+    out.raw(",\"retry_count\":");
+    out.number(u64::from(job.retry_count));
+    out.raw(",\"lease_token\":");
+    out.lease_token(lease.token());
+    out.raw(",\"lease_expires_at\":");
+    out.time(lease.expires_at);
+    out.raw(",\"deadline_at\":");
+    out.time(lease.deadline_at);
+    out.raw(",\"execution_key\":\"");
+    job.id.push_to(&mut out.0);
+    out.raw(":");
+    out.number(u64::from(job.retry_count));
+    out.raw("\",\"trace_id\":");
+    out.trace(job.trace.as_deref(), job.id);
+    out.raw(",\"labels\":");
+    out.labels(job.extras.as_ref().map_or(&[], |extras| &extras.labels));
+    out.raw("}");
+}
+
+/// Writes the fields of one line of a history, without the braces around them.
+pub(super) fn transition(job: JobId, step: &Transition, trace: &str, out: &mut Out) {
+    out.raw("\"seq\":");
+    out.number(u64::from(step.seq));
+    out.raw(",\"event_id\":\"evt_");
+    let start = out.0.len();
+    job.push_to(&mut out.0);
+    // The letters of the job's id, then the number of the move.
+    out.0.drain(start..start + JobId::PREFIX.len() + 1);
+    out.raw("_");
+    out.number(u64::from(step.seq));
+    out.raw("\",\"from_state\":");
+    out.maybe_string(step.from.map(StateName::as_str));
+    out.raw(",\"to_state\":\"");
+    out.raw(step.to.as_str());
+    out.raw("\",\"occurred_at\":");
+    out.time(step.at);
+    out.raw(",\"attempt\":");
+    out.number(u64::from(step.attempt));
+    out.raw(",\"reason_code\":");
+    out.maybe_string(step.reason.as_ref().map(|reason| &*reason.code));
+    out.raw(",\"reason_message\":");
+    out.maybe_string(step.reason.as_ref().map(|reason| &*reason.message));
+    out.raw(",\"actor\":");
+    out.string(&step.actor.to_string());
+    out.raw(",\"trace_id\":");
+    out.string(trace);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! What workers do: pull, report, stay alive, commit effects. A lease token is proof enough for
+//! everything but a pull.
+
+use super::errors::{self, Fault};
+use super::translate::{self, Report};
+use super::{view, wire};
+use crate::answer::Reply;
+use crate::ask::Ask;
+use crate::auth;
+use crate::json;
+use crate::write::Out;
+use hyper::StatusCode;
+use mainspring_api as api;
+use mainspring_engine::{Grant, Pull};
+use mainspring_kernel::command::CommitEffect;
+use mainspring_kernel::job::LeaseToken;
+use mainspring_kernel::{Command, JobId, Payload, Principal, Receipt, Rejection, Role};
+use serde::Deserialize;
+use subtle::ConstantTimeEq;
+
+/// Who may pull.
+pub(super) const PULLERS: &[Role] = &[Role::Worker];
+
+pub(super) async fn pull(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let pull = {
+        let wish: wire::Pull<'_> = json::read(json::check(&ask.body)?)?;
+        translate::pull(&wish, &who)?
+    };
+    let grants = ask.engine().pull(pull).await?;
+    let mut out = Out::data(grants_bytes(&grants));
+    out.raw("{\"jobs\":[");
+    write_grants(&grants, &mut out);
+    out.raw("]}");
+    Ok(Reply::json(StatusCode::OK, out))
+}
+
+pub(super) async fn complete(ask: Ask) -> Result<Reply, Fault> {
+    let read = read_reports::<wire::Complete<'_>>(json::check(&ask.body)?)?;
+    report(&ask, read).await
+}
+
+pub(super) async fn fail(ask: Ask) -> Result<Reply, Fault> {
+    let read = read_reports::<wire::Fail<'_>>(json::check(&ask.body)?)?;
+    report(&ask, read).await
+}
+
+pub(super) async fn release(ask: Ask) -> Result<Reply, Fault> {
+    let read = read_reports::<wire::Release<'_>>(json::check(&ask.body)?)?;
+    report(&ask, read).await
+}
+
+/// One item of a request on its way: the job as the caller named it, and its command or refusal.
+struct Line {
+    /// Empty where the command names the job.
+    job_text: String,
+    refusal: Option<Fault>,
+    job: JobId,
+}
+
+/// Reports of one kind, ready to be decided.
+struct Reports<'a> {
+    commands: Vec<Command>,
+    lines: Vec<Line>,
+    pull: Option<wire::Pull<'a>>,
+}
+
+fn read_reports<'a, T>(text: &'a str) -> Result<Reports<'a>, Fault>
+where
+    T: Report + Deserialize<'a>,
+{
+    let (items, pull) = wire::reports::<T>(text)?;
+    let mut commands = Vec::with_capacity(items.len());
+    let mut lines = Vec::with_capacity(items.len());
+    for item in items {
+        lines.push(match item {
+            Ok(item) => line(item.job_id(), item.command(), &mut commands),
+            Err(fault) => Line { job_text: String::new(), refusal: Some(fault), job: JobId(0) },
+        });
+    }
+    Ok(Reports { commands, lines, pull })
+}
+
+/// Puts a command on the list, or keeps why it is none.
+fn line(named: &str, command: Result<Command, Rejection>, commands: &mut Vec<Command>) -> Line {
+    match command {
+        Ok(command) => {
+            let job = command.job().unwrap_or(JobId(0));
+            commands.push(command);
+            Line { job_text: String::new(), refusal: None, job }
+        }
+        Err(rejection) => {
+            let job_text = named.to_owned();
+            Line { job_text, refusal: Some(rejection.into()), job: JobId(0) }
+        }
+    }
+}
+
+impl Line {
+    /// `{"job_id":...`, to be gone on with.
+    fn begin(&self, out: &mut Out) {
+        out.raw("{\"job_id\":");
+        if self.refusal.is_none() {
+            out.job_id(self.job);
+        } else {
+            out.string(&self.job_text);
+        }
+    }
+}
+
+async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Fault> {
+    let Reports { commands, lines, pull } = read;
+    let pull: Option<Pull> = match pull {
+        Some(wish) => {
+            let who = auth::principal(ask.engine(), &ask.headers).await?;
+            if !who.roles.any(PULLERS) {
+                return Err(errors::denied());
+            }
+            Some(translate::pull(&wish, &who)?)
+        }
+        None => None,
+    };
+    let has_pull = pull.is_some();
+    let reply = if commands.is_empty() && !has_pull {
+        mainspring_engine::Reply::default()
+    } else {
+        ask.engine().work(commands, pull).await?
+    };
+    let mut out = Out::data(64 * lines.len() + grants_bytes(&reply.grants));
+    out.raw("{\"items\":[");
+    let mut outcomes = reply.outcomes.into_iter();
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            out.raw(",");
+        }
+        line.begin(&mut out);
+        match line.refusal.as_ref().map_or_else(|| outcomes.next(), |_| None) {
+            Some(Ok(Receipt::Moved { state })) => {
+                out.raw(",\"status\":\"");
+                out.raw(state.as_str());
+                out.raw("\"}");
+            }
+            Some(Err(rejection)) => error(rejection.code(), &rejection.to_string(), &mut out),
+            Some(Ok(_)) => error("INTERNAL_ERROR", "an unexpected receipt", &mut out),
+            None => match &line.refusal {
+                Some(fault) => error(fault.code, &fault.message, &mut out),
+                None => error("INTERNAL_ERROR", "no receipt", &mut out),
+            },
+        }
+    }
+    out.raw("]");
+    if has_pull {
+        out.raw(",\"jobs\":[");
+        write_grants(&reply.grants, &mut out);
+        out.raw("]");
+    }
+    out.raw("}");
+    Ok(Reply::json(StatusCode::OK, out))
+}
+
+/// `,"error":{...}}`.
+fn error(code: &str, message: &str, out: &mut Out) {
+    out.raw(",\"error\":{\"code\":\"");
+    out.raw(code);
+    out.raw("\",\"message\":");
+    out.string(message);
+    out.raw("}}");
+}
+
+fn grants_bytes(grants: &[Grant]) -> usize {
+    grants.iter().map(|grant| 480 + grant.job.payload.len()).sum::<usize>() + 32
+}
+
+fn write_grants(grants: &[Grant], out: &mut Out) {
+    for (index, grant) in grants.iter().enumerate() {
+        if index > 0 {
+            out.raw(",");
+        }
+        view::grant(&grant.job, out);
+    }
+}
+
+pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Fault> {
+    let (worker, commands, lines) = {
+        let (worker, lease_ms, items) = wire::beats(json::check(&ask.body)?)?;
+        let lease_ms = translate::lease_ms(lease_ms)?;
+        let mut commands = Vec::with_capacity(items.len());
+        let mut lines = Vec::with_capacity(items.len());
+        for item in items {
+            lines.push(match item {
+                Ok(beat) => line(&beat.job_id, translate::beat(&beat, lease_ms), &mut commands),
+                Err(fault) => Line { job_text: String::new(), refusal: Some(fault), job: JobId(0) },
+            });
+        }
+        (translate::worker(&worker)?, commands, lines)
+    };
+    ask.engine().worker_seen(&worker);
+    let outcomes =
+        if commands.is_empty() { Vec::new() } else { ask.engine().execute(commands).await? };
+    let mut out = Out::data(90 * lines.len() + 32);
+    out.raw("{\"items\":[");
+    let mut outcomes = outcomes.into_iter();
+    for (index, line) in lines.iter().enumerate() {
+        if index > 0 {
+            out.raw(",");
+        }
+        line.begin(&mut out);
+        let outcome = line.refusal.as_ref().map_or_else(|| outcomes.next(), |_| None);
+        match (outcome, &line.refusal) {
+            (Some(Ok(Receipt::Renewed { expires_at })), _) => {
+                out.raw(",\"lease_expires_at\":");
+                out.time(expires_at);
+                out.raw("}");
+            }
+            (Some(Ok(Receipt::CancelledMeanwhile)), _) => out.raw(",\"cancelled\":true}"),
+            (None, Some(fault)) if fault.code != Rejection::LeaseLost.code() => {
+                error(fault.code, &fault.message, &mut out);
+            }
+            _ => out.raw(",\"lost\":true}"),
+        }
+    }
+    out.raw("]}");
+    Ok(Reply::json(StatusCode::OK, out))
+}
+
+pub(super) async fn put_effect(ask: Ask) -> Result<Reply, Fault> {
+    let wish: api::work::CommitEffect = json::read(json::check(&ask.body)?)?;
+    let token = wish.lease_token.as_deref().or_else(|| ask.header(api::LEASE_HEADER));
+    let (job, token) = translate::attempt(ask.param(), token.unwrap_or(""))?;
+    let name = effect_name(&ask);
+    let command = Command::CommitEffect(CommitEffect {
+        job,
+        token,
+        name: name.into(),
+        value: Payload::from(wish.value.get()),
+    });
+    let Receipt::Effect { value, is_first } = ask.engine().execute_one(command).await?? else {
+        return Err(errors::internal());
+    };
+    Ok(effect(job, name, &value, is_first))
+}
+
+/// Reads a committed effect: for the holder of the lease, or for whoever may see the job.
+pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Fault> {
+    let id = ask.param().parse::<JobId>().ok();
+    let found = match id {
+        Some(id) => ask.engine().job(id).await?,
+        None => None,
+    };
+    let may_see = match ask.header(api::LEASE_HEADER) {
+        Some(token) => {
+            let token = token.parse::<LeaseToken>().map_err(|()| Rejection::LeaseLost)?;
+            let lease = found.as_ref().and_then(|found| found.job.lease());
+            let holds = lease.is_some_and(|lease| {
+                let secret = lease.secret.to_be_bytes();
+                lease.fence == token.fence
+                    && lease.is_live(ask.engine().now())
+                    && bool::from(secret.ct_eq(&token.secret.to_be_bytes()))
+            });
+            if !holds {
+                return Err(Rejection::LeaseLost.into());
+            }
+            true
+        }
+        None => {
+            let who = auth::principal(ask.engine(), &ask.headers).await?;
+            if found.is_none() && who.is_admin() {
+                return Err(errors::job_unknown());
+            }
+            found.as_ref().is_some_and(|found| who.can_see_job(&found.job))
+        }
+    };
+    let found = found.filter(|_| may_see).ok_or_else(errors::denied)?;
+    let name = effect_name(&ask);
+    let known = found.job.effect(name).ok_or_else(errors::effect_unknown)?;
+    Ok(effect(found.job.id, name, &known.value, false))
+}
+
+fn effect_name(ask: &Ask) -> &str {
+    ask.params.get(1).map_or("", String::as_str)
+}
+
+fn effect(job: JobId, name: &str, value: &str, is_first: bool) -> Reply {
+    let mut out = Out::data(128 + value.len());
+    out.raw("{\"job_id\":");
+    out.job_id(job);
+    out.raw(",\"name\":");
+    out.string(name);
+    out.raw(",\"value\":");
+    out.raw(value);
+    out.raw(",\"is_first\":");
+    out.flag(is_first);
+    out.raw("}");
+    Reply::json(StatusCode::OK, out)
+}

@@ -1,0 +1,208 @@
+//! The OpenAPI document as a page for people: plain HTML, no script, nothing from elsewhere.
+
+use serde_json::Value;
+use std::fmt::Write;
+use utoipa::openapi::OpenApi;
+
+/// The page's style sheet.
+pub(crate) const STYLE: &str = "\
+:root{color-scheme:light dark;--line:#8884;--soft:#8882;--accent:#2a6fdb}
+body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}
+h1{margin-bottom:.2rem}h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
+section{margin:1.5rem 0;padding:1rem;border:1px solid var(--line);border-radius:.5rem}
+section h3{margin:0;font:600 1rem ui-monospace,monospace;overflow-wrap:anywhere}
+section p{margin:.4rem 0}code{font:.92em ui-monospace,monospace}
+.verb{display:inline-block;min-width:4.5rem;color:var(--accent)}
+table{border-collapse:collapse;width:100%;margin:.5rem 0}
+td,th{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0}
+tr+tr{border-top:1px solid var(--soft)}td:first-child{white-space:nowrap}
+nav a{margin-right:1rem}a{color:var(--accent)}.soft{opacity:.7}
+";
+
+/// Renders the page.
+pub(crate) fn page(document: &OpenApi) -> String {
+    let document = serde_json::to_value(document).unwrap_or_default();
+    let mut html = String::with_capacity(64 << 10);
+    html.push_str("<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">");
+    html.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
+    html.push_str("<title>Mainspring API</title><link rel=\"stylesheet\" href=\"/docs.css\">");
+    html.push_str("</head><body><h1>Mainspring API</h1>");
+    put(&mut html, "<p>", &document["info"]["description"], "</p>");
+    html.push_str("<p><a href=\"/openapi.json\">OpenAPI document</a></p><nav>");
+    let tags = tags(&document);
+    for tag in &tags {
+        let tag = escaped(tag);
+        // Writing to a string cannot fail, here and below.
+        let _ = write!(html, "<a href=\"#{tag}\">{tag}</a>");
+    }
+    html.push_str("<a href=\"#shapes\">shapes</a></nav>");
+    for tag in &tags {
+        let _ = write!(html, "<h2 id=\"{0}\">{0}</h2>", escaped(tag));
+        for (path, item) in entries(&document["paths"]) {
+            for (verb, operation) in entries(item).filter(|(_, one)| one["tags"][0] == **tag) {
+                write_operation(&mut html, verb, path, operation);
+            }
+        }
+    }
+    html.push_str("<h2 id=\"shapes\">shapes</h2>");
+    for (name, schema) in entries(&document["components"]["schemas"]) {
+        let _ = write!(html, "<section id=\"shape-{0}\"><h3>{0}</h3>", escaped(name));
+        put(&mut html, "<p>", &schema["description"], "</p>");
+        write_fields(&mut html, schema);
+        html.push_str("</section>");
+    }
+    html.push_str("</body></html>");
+    html
+}
+
+/// The tags in the order of the first path that has them.
+fn tags(document: &Value) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for (_, item) in entries(&document["paths"]) {
+        for (_, operation) in entries(item) {
+            let tag = operation["tags"][0].as_str().unwrap_or_default();
+            if !tags.iter().any(|known| known == tag) {
+                tags.push(tag.to_owned());
+            }
+        }
+    }
+    tags
+}
+
+fn write_operation(html: &mut String, verb: &str, path: &str, operation: &Value) {
+    let verb = verb.to_uppercase();
+    let _ = write!(
+        html,
+        "<section><h3><span class=\"verb\">{}</span>{}</h3>",
+        escaped(&verb),
+        escaped(path)
+    );
+    put(html, "<p>", &operation["summary"], "</p>");
+    put(html, "<p class=\"soft\">", &operation["description"], "</p>");
+    let query: Vec<_> = operation["parameters"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|parameter| parameter["in"] == "query")
+        .collect();
+    if !query.is_empty() {
+        html.push_str("<table>");
+        for parameter in query {
+            put(html, "<tr><td><code>?", &parameter["name"], "=</code></td>");
+            put(html, "<td>", &parameter["description"], "</td></tr>");
+        }
+        html.push_str("</table>");
+    }
+    let body = &operation["requestBody"]["content"]["application/json"]["schema"];
+    if !body.is_null() {
+        let _ = write!(html, "<p>Takes {}</p>", kind(body));
+    }
+    for (status, response) in entries(&operation["responses"]).filter(|(one, _)| *one != "default")
+    {
+        for (content_type, content) in entries(&response["content"]) {
+            let data = &content["schema"]["properties"]["data"];
+            let told = if data.is_null() { escaped(content_type) } else { kind(data) };
+            let _ = write!(html, "<p>Gives <code>{}</code> {told}</p>", escaped(status));
+        }
+    }
+    html.push_str("</section>");
+}
+
+fn write_fields(html: &mut String, schema: &Value) {
+    let required = schema["required"].as_array();
+    html.push_str("<table>");
+    for (name, field) in entries(&schema["properties"]) {
+        let is_required = required.is_some_and(|all| all.iter().any(|one| one == name));
+        let _ = write!(
+            html,
+            "<tr><td><code>{}</code>{}</td><td class=\"soft\">{}</td>",
+            escaped(name),
+            if is_required { "" } else { " <span class=\"soft\">optional</span>" },
+            kind(field)
+        );
+        let told = field["description"].as_str().unwrap_or_default();
+        let _ = write!(html, "<td>{}</td></tr>", escaped(told));
+    }
+    html.push_str("</table>");
+}
+
+/// What kind of value a schema stands for, in a word, with a link if it has a name.
+fn kind(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = escaped(reference.rsplit('/').next().unwrap_or_default());
+        return format!("<a href=\"#shape-{name}\">{name}</a>");
+    }
+    for several in ["oneOf", "anyOf", "allOf"] {
+        if let Some(kinds) = schema[several].as_array() {
+            return kinds.iter().map(kind).collect::<Vec<_>>().join(" or ");
+        }
+    }
+    if schema["items"].is_object() {
+        return format!("list of {}", kind(&schema["items"]));
+    }
+    if schema["properties"]["items"].is_object() {
+        return format!("page, {}", kind(&schema["properties"]["items"]));
+    }
+    match &schema["type"] {
+        Value::String(name) => escaped(name),
+        Value::Array(names) => {
+            let names = names.iter().filter_map(Value::as_str).map(escaped);
+            names.collect::<Vec<_>>().join(" or ")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => "any JSON".to_owned(),
+    }
+}
+
+fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+}
+
+/// Text between two pieces of HTML; nothing if there is no text.
+fn put(html: &mut String, before: &str, text: &Value, after: &str) {
+    if let Some(text) = text.as_str() {
+        html.push_str(before);
+        html.push_str(&escaped(text));
+        html.push_str(after);
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            other => html.push(other),
+        }
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contracts::native::routes;
+
+    #[test]
+    fn the_page_tells_every_route_and_links_nowhere_else() {
+        let table = routes::table(true);
+        let page = page(&crate::openapi::of(&table));
+        for path in ["/api/v1/jobs/batch", "/api/v1/work/pull", "/api/v1/dlq/items"] {
+            assert!(page.contains(path), "{path}");
+        }
+        assert!(!page.contains("http://") && !page.contains("https://"));
+        assert!(!page.contains("<script") && !page.contains("style=\""));
+        for link in page.split("href=\"#").skip(1) {
+            let target = link.split('"').next().unwrap();
+            assert!(page.contains(&format!("id=\"{target}\"")), "{target} leads nowhere");
+        }
+    }
+
+    #[test]
+    fn text_cannot_become_markup() {
+        assert_eq!(escaped("<a href='x'>&\""), "&lt;a href=&#39;x&#39;&gt;&amp;&quot;");
+    }
+}

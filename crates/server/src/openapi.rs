@@ -1,0 +1,307 @@
+//! The OpenAPI document, made from the table of routes and the shared types.
+
+use crate::contracts::native::routes;
+use crate::route::{Route, Rule, Takes};
+use hyper::Method;
+use mainspring_api::envelope::{Failure, Meta};
+use utoipa::openapi::path::{
+    HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn,
+};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, PathItem,
+    PathsBuilder, Ref, RefOr, Required, ResponseBuilder,
+};
+use utoipa::{PartialSchema, ToSchema};
+
+/// Adds a type and all it refers to, and answers with its name.
+pub(crate) type Shape = fn(&mut Schemas) -> String;
+
+/// The types a document refers to.
+pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// The [`Shape`] of a type.
+pub(crate) fn shape<T: ToSchema>(schemas: &mut Schemas) -> String {
+    T::schemas(schemas);
+    let name = T::name().into_owned();
+    schemas.push((name.clone(), T::schema()));
+    name
+}
+
+/// What an answer carries.
+#[derive(Clone, Copy)]
+pub(crate) enum Gives {
+    /// Nothing that is documented.
+    Nothing,
+    /// An envelope around one thing.
+    One(Shape),
+    /// An envelope around a page of things.
+    Page(Shape),
+    /// Something that is not an envelope, by its content type.
+    Text(&'static str),
+}
+
+/// What the document says about a route.
+pub(crate) struct Doc {
+    tag: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    text: Option<&'static str>,
+    query: Vec<(&'static str, &'static str)>,
+    takes: Option<Shape>,
+    status: u16,
+    gives: Gives,
+}
+
+impl Doc {
+    pub(crate) fn new(tag: &'static str, id: &'static str, summary: &'static str) -> Self {
+        Doc {
+            tag,
+            id,
+            summary,
+            text: None,
+            query: Vec::new(),
+            takes: None,
+            status: 200,
+            gives: Gives::Nothing,
+        }
+    }
+
+    /// A route for people, not for programs.
+    pub(crate) fn hidden() -> Self {
+        Doc::new("", "", "")
+    }
+
+    pub(crate) fn text(mut self, text: &'static str) -> Self {
+        self.text = Some(text);
+        self
+    }
+
+    pub(crate) fn query(mut self, query: &[(&'static str, &'static str)]) -> Self {
+        self.query = query.to_vec();
+        self
+    }
+
+    pub(crate) fn takes(mut self, shape: Shape) -> Self {
+        self.takes = Some(shape);
+        self
+    }
+
+    pub(crate) fn gives(mut self, status: u16, gives: Gives) -> Self {
+        self.status = status;
+        self.gives = gives;
+        self
+    }
+}
+
+/// The document of a server, with or without the internal routes, as JSON text.
+pub fn document(has_internal: bool) -> String {
+    let document = of(&routes::table(has_internal));
+    serde_json::to_string_pretty(&document).expect("our own document is JSON")
+}
+
+/// The document of a table of routes.
+pub(crate) fn of(table: &[Route]) -> OpenApi {
+    let mut schemas: Schemas = Vec::new();
+    shape::<Meta>(&mut schemas);
+    shape::<Failure>(&mut schemas);
+    let mut paths = PathsBuilder::new();
+    for route in table.iter().filter(|route| !route.doc.id.is_empty()) {
+        let operation = operation(route, &mut schemas);
+        paths = paths.path(route.path, PathItem::new(method(&route.method), operation));
+    }
+    let bearer = Http::builder()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("An access token, as `POST /api/v1/tokens` shows it once."))
+        .build();
+    let components = ComponentsBuilder::new()
+        .schemas_from_iter(schemas)
+        .security_scheme("token", SecurityScheme::Http(bearer))
+        .build();
+    let info = InfoBuilder::new()
+        .title("Mainspring")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "Mainspring accepts work, holds it until it is due, hands it to exactly one worker at \
+             a time and retries it by the rules. Every answer is an envelope with `success`, \
+             `data` or `error`, and `meta`. Times are RFC 3339 in UTC with microseconds.",
+        ))
+        .build();
+    OpenApiBuilder::new().info(info).paths(paths.build()).components(Some(components)).build()
+}
+
+fn method(method: &Method) -> HttpMethod {
+    match method.as_str() {
+        "POST" => HttpMethod::Post,
+        "PUT" => HttpMethod::Put,
+        "DELETE" => HttpMethod::Delete,
+        _ => HttpMethod::Get,
+    }
+}
+
+fn operation(route: &Route, schemas: &mut Schemas) -> utoipa::openapi::path::Operation {
+    let doc = &route.doc;
+    let mut text = access(&route.rule);
+    if let Some(more) = doc.text {
+        text = format!("{more}\n\n{text}");
+    }
+    let mut operation = OperationBuilder::new()
+        .tag(doc.tag)
+        .operation_id(Some(doc.id))
+        .summary(Some(doc.summary))
+        .description(Some(text))
+        .parameters(Some(parameters(route)));
+    if let Some(takes) = doc.takes {
+        let required =
+            if route.takes == Takes::MaybeJson { Required::False } else { Required::True };
+        let content = ContentBuilder::new().schema(Some(reference(&takes(schemas)))).build();
+        let body = RequestBodyBuilder::new()
+            .content("application/json", content)
+            .required(Some(required))
+            .build();
+        operation = operation.request_body(Some(body));
+    }
+    operation = match &route.rule {
+        Rule::Roles(..) | Rule::Internal(_) => operation.security(bearer()),
+        Rule::Open(_) | Rule::Lease(_) | Rule::Local(..) => operation,
+    };
+    operation = operation.response(doc.status.to_string(), answer(doc, schemas));
+    let failure = ContentBuilder::new().schema(Some(reference("Failure"))).build();
+    let refused = ResponseBuilder::new()
+        .description("What went wrong, with a stable code.")
+        .content("application/json", failure);
+    operation.response("default", refused.build()).build()
+}
+
+fn bearer() -> SecurityRequirement {
+    SecurityRequirement::new("token", [] as [&str; 0])
+}
+
+/// Who may, in words.
+fn access(rule: &Rule) -> String {
+    match rule {
+        Rule::Open(_) => "Open to anyone.".to_owned(),
+        Rule::Lease(_) => "For whoever holds the lease token; no access token needed.".to_owned(),
+        Rule::Internal(_) => {
+            "For the role `internal` itself, with the header `x-internal-debug: true`.".to_owned()
+        }
+        Rule::Roles(roles, _) if roles.len() == mainspring_kernel::Role::ALL.len() => {
+            "For any access token, within what its owner may see.".to_owned()
+        }
+        Rule::Roles(roles, _) => format!("For the roles {}.", listed(roles)),
+        Rule::Local(roles, _) => {
+            format!("Open on a loopback address; elsewhere for the roles {}.", listed(roles))
+        }
+    }
+}
+
+fn listed(roles: &[mainspring_kernel::Role]) -> String {
+    let mut names: Vec<_> = roles.iter().map(|role| format!("`{}`", role.as_str())).collect();
+    if !roles.contains(&mainspring_kernel::Role::Admin) {
+        names.push("`admin`".to_owned());
+    }
+    names.join(", ")
+}
+
+fn parameters(route: &Route) -> Vec<Parameter> {
+    let text = || Some(ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).build());
+    let path = route.path.split('/').filter_map(|part| {
+        let name = part.strip_prefix('{')?.strip_suffix('}')?;
+        let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
+        Some(parameter.required(Required::True).schema(text()).build())
+    });
+    let query = route.doc.query.iter().map(|(name, told)| {
+        ParameterBuilder::new()
+            .name(*name)
+            .parameter_in(ParameterIn::Query)
+            .required(Required::False)
+            .description(Some(*told))
+            .schema(text())
+            .build()
+    });
+    path.chain(query).collect()
+}
+
+fn answer(doc: &Doc, schemas: &mut Schemas) -> utoipa::openapi::Response {
+    let response = ResponseBuilder::new().description(doc.summary);
+    match doc.gives {
+        Gives::Nothing => response.build(),
+        Gives::Text(kind) => {
+            let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).build();
+            let content = ContentBuilder::new().schema(Some(Schema::Object(text))).build();
+            response.content(kind, content).build()
+        }
+        Gives::One(shape) => {
+            let data = RefOr::Ref(Ref::from_schema_name(shape(schemas)));
+            response.content("application/json", enveloped(data)).build()
+        }
+        Gives::Page(shape) => {
+            let items = ArrayBuilder::new().items(reference(&shape(schemas))).build();
+            let cursor = SchemaType::from_iter([Type::String, Type::Null]);
+            let page = ObjectBuilder::new()
+                .property("items", Schema::Array(items))
+                .required("items")
+                .property("next_cursor", ObjectBuilder::new().schema_type(cursor).build())
+                .build();
+            response.content("application/json", enveloped(Schema::Object(page).into())).build()
+        }
+    }
+}
+
+fn enveloped(data: RefOr<Schema>) -> utoipa::openapi::Content {
+    let envelope = ObjectBuilder::new()
+        .property("success", bool::schema())
+        .required("success")
+        .property("data", data)
+        .required("data")
+        .property("meta", reference("Meta"))
+        .required("meta")
+        .build();
+    ContentBuilder::new().schema(Some(Schema::Object(envelope))).build()
+}
+
+fn reference(name: &str) -> Ref {
+    Ref::from_schema_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The document is part of the contract: a difference is a change that needs a changelog line.
+    /// `MAINSPRING_BLESS=1` writes it anew.
+    #[test]
+    fn the_document_is_the_kept_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openapi.json");
+        let made = document(true) + "\n";
+        if std::env::var_os("MAINSPRING_BLESS").is_some() {
+            std::fs::write(path, &made).unwrap();
+        }
+        let kept = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(kept == made, "{path} differs; MAINSPRING_BLESS=1 writes it anew");
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let document: serde_json::Value = serde_json::from_str(&document(true)).unwrap();
+        let text = document.to_string();
+        for part in text.split("\"$ref\":\"#").skip(1) {
+            let pointer = part.split('"').next().unwrap();
+            assert!(document.pointer(pointer).is_some(), "{pointer} leads nowhere");
+        }
+        assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    }
+
+    #[test]
+    fn every_operation_has_its_own_name() {
+        let table = routes::table(true);
+        let mut ids: Vec<_> =
+            table.iter().map(|route| route.doc.id).filter(|id| !id.is_empty()).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count);
+    }
+}

@@ -1,0 +1,131 @@
+//! What a route is: where, who may, what comes in. A route without an access rule cannot be
+//! written down, because its handler sits inside the rule.
+
+use crate::answer::Reply;
+use crate::ask::{Ask, decoded};
+use crate::contracts::native::errors::{self, Fault};
+use crate::openapi::Doc;
+use futures_util::future::BoxFuture;
+use hyper::Method;
+use mainspring_kernel::{Principal, Role};
+use std::collections::HashMap;
+
+/// What a handler comes to.
+pub(crate) type Answering = BoxFuture<'static, Result<Reply, Fault>>;
+
+/// Who may use a route, and what then happens.
+pub(crate) enum Rule {
+    /// Anyone.
+    Open(fn(Ask) -> Answering),
+    /// Whoever holds the lease tokens in the request; a principal is looked up only if needed.
+    Lease(fn(Ask) -> Answering),
+    /// Whoever has one of these roles, or is admin.
+    Roles(&'static [Role], fn(Ask, Principal) -> Answering),
+    /// Whoever has the internal role itself and says so in `x-internal-debug`.
+    Internal(fn(Ask, Principal) -> Answering),
+    /// Anyone where only this machine can ask; elsewhere whoever has one of these roles.
+    Local(&'static [Role], fn(Ask) -> Answering),
+}
+
+/// Which body a route takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// None; one that is sent is not looked at.
+    Nothing,
+    /// JSON about one thing.
+    Json,
+    /// JSON about one thing, or nothing.
+    MaybeJson,
+    /// JSON about many things.
+    Batch,
+}
+
+/// One line of the table.
+pub(crate) struct Route {
+    pub(crate) method: Method,
+    /// Literal parts and `{...}` parts.
+    pub(crate) path: &'static str,
+    pub(crate) rule: Rule,
+    pub(crate) takes: Takes,
+    pub(crate) doc: Doc,
+}
+
+/// Finds routes: literal paths by a map, the others by looking.
+pub(crate) struct Router {
+    routes: Vec<Route>,
+    literal: HashMap<&'static str, Vec<usize>, foldhash::fast::FixedState>,
+    /// Paths with `{...}`, in parts.
+    patterns: Vec<(Vec<&'static str>, Vec<usize>)>,
+}
+
+impl Router {
+    pub(crate) fn new(routes: Vec<Route>) -> Self {
+        let mut literal: HashMap<_, Vec<usize>, _> = HashMap::default();
+        let mut patterns: Vec<(Vec<&'static str>, Vec<usize>)> = Vec::new();
+        for (index, route) in routes.iter().enumerate() {
+            if !route.path.contains('{') {
+                literal.entry(route.path).or_default().push(index);
+                continue;
+            }
+            let parts: Vec<_> = route.path.split('/').collect();
+            match patterns.iter_mut().find(|(known, _)| *known == parts) {
+                Some((_, same)) => same.push(index),
+                None => patterns.push((parts, vec![index])),
+            }
+        }
+        Router { routes, literal, patterns }
+    }
+
+    /// The route for a request and the values of its `{...}` parts.
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<(&Route, Vec<String>), Fault> {
+        let (candidates, params) = match self.literal.get(path) {
+            Some(candidates) => (candidates, Vec::new()),
+            None => self
+                .patterns
+                .iter()
+                .find_map(|(parts, routes)| Some((routes, matched(parts, path)?)))
+                .ok_or_else(errors::path_unknown)?,
+        };
+        let wanted = if *method == Method::HEAD { &Method::GET } else { method };
+        let found = candidates.iter().map(|index| &self.routes[*index]);
+        match found.clone().find(|route| route.method == *wanted) {
+            Some(route) => Ok((route, params)),
+            None => {
+                let allow: Vec<_> = found.map(|route| route.method.as_str()).collect();
+                Err(errors::method_not_allowed(allow.join(", ")))
+            }
+        }
+    }
+
+    pub(crate) fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+}
+
+fn matched(parts: &[&str], path: &str) -> Option<Vec<String>> {
+    let mut params = Vec::new();
+    let mut asked = path.split('/');
+    for part in parts {
+        let given = asked.next()?;
+        if part.starts_with('{') {
+            params.push(decoded(given).filter(|text| !text.is_empty())?);
+        } else if *part != given {
+            return None;
+        }
+    }
+    asked.next().is_none().then_some(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_part_by_part() {
+        let parts = ["", "jobs", "{id}", "events"];
+        assert_eq!(matched(&parts, "/jobs/a%20b/events"), Some(vec!["a b".to_owned()]));
+        for other in ["/jobs//events", "/jobs/a", "/jobs/a/events/", "/jobs/%zz/events"] {
+            assert_eq!(matched(&parts, other), None, "{other}");
+        }
+    }
+}

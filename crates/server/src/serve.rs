@@ -1,0 +1,133 @@
+//! The socket: accepting, bounding and ending connections.
+
+use crate::answer::{Body, refusal};
+use crate::app::{App, Ids};
+use crate::config::Config;
+use crate::contracts::native::errors;
+use crate::paced::{Pace, Paced, Patience};
+use bytes::Bytes;
+use hyper::Response;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use mainspring_engine::Engine;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// How long to wait when the system has no more file handles to give.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves `engine` on `listener` until `shutdown`: then no connection is taken any more, long
+/// polls and streams end, and requests under way may finish within the grace. The engine itself is
+/// left for the caller to shut down.
+///
+/// # Errors
+/// If the listener's address cannot be read.
+pub async fn serve(
+    listener: TcpListener,
+    engine: Engine,
+    config: Config,
+    shutdown: CancellationToken,
+) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    let patience = Patience { head: config.header_timeout, idle: config.idle_timeout };
+    let (connections_max, grace) = (config.connections_max.max(1), config.shutdown_grace);
+    let connections = Arc::new(Semaphore::new(connections_max));
+    let stopping = engine.stopping();
+    let app = App::new(engine, config);
+    tracing::info!(%address, "listening");
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            () = stopping.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Ok(slot) = connections.clone().try_acquire_owned() else {
+            turn_away(&stream, &app);
+            continue;
+        };
+        let (app, stopping) = (app.clone(), stopping.clone());
+        tokio::spawn(async move {
+            connection(stream, app, patience, stopping).await;
+            drop(slot);
+        });
+    }
+    drop(listener);
+    stopping.cancel();
+    let everyone = connections.acquire_many(u32::try_from(connections_max).unwrap_or(u32::MAX));
+    if tokio::time::timeout(grace, everyone).await.is_err() {
+        tracing::warn!("some requests did not finish in time");
+    }
+    Ok(())
+}
+
+async fn connection(
+    stream: TcpStream,
+    app: Arc<App>,
+    patience: Patience,
+    stopping: CancellationToken,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let pace = Arc::new(Pace::default());
+    let io = Paced::new(TokioIo::new(stream), pace.clone(), patience);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let (app, busy) = (app.clone(), pace.begin());
+        async move {
+            let response: Response<Body> = app.respond(request).await;
+            Ok::<_, Infallible>(response.map(|body| body.holding(busy)))
+        }
+    });
+    let mut served = pin!(http1::Builder::new().serve_connection(io, service));
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = stopping.cancelled() => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection broke off");
+    }
+}
+
+/// Tells a client that there is no room, without waiting for it.
+fn turn_away(stream: &TcpStream, app: &App) {
+    let bits = app.engine.fresh_bits();
+    let ids = Ids {
+        trace: format!("trace_{bits:032x}"),
+        request: format!("req_{bits:032x}"),
+        is_trace_given: false,
+    };
+    let response = refusal(&errors::too_many_connections(), &ids);
+    let mut text = String::from("HTTP/1.1 503 Service Unavailable\r\n");
+    for (name, value) in response.headers() {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{name}: {}\r\n", value.to_str().unwrap_or_default());
+    }
+    let body: Bytes = response.into_body().into_bytes();
+    let _ = write!(text, "content-length: {}\r\n\r\n", body.len());
+    let mut bytes = text.into_bytes();
+    bytes.extend_from_slice(&body);
+    if let Err(error) = stream.try_write(&bytes) {
+        tracing::debug!(%error, "cannot turn a connection away politely");
+    }
+}

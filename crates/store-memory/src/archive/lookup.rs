@@ -1,0 +1,252 @@
+//! Many runs as one sorted archive: the newest run wins, old runs go, small runs are merged.
+//!
+//! The list is ordered by age and a merge only ever replaces neighbours, so "newest wins" stays
+//! true without versions in the records. Must never delete: it names the files that may go once the
+//! manifest has forgotten them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::run::{Run, RunDescending, open_run, write_run};
+use super::{Key, Record};
+use crate::disk::Disk;
+use crate::error::FileError;
+
+/// Runs up to this size count as one class, and each class is this many times the one before.
+const CLASS_BYTES: u64 = 1 << 20;
+const CLASS_FACTOR: u64 = 4;
+
+/// The runs of a store, oldest first. Cheap to clone, so readers work on a copy.
+#[derive(Debug, Clone, Default)]
+pub struct Archive {
+    runs: Vec<Arc<Run>>,
+}
+
+/// Neighbouring runs worth merging.
+#[derive(Debug, Clone)]
+pub struct MergePlan {
+    inputs: Vec<Arc<Run>>,
+}
+
+impl Archive {
+    /// Opens the runs the manifest lists, oldest first.
+    ///
+    /// # Errors
+    /// When any of them is missing or damaged.
+    pub fn open(disk: &dyn Disk, names: &[String]) -> Result<Self, FileError> {
+        let runs = names.iter().map(|name| open_run(disk, name).map(Arc::new));
+        Ok(Self { runs: runs.collect::<Result<_, _>>()? })
+    }
+
+    /// Adds a run as the newest.
+    pub fn push(&mut self, run: Run) {
+        self.runs.push(Arc::new(run));
+    }
+
+    /// The runs, oldest first.
+    pub fn runs(&self) -> &[Arc<Run>] {
+        &self.runs
+    }
+
+    /// Names for the manifest, oldest first.
+    pub fn names(&self) -> Vec<String> {
+        self.runs.iter().map(|run| run.name().to_owned()).collect()
+    }
+
+    /// The record under a key, from the newest run that has it.
+    ///
+    /// # Errors
+    /// `Io`, or `Damaged` when a block on the way is not what was written.
+    pub fn get(&self, key: &Key) -> Result<Option<Record>, FileError> {
+        for run in self.runs.iter().rev() {
+            let (min, max) = run.key_range();
+            if (min..=max).contains(key)
+                && let Some(record) = run.get(key)?
+            {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All records with a key up to and including `from`, newest first, each key once.
+    pub fn descending(&self, from: &Key) -> Descending {
+        Descending::new(&self.runs, from)
+    }
+
+    /// Removes the runs in which every record is older than `stamp`; returns the files to delete
+    /// once the manifest no longer lists them.
+    pub fn drop_older_than(&mut self, stamp: i64) -> Vec<String> {
+        let gone = self.runs.extract_if(.., |run| run.stamp_range().1 < stamp);
+        gone.map(|run| run.name().to_owned()).collect()
+    }
+
+    /// The first stretch of more than `runs_max` neighbours in the same size class or below.
+    pub fn plan_merge(&self, runs_max: usize) -> Option<MergePlan> {
+        let class_max = self.runs.iter().map(|run| class(run.bytes())).max()?;
+        (0..=class_max).find_map(|limit| {
+            let range = self.longest_stretch(limit);
+            (range.len() > runs_max.max(1)).then(|| MergePlan { inputs: self.runs[range].to_vec() })
+        })
+    }
+
+    /// Puts a merged run (`None` when nothing was left) in the place of its inputs; returns the
+    /// files to delete once the manifest no longer lists them. Runs that were pushed or dropped
+    /// since the plan was made do not matter.
+    pub fn replace(&mut self, plan: &MergePlan, merged: Option<Run>) -> Vec<String> {
+        let is_input = |run: &Arc<Run>| plan.inputs.iter().any(|input| Arc::ptr_eq(input, run));
+        let at = self.runs.iter().position(is_input).unwrap_or(0);
+        self.runs.retain(|run| !is_input(run));
+        if let Some(merged) = merged {
+            self.runs.insert(at, Arc::new(merged));
+        }
+        plan.inputs.iter().map(|run| run.name().to_owned()).collect()
+    }
+
+    fn longest_stretch(&self, limit: u32) -> Range<usize> {
+        let mut longest = 0..0;
+        let mut start = 0;
+        for (at, run) in self.runs.iter().enumerate() {
+            if class(run.bytes()) > limit {
+                start = at + 1;
+            } else if at + 1 - start > longest.len() {
+                longest = start..at + 1;
+            }
+        }
+        longest
+    }
+}
+
+impl MergePlan {
+    /// Bytes that will be read, for pacing.
+    pub fn bytes(&self) -> u64 {
+        self.inputs.iter().map(|run| run.bytes()).sum()
+    }
+
+    /// Writes the merged run; needs no access to the archive, so it can run beside readers.
+    /// Records with a stamp before `keep_from` are left out. `None` when nothing was left.
+    ///
+    /// # Errors
+    /// When an input is damaged or the output cannot be written.
+    pub fn merge(
+        &self,
+        disk: &dyn Disk,
+        name: &str,
+        keep_from: i64,
+    ) -> Result<Option<Run>, FileError> {
+        let ascending = Ascending::new(&self.inputs);
+        let kept = ascending
+            .filter(|record| !record.as_ref().is_ok_and(|record| record.stamp < keep_from));
+        write_run(disk, name, kept)
+    }
+}
+
+fn class(bytes: u64) -> u32 {
+    (bytes / CLASS_BYTES).checked_ilog(CLASS_FACTOR).map_or(0, |log| log + 1)
+}
+
+/// One run's next record in a merge.
+#[derive(Debug)]
+struct Head<I> {
+    record: Record,
+    rest: I,
+}
+
+/// Takes the first record of a run, or the error in its place.
+fn advance<I>(mut rest: I) -> Result<Option<Head<I>>, FileError>
+where
+    I: Iterator<Item = Result<Record, FileError>>,
+{
+    Ok(rest.next().transpose()?.map(|record| Head { record, rest }))
+}
+
+/// Newest-first iteration over an archive; stops after the first error.
+#[derive(Debug)]
+pub struct Descending {
+    merge: Merge<RunDescending>,
+}
+
+impl Descending {
+    fn new(runs: &[Arc<Run>], from: &Key) -> Self {
+        let runs = runs.iter().rev().filter(|run| run.key_range().0 <= *from);
+        Self { merge: Merge::new(runs.map(|run| run.descending(from)), |a, b| a > b) }
+    }
+}
+
+impl Iterator for Descending {
+    type Item = Result<Record, FileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.merge.next()
+    }
+}
+
+/// Oldest-first iteration, for writing merged runs.
+struct Ascending {
+    merge: Merge<super::run::RunAscending>,
+}
+
+impl Ascending {
+    fn new(runs: &[Arc<Run>]) -> Self {
+        Self { merge: Merge::new(runs.iter().rev().map(Run::ascending), |a, b| a < b) }
+    }
+}
+
+impl Iterator for Ascending {
+    type Item = Result<Record, FileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.merge.next()
+    }
+}
+
+/// Merges sorted streams, newest run first: among equal keys the first stream wins. A linear search
+/// over the heads is enough, merging keeps the runs few.
+#[derive(Debug)]
+struct Merge<I> {
+    pending: Vec<I>,
+    heads: Vec<Head<I>>,
+    comes_first: fn(&Key, &Key) -> bool,
+}
+
+impl<I: Iterator<Item = Result<Record, FileError>>> Merge<I> {
+    fn new(streams: impl Iterator<Item = I>, comes_first: fn(&Key, &Key) -> bool) -> Self {
+        Self { pending: streams.collect(), heads: Vec::new(), comes_first }
+    }
+
+    fn step(&mut self) -> Result<Option<Record>, FileError> {
+        for stream in std::mem::take(&mut self.pending) {
+            self.heads.extend(advance(stream)?);
+        }
+        let Some(first) = self.heads.first() else { return Ok(None) };
+        let mut key = first.record.key;
+        for head in &self.heads {
+            if (self.comes_first)(&head.record.key, &key) {
+                key = head.record.key;
+            }
+        }
+        let mut winner = None;
+        for head in std::mem::take(&mut self.heads) {
+            if head.record.key == key {
+                winner.get_or_insert(head.record);
+                self.heads.extend(advance(head.rest)?);
+            } else {
+                self.heads.push(head);
+            }
+        }
+        Ok(winner)
+    }
+}
+
+impl<I: Iterator<Item = Result<Record, FileError>>> Iterator for Merge<I> {
+    type Item = Result<Record, FileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.heads.clear();
+            self.pending.clear();
+        }
+        step.transpose()
+    }
+}

@@ -1,0 +1,42 @@
+//! What can go wrong with a file of the byte layer that is not the journal.
+//!
+//! `Damaged` must never be used for a file that a crash can legitimately leave behind: it means an
+//! operator has to look. The journal has its own error because it also poisons; see `journal.rs`.
+
+use std::io;
+
+/// A snapshot, manifest or archive file could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system refused.
+    #[error("cannot {operation} {file}")]
+    Io {
+        /// What was attempted, as a verb.
+        operation: &'static str,
+        /// The file, relative to the data directory.
+        file: String,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+    /// The bytes are not the bytes that were written.
+    #[error("{file} is damaged at byte {offset}, {reason}")]
+    Damaged {
+        /// The file, relative to the data directory.
+        file: String,
+        /// Where the first contradiction was seen.
+        offset: u64,
+        /// Which check failed.
+        reason: String,
+    },
+}
+
+impl FileError {
+    pub(crate) fn io(operation: &'static str, file: &str, source: io::Error) -> Self {
+        Self::Io { operation, file: file.to_owned(), source }
+    }
+
+    pub(crate) fn damaged(file: &str, offset: u64, reason: impl Into<String>) -> Self {
+        Self::Damaged { file: file.to_owned(), offset, reason: reason.into() }
+    }
+}

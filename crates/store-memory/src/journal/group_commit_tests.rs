@@ -1,0 +1,125 @@
+//! Facts about many callers sharing one log.
+//!
+//! Must not sleep: every wait is for a callback.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use super::tests::config;
+use super::{Config, Done, GroupCommit, JournalError, Log, Preparation, Start};
+use crate::disk::sim::Faults;
+use crate::disk::{Disk, RealDisk, SimDisk};
+
+fn log(disk: &Arc<dyn Disk>, config: Config) -> (Log, u64) {
+    let (log, summary) =
+        Log::open(Arc::clone(disk), config, Start::MayBeNew, &mut |_, _| Ok(())).unwrap();
+    (log, summary.frames)
+}
+
+#[test]
+fn many_threads_append_and_all_is_durable_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(dir.path()).unwrap());
+    let config =
+        Config { segment_bytes: 1 << 20, preparation: Preparation::HelperThread, ..config() };
+    let (log_, _) = log(&disk, config.clone());
+    let journal =
+        GroupCommit::start(log_, Arc::clone(&disk), 64 << 10, Box::new(|_| panic!())).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for thread in 0..8u8 {
+            let (journal, seen) = (&journal, &seen);
+            scope.spawn(move || {
+                for _ in 0..2000 {
+                    let seen = Arc::clone(seen);
+                    let done: Done = Box::new(move |lsn| seen.lock().unwrap().push(lsn.unwrap()));
+                    journal.append(vec![thread; 300], done).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(journal.flush().unwrap(), 16_000);
+    assert_eq!(journal.queued_bytes(), 0);
+    assert_eq!(*seen.lock().unwrap(), (1..=16_000).collect::<Vec<u64>>());
+    assert_eq!(journal.shutdown().unwrap(), 16_000);
+    let (sender, receiver) = channel();
+    assert_eq!(journal.append(vec![1], Box::new(move |r| sender.send(r).unwrap())), None);
+    assert!(matches!(*receiver.recv().unwrap().unwrap_err(), JournalError::ShutDown));
+    drop(journal);
+    assert_eq!(log(&disk, config).1, 16_000);
+}
+
+#[test]
+fn a_failure_reaches_every_caller_and_the_hook_once() {
+    let sim = SimDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(sim.clone());
+    let fatal = Arc::new(AtomicU64::new(0));
+    let hook = Arc::clone(&fatal);
+    let on_fatal = Box::new(move |_| {
+        hook.fetch_add(1, Ordering::SeqCst);
+    });
+    let journal =
+        GroupCommit::start(log(&disk, config()).0, Arc::clone(&disk), 1 << 20, on_fatal).unwrap();
+    sim.set_faults(Faults { fail_sync: Some(5), ..Faults::default() });
+    let (sender, receiver) = channel();
+    for _ in 0..50 {
+        let sender = sender.clone();
+        journal.append(vec![7; 100], Box::new(move |result| sender.send(result.is_ok()).unwrap()));
+        // One flush per frame until the failure.
+        let _ = journal.flush();
+    }
+    drop(sender);
+    let outcomes: Vec<bool> = receiver.iter().collect();
+    assert_eq!(outcomes.len(), 50);
+    assert_eq!(outcomes.iter().filter(|is_ok| **is_ok).count() as u64, journal.durable_lsn());
+    assert!(!outcomes[49] && outcomes.is_sorted_by_key(|is_ok| !is_ok));
+    assert_eq!(fatal.load(Ordering::SeqCst), 1);
+    assert!(journal.shutdown().is_err());
+}
+
+#[test]
+fn a_full_disk_delays_callbacks_until_it_heals() {
+    let sim = SimDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(sim.clone());
+    let journal = GroupCommit::start(
+        log(&disk, config()).0,
+        Arc::clone(&disk),
+        1 << 20,
+        Box::new(|error| panic!("{error}")),
+    )
+    .unwrap();
+    sim.set_faults(Faults { quota_bytes: Some(1 << 20), ..Faults::default() });
+    let (sender, receiver) = channel();
+    for _ in 0..100 {
+        let sender = sender.clone();
+        journal.append(vec![7; 400], Box::new(move |result| sender.send(result).unwrap())).unwrap();
+    }
+    for lsn in 1..=5 {
+        assert_eq!(receiver.recv().unwrap().unwrap(), lsn);
+    }
+    sim.set_faults(Faults::default());
+    for lsn in 6..=100 {
+        assert_eq!(receiver.recv().unwrap().unwrap(), lsn);
+    }
+    assert_eq!(journal.shutdown().unwrap(), 100);
+}
+
+#[test]
+fn inline_mode_settles_only_on_flush() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new());
+    let journal =
+        GroupCommit::inline(log(&disk, config()).0, Arc::clone(&disk), Box::new(|_| panic!()));
+    let count = Arc::new(AtomicU64::new(0));
+    for nth in 1..=30 {
+        let count = Arc::clone(&count);
+        let done: Done = Box::new(move |lsn| count.store(lsn.unwrap(), Ordering::SeqCst));
+        assert_eq!(journal.append(vec![1; 1000], done), Some(nth));
+    }
+    assert_eq!((count.load(Ordering::SeqCst), journal.durable_lsn()), (0, 0));
+    assert_eq!(journal.flush().unwrap(), 30);
+    assert_eq!(count.load(Ordering::SeqCst), 30);
+    assert!(journal.current_segment() > 1);
+    assert!(!journal.trim(journal.current_segment()).unwrap().is_empty());
+    assert_eq!(journal.shutdown().unwrap(), 30);
+}

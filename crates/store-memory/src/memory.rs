@@ -1,0 +1,187 @@
+//! The store itself: one state behind a lock, one journal behind the state, one keeper that tidies
+//! up. A commit changes the state at once and answers when the journal has synced; reads wait for
+//! the sync of what they saw, so nobody ever learns of something that a crash could take back.
+//! Read next: `memory/desk.rs` (a commit), `memory/open.rs` (recovery), `memory/keeper.rs`.
+
+mod desk;
+mod keeper;
+mod open;
+mod settled;
+mod store;
+
+pub use open::OpenError;
+
+use crate::archive::Archive;
+use crate::disk::{DirLock, Disk};
+use crate::journal::{GroupCommit, JournalError};
+use crate::state::State;
+use keeper::Keeper;
+use mainspring_kernel::{Job, JobId, Timestamp};
+use mainspring_store::record::{BadRecord, Names, decode_snapshot};
+use mainspring_store::{Error, Recovery, Snapshot};
+use settled::Settled;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+/// How a store keeps its files.
+#[derive(Clone)]
+pub struct MemoryConfig {
+    /// Size of a journal segment.
+    pub segment_bytes: u64,
+    /// A snapshot is taken when the journal has grown by this much, or by twice the last
+    /// snapshot, whichever is more.
+    pub snapshot_bytes_min: u64,
+    /// Finished jobs are moved to the archive when they take this much RAM.
+    pub finished_bytes_max: usize,
+    /// How long finished jobs stay readable.
+    pub keep_finished: Duration,
+    /// How long dead-letter items stay readable.
+    pub keep_items: Duration,
+    /// Whether threads sync the journal and tidy up, or the owner does by calling
+    /// [`MemoryStore::flush`] and [`MemoryStore::tidy`]: deterministic, for simulation.
+    pub has_threads: bool,
+    /// Random for every start; see [`crate::journal::Config`].
+    pub segment_id_seed: u64,
+    /// Told once when the store stops itself after a failed write.
+    pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl MemoryConfig {
+    /// What `mainspring serve` starts from.
+    pub fn standard(segment_id_seed: u64) -> Self {
+        MemoryConfig {
+            segment_bytes: crate::journal::Config::SEGMENT_BYTES,
+            snapshot_bytes_min: 256 << 20,
+            finished_bytes_max: 16 << 20,
+            keep_finished: Duration::from_secs(7 * 24 * 3600),
+            keep_items: Duration::from_secs(90 * 24 * 3600),
+            has_threads: true,
+            segment_id_seed,
+            on_fatal: Arc::new(|_| {}),
+        }
+    }
+}
+
+/// The memory store.
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+    keeper: Keeper,
+}
+
+/// What the store, the journal's callbacks and the keeper share.
+struct Shared {
+    state: RwLock<State>,
+    archive: RwLock<Archive>,
+    /// `None` for a store that forgets everything when it stops.
+    journal: Option<GroupCommit>,
+    disk: Option<Arc<dyn Disk>>,
+    settled: Arc<Settled>,
+    config: MemoryConfig,
+    recovery: Recovery,
+    /// Journal bytes since the last snapshot.
+    journal_bytes: AtomicU64,
+    /// Size of the last snapshot this process took.
+    snapshot_bytes: AtomicU64,
+    is_closed: AtomicBool,
+    /// Held until the store is closed.
+    lock: Mutex<Option<DirLock>>,
+}
+
+impl Shared {
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A cheap copy of the archive, to read without holding anybody up.
+    fn archive(&self) -> Archive {
+        self.archive.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn last_snapshot_bytes(&self) -> u64 {
+        self.snapshot_bytes.load(Ordering::Relaxed)
+    }
+
+    /// A finished job that has left RAM.
+    fn archived(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
+        let record = self.archive().get(&id.0.to_be_bytes()).map_err(|error| failed(&error))?;
+        record.map(|record| thawed(&record.value)).transpose()
+    }
+}
+
+/// A job from the archive's bytes.
+fn thawed(bytes: &[u8]) -> Result<Snapshot, Error> {
+    let mut names = Names::default();
+    decode_snapshot(bytes, &mut names).map_err(|bad: BadRecord| failed(&bad))
+}
+
+/// An error with its causes, as the store reports it.
+fn failed(error: &dyn std::error::Error) -> Error {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    Error::Failed(text.into())
+}
+
+fn journal_failed(error: &JournalError) -> Error {
+    match error {
+        JournalError::Poisoned | JournalError::ShutDown => Error::Stopped,
+        JournalError::Io { .. }
+        | JournalError::Damaged { .. }
+        | JournalError::NoSpace
+        | JournalError::FrameTooLarge { .. }
+        | JournalError::Replay { .. } => failed(error),
+    }
+}
+
+impl MemoryStore {
+    /// Settles everything committed so far, for stores without threads.
+    ///
+    /// # Errors
+    /// If the journal failed.
+    pub fn flush(&self) -> Result<(), Error> {
+        match &self.shared.journal {
+            Some(journal) => journal.flush().map(|_| ()).map_err(|error| journal_failed(&error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Does the keeper's work now, for stores without threads.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn tidy(&self, now: Timestamp) -> Result<(), Error> {
+        keeper::turn(&self.shared, now)
+    }
+
+    /// Takes a snapshot now, whatever the journal's size.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn take_snapshot(&self, now: Timestamp) -> Result<(), Error> {
+        keeper::snapshot(&self.shared, now)
+    }
+
+    /// Live jobs in RAM.
+    pub fn live_jobs(&self) -> Vec<Job> {
+        self.shared.read().slab.iter().map(|entry| entry.job.clone()).collect()
+    }
+
+    fn is_broken(&self) -> bool {
+        self.shared.settled.is_broken() || self.shared.is_closed.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        self.keeper.stop();
+    }
+}

@@ -1,0 +1,317 @@
+//! Tidying up beside the writer: finished jobs into archive files, snapshots so that the journal
+//! can be cut, merges, and retention. Nothing here is on the path of a commit; the state is locked
+//! only for moments, however much there is to write.
+
+use super::{Shared, failed, journal_failed};
+use crate::archive::{Record, Run, write_run};
+use crate::disk::Disk;
+use crate::manifest::Manifest;
+use crate::snapshot::SnapshotWriter;
+use crate::state::Batch;
+use mainspring_kernel::{DlqId, Timestamp};
+use mainspring_store::Error;
+use mainspring_store::record::{
+    encode_counters, encode_item, encode_key, encode_queue, encode_snapshot, encode_token,
+    encode_type,
+};
+use std::ops::Bound;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Entries encoded under one hold of the lock: about a tenth of a millisecond.
+const STRIDE: usize = 256;
+/// Bytes gathered before they are written.
+const CHUNK_BYTES: usize = 256 << 10;
+/// Runs of one size class before they are merged.
+const RUNS_MAX: usize = 8;
+/// Idempotency keys forgotten under one hold of the lock.
+const KEYS_MAX: usize = 10_000;
+
+/// The thread, if there is one.
+pub(super) struct Keeper {
+    inbox: Arc<Inbox>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Inbox {
+    wish: Mutex<Wish>,
+    rung: Condvar,
+}
+
+#[derive(Default)]
+struct Wish {
+    now: Option<Timestamp>,
+    is_over: bool,
+}
+
+impl Keeper {
+    pub(super) fn new(shared: Option<Arc<Shared>>) -> Self {
+        let inbox = Arc::new(Inbox::default());
+        let thread = shared.map(|shared| {
+            let inbox = inbox.clone();
+            std::thread::Builder::new()
+                .name("keeper".to_owned())
+                .spawn(move || run(&shared, &inbox))
+                .expect("the operating system has room for a thread")
+        });
+        Keeper { inbox, thread: Mutex::new(thread) }
+    }
+
+    /// Asks for a turn; one that is still under way is not interrupted.
+    pub(super) fn nudge(&self, now: Timestamp) {
+        self.inbox.wish.lock().unwrap_or_else(PoisonError::into_inner).now = Some(now);
+        self.inbox.rung.notify_one();
+    }
+
+    /// Ends the thread after its present turn.
+    pub(super) fn stop(&self) {
+        self.inbox.wish.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        self.inbox.rung.notify_one();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A keeper that panicked leaves the files as they were: nothing to do about it here.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(shared: &Arc<Shared>, inbox: &Inbox) {
+    loop {
+        let now = {
+            let mut wish = inbox.wish.lock().unwrap_or_else(PoisonError::into_inner);
+            loop {
+                if wish.is_over {
+                    return;
+                }
+                if let Some(now) = wish.now.take() {
+                    break now;
+                }
+                wish = inbox.rung.wait(wish).unwrap_or_else(PoisonError::into_inner);
+            }
+        };
+        if let Err(error) = turn(shared, now) {
+            tracing::warn!(%error, "tidying up failed; it is tried again");
+        }
+    }
+}
+
+/// Does whatever is due.
+pub(super) fn turn(shared: &Arc<Shared>, now: Timestamp) -> Result<(), Error> {
+    shared.write().keys.forget_free(now, KEYS_MAX);
+    let Some(disk) = &shared.disk else { return Ok(()) };
+    if shared.read().finished.bytes() >= shared.config.finished_bytes_max {
+        archive_finished(shared, disk)?;
+    }
+    let last = shared.last_snapshot_bytes();
+    let threshold = shared.config.snapshot_bytes_min.max(2 * last);
+    if shared.journal_bytes.load(Ordering::Relaxed) >= threshold {
+        snapshot(shared, now)?;
+    }
+    merge_runs(shared, disk, now)?;
+    Ok(())
+}
+
+/// Moves finished jobs from RAM to the archive.
+fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Result<(), Error> {
+    let batches = shared.write().finished.seal();
+    for batch in batches {
+        let run = write_batch(disk, &batch, &next_run_name(shared))?;
+        let Some(run) = run else { continue };
+        let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
+        archive.push(run);
+        drop(archive);
+        // Listed in the archive before it leaves RAM: a reader always finds it in one of them.
+        shared.write().finished.archived(&batch);
+    }
+    write_manifest(shared, disk, None)
+}
+
+fn write_batch(disk: &Arc<dyn Disk>, batch: &Batch, name: &str) -> Result<Option<Run>, Error> {
+    let records = batch.iter().map(|(id, snapshot)| {
+        let mut value = Vec::with_capacity(512);
+        encode_snapshot(&snapshot.job, &snapshot.history, &mut value);
+        let stamp = snapshot.job.finished_at().unwrap_or_default().0;
+        Ok(Record { key: id.0.to_be_bytes(), stamp, value })
+    });
+    write_run(disk.as_ref(), name, records).map_err(|error| failed(&error))
+}
+
+fn next_run_name(shared: &Shared) -> String {
+    let archive = shared.archive();
+    let number = |run: &Arc<Run>| u64::from_str_radix(run.name().get(4..20)?, 16).ok();
+    let last = archive.runs().iter().filter_map(number).max().unwrap_or(0);
+    format!("run-{:016x}.arc", last + 1)
+}
+
+/// Merges small runs and drops what retention no longer keeps.
+fn merge_runs(shared: &Arc<Shared>, disk: &Arc<dyn Disk>, now: Timestamp) -> Result<(), Error> {
+    let keep_from = (now - shared.config.keep_finished).0;
+    let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
+    let mut gone = archive.drop_older_than(keep_from);
+    let plan = archive.plan_merge(RUNS_MAX);
+    drop(archive);
+    if let Some(plan) = plan {
+        let name = next_run_name(shared);
+        let merged = plan.merge(disk.as_ref(), &name, keep_from).map_err(|error| failed(&error))?;
+        let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
+        gone.extend(archive.replace(&plan, merged));
+    }
+    if gone.is_empty() {
+        return Ok(());
+    }
+    write_manifest(shared, disk, None)?;
+    remove(disk, &gone)
+}
+
+/// Takes a snapshot and cuts the journal behind it.
+pub(super) fn snapshot(shared: &Arc<Shared>, now: Timestamp) -> Result<(), Error> {
+    let (Some(disk), Some(journal)) = (&shared.disk, &shared.journal) else { return Ok(()) };
+    forget_old_items(shared, now);
+    // Jobs that ended before the snapshot's start are in no frame that is kept.
+    let first_segment = journal.current_segment();
+    let start = {
+        let _still = shared.write();
+        journal.next_lsn()
+    };
+    archive_finished(shared, disk)?;
+    let name = format!("snapshot-{start:016x}.snap");
+    let mut writer =
+        SnapshotWriter::create(disk.clone(), &name, start).map_err(|error| failed(&error))?;
+    let end = write_entities(shared, &mut writer, || journal.next_lsn() - 1)?;
+    let bytes = writer.finish(end).map_err(|error| failed(&error))?;
+    // The snapshot may know of frames that are not durable yet: they must be, before it counts.
+    journal.flush().map_err(|error| journal_failed(&error))?;
+    shared.journal_bytes.store(0, Ordering::Relaxed);
+    let old = write_snapshot_manifest(shared, disk, &name, first_segment)?;
+    shared.snapshot_bytes.store(bytes, Ordering::Relaxed);
+    journal.trim(first_segment).map_err(|error| journal_failed(&error))?;
+    remove(disk, &old)
+}
+
+/// Writes everything in RAM, jobs first: a job that ends after the walk began leaves its key and
+/// its dead-letter item behind it, where the walk still comes by. Answers the last position seen.
+fn write_entities(
+    shared: &Shared,
+    writer: &mut SnapshotWriter,
+    last_frame: impl Fn() -> u64,
+) -> Result<u64, Error> {
+    let mut out = Buffer { bytes: Vec::with_capacity(2 * CHUNK_BYTES), writer };
+    let mut slot = 0;
+    while slot < { shared.read().slab.slots() } {
+        let state = shared.read();
+        let until = slot.saturating_add(STRIDE as u32);
+        for entry in (slot..until).filter_map(|slot| state.slab.get(slot)) {
+            let entry = entry.snapshot();
+            encode_snapshot(&entry.job, &entry.history, &mut out.bytes);
+        }
+        drop(state);
+        slot = until;
+        out.pass_on()?;
+    }
+    let mut item = None;
+    loop {
+        let state = shared.read();
+        let from: Bound<DlqId> = item.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut some = state.items.range((from, Bound::Unbounded)).take(STRIDE).peekable();
+        if some.peek().is_none() {
+            break;
+        }
+        for (id, found) in some {
+            encode_item(found, &mut out.bytes);
+            item = Some(*id);
+        }
+        drop(state);
+        out.pass_on()?;
+    }
+    let mut key = None;
+    loop {
+        let state = shared.read();
+        let before = key;
+        for (end, holder) in state.keys.ended_after(key).take(STRIDE) {
+            encode_key(end.1, &holder, &mut out.bytes);
+            key = Some(end);
+        }
+        drop(state);
+        if key == before {
+            break;
+        }
+        out.pass_on()?;
+    }
+    let state = shared.read();
+    let end = last_frame();
+    state.index.types.values().for_each(|spec| encode_type(spec, &mut out.bytes));
+    let cards = state.index.queues.values().filter(|card| card.is_configured);
+    cards.for_each(|card| encode_queue(&card.spec, &mut out.bytes));
+    state.tokens.values().for_each(|token| encode_token(token, &mut out.bytes));
+    let mut counters = state.totals.to_array().to_vec();
+    counters.push(state.moves.newest());
+    encode_counters(&counters, &mut out.bytes);
+    drop(state);
+    out.write()?;
+    Ok(end)
+}
+
+struct Buffer<'a> {
+    bytes: Vec<u8>,
+    writer: &'a mut SnapshotWriter,
+}
+
+impl Buffer<'_> {
+    fn pass_on(&mut self) -> Result<(), Error> {
+        if self.bytes.len() < CHUNK_BYTES { Ok(()) } else { self.write() }
+    }
+
+    fn write(&mut self) -> Result<(), Error> {
+        self.writer.chunk(&self.bytes).map_err(|error| failed(&error))?;
+        self.bytes.clear();
+        Ok(())
+    }
+}
+
+fn forget_old_items(shared: &Shared, now: Timestamp) {
+    let keep_from = now - shared.config.keep_items;
+    shared.write().items.retain(|_, item| item.created_at >= keep_from);
+}
+
+/// Replaces the manifest; `changed` names a new snapshot and where the journal starts behind it.
+fn write_manifest(
+    shared: &Shared,
+    disk: &Arc<dyn Disk>,
+    changed: Option<(&str, u64)>,
+) -> Result<(), Error> {
+    let manifest = Manifest::load(disk.as_ref()).map_err(|error| failed(&error))?;
+    let mut manifest = manifest.unwrap_or_else(|| Manifest {
+        store_uuid: shared.config.segment_id_seed.to_be_bytes().repeat(2).try_into().expect("16"),
+        snapshot: None,
+        first_segment: 1,
+        runs: Vec::new(),
+    });
+    if let Some((snapshot, first_segment)) = changed {
+        manifest.snapshot = Some(snapshot.to_owned());
+        manifest.first_segment = first_segment;
+    }
+    manifest.runs = shared.archive().names();
+    manifest.store(disk.as_ref()).map_err(|error| failed(&error))
+}
+
+/// The same for a new snapshot; answers the file it replaces.
+fn write_snapshot_manifest(
+    shared: &Shared,
+    disk: &Arc<dyn Disk>,
+    name: &str,
+    first_segment: u64,
+) -> Result<Vec<String>, Error> {
+    let old = Manifest::load(disk.as_ref()).map_err(|error| failed(&error))?;
+    write_manifest(shared, disk, Some((name, first_segment)))?;
+    let old = old.and_then(|manifest| manifest.snapshot);
+    Ok(old.into_iter().filter(|old| old != name).collect())
+}
+
+fn remove(disk: &Arc<dyn Disk>, names: &[String]) -> Result<(), Error> {
+    for name in names {
+        disk.remove(name).map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Opening a data directory: lock, manifest, snapshot, journal. Either everything that was ever
+//! acknowledged is there, or the store refuses to open and names the file and the place.
+
+use super::keeper::Keeper;
+use super::settled::Settled;
+use super::{MemoryConfig, MemoryStore, Shared};
+use crate::archive::Archive;
+use crate::disk::Disk;
+use crate::error::FileError;
+use crate::journal::{self, GroupCommit, JournalError, Log, Preparation, RecoverySummary, Start};
+use crate::manifest::Manifest;
+use crate::snapshot::SnapshotReader;
+use crate::state::{Loader, State};
+use mainspring_kernel::Timestamp;
+use mainspring_store::Recovery;
+use mainspring_store::record::{Entity, Names, entities_of, events_of};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, RwLock};
+
+/// Why a data directory could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process uses it.
+    #[error("another process uses this data directory")]
+    Locked,
+    /// The directory could not be used at all.
+    #[error("cannot use the data directory")]
+    Directory(#[source] io::Error),
+    /// The journal could not be read, or is damaged.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Another file could not be read, or is damaged.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The files are whole but do not fit together.
+    #[error("the snapshot and the journal do not fit together, {0}")]
+    Mismatch(String),
+}
+
+/// Frames that may wait for the disk before commits have to.
+const QUEUE_BYTES_MAX: usize = 64 << 20;
+
+impl MemoryStore {
+    /// A store without files: everything is gone when it stops.
+    pub fn ephemeral(config: MemoryConfig) -> Self {
+        let parts = Parts { state: State::default(), archive: Archive::default(), at: 0 };
+        Self::assemble(config, None, None, None, parts, Recovery::default())
+    }
+
+    /// Opens or makes the store on `disk` and brings it to its last acknowledged state.
+    ///
+    /// # Errors
+    /// If the directory is in use, unreadable or damaged.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        config: MemoryConfig,
+        now: Timestamp,
+    ) -> Result<Self, OpenError> {
+        let lock = disk.try_lock().map_err(OpenError::Directory)?.ok_or(OpenError::Locked)?;
+        let manifest = Manifest::load(disk.as_ref())?;
+        let start = match &manifest {
+            Some(manifest) => Start::Segment(manifest.first_segment),
+            None => Start::MayBeNew,
+        };
+        let runs = manifest.as_ref().map(|manifest| manifest.runs.clone()).unwrap_or_default();
+        let archive = Archive::open(disk.as_ref(), &runs)?;
+        let mut names = Names::default();
+        let mut loader = Loader::default();
+        let span = match manifest.as_ref().and_then(|manifest| manifest.snapshot.as_ref()) {
+            Some(name) => load_snapshot(disk.as_ref(), name, &mut loader, &mut names)?,
+            None => Span::default(),
+        };
+        let log_config = journal::Config {
+            segment_bytes: config.segment_bytes,
+            segment_id_seed: config.segment_id_seed,
+            preparation: match config.has_threads {
+                true => Preparation::HelperThread,
+                false => Preparation::Inline,
+            },
+        };
+        let mut replay = |lsn: u64, body: &[u8]| {
+            if lsn < span.start {
+                return Ok(());
+            }
+            for event in events_of(body, &mut names) {
+                loader.replay(event.map_err(|bad| bad.to_string())?, lsn)?;
+            }
+            Ok(())
+        };
+        let (log, found) = Log::open(disk.clone(), log_config, start, &mut replay)?;
+        if found.last_lsn < span.end {
+            let text = format!("the journal ends at {} before {}", found.last_lsn, span.end);
+            return Err(OpenError::Mismatch(text));
+        }
+        let state = loader.finish(now).map_err(OpenError::Mismatch)?;
+        remove_strays(disk.as_ref(), manifest.as_ref())?;
+        let recovery = summary(&state, found);
+        let parts = Parts { state, archive, at: found.last_lsn };
+        let store = Self::assemble(config, Some(disk), Some(log), Some(lock), parts, recovery);
+        Ok(store)
+    }
+
+    fn assemble(
+        config: MemoryConfig,
+        disk: Option<Arc<dyn Disk>>,
+        log: Option<Log>,
+        lock: Option<crate::disk::DirLock>,
+        parts: Parts,
+        recovery: Recovery,
+    ) -> Self {
+        let settled = Arc::new(Settled::new(parts.at, parts.state.moves.newest()));
+        let journal = disk.clone().zip(log).map(|(disk, log)| {
+            let (settled, on_fatal) = (settled.clone(), config.on_fatal.clone());
+            let fatal: journal::OnFatal = Box::new(move |error| {
+                settled.give_up();
+                on_fatal(&super::failed(&*error).to_string());
+            });
+            if config.has_threads {
+                GroupCommit::start(log, disk, QUEUE_BYTES_MAX, fatal)
+                    .expect("the operating system has room for a thread")
+            } else {
+                GroupCommit::inline(log, disk, fatal)
+            }
+        });
+        let has_keeper = config.has_threads && journal.is_some();
+        let shared = Arc::new(Shared {
+            state: RwLock::new(parts.state),
+            archive: RwLock::new(parts.archive),
+            journal,
+            disk,
+            settled,
+            config,
+            recovery,
+            journal_bytes: AtomicU64::new(0),
+            snapshot_bytes: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
+            lock: Mutex::new(lock),
+        });
+        let keeper = Keeper::new(has_keeper.then(|| shared.clone()));
+        MemoryStore { shared, keeper }
+    }
+}
+
+/// What was read from the files.
+struct Parts {
+    state: State,
+    archive: Archive,
+    at: u64,
+}
+
+/// The stretch of the journal over which a snapshot was taken.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: u64,
+    end: u64,
+}
+
+fn load_snapshot(
+    disk: &dyn Disk,
+    name: &str,
+    loader: &mut Loader,
+    names: &mut Names,
+) -> Result<Span, OpenError> {
+    let mut reader = SnapshotReader::open(disk, name)?;
+    let start = reader.start_lsn();
+    let mut counters = None;
+    while let Some(chunk) = reader.next_chunk()? {
+        for entity in entities_of(chunk, names) {
+            let entity = entity.map_err(|bad| OpenError::Mismatch(format!("{name}: {bad}")))?;
+            match entity {
+                Entity::Job(snapshot) => loader.job(snapshot.job, snapshot.history),
+                Entity::Item(item) => loader.item(*item),
+                Entity::Type(spec) => loader.job_type(*spec),
+                Entity::Queue(spec) => loader.queue(spec),
+                Entity::Token(token) => loader.token(*token),
+                Entity::Key { hash, holder } => loader.key(hash, holder),
+                Entity::Counters(found) => counters = Some(found),
+            }
+        }
+    }
+    let end = reader.end_lsn().ok_or_else(|| OpenError::Mismatch(format!("{name} has no end")))?;
+    let counters = counters.filter(|counters| counters.len() >= 8);
+    let counters = counters.ok_or_else(|| OpenError::Mismatch(format!("{name} has no totals")))?;
+    let mut totals = [0; 7];
+    totals.copy_from_slice(&counters[..7]);
+    loader.totals(totals, counters[7], end);
+    Ok(Span { start, end })
+}
+
+/// Removes what a crash left behind: files that no manifest names.
+fn remove_strays(disk: &dyn Disk, manifest: Option<&Manifest>) -> Result<(), OpenError> {
+    let is_named = |name: &String| {
+        manifest.is_some_and(|manifest| {
+            manifest.snapshot.as_ref() == Some(name) || manifest.runs.contains(name)
+        })
+    };
+    for name in disk.list().map_err(OpenError::Directory)? {
+        let is_ours = name.starts_with("snapshot-") || name.starts_with("run-");
+        let is_temporary = name.ends_with(".tmp") && (is_ours || name.starts_with("MANIFEST"));
+        if is_temporary || (is_ours && !is_named(&name)) {
+            disk.remove(&name).map_err(OpenError::Directory)?;
+        }
+    }
+    Ok(())
+}
+
+fn summary(state: &State, found: RecoverySummary) -> Recovery {
+    let (jobs, running) = Loader::tally(state);
+    Recovery { jobs, running, frames: found.frames, torn_bytes: found.torn_bytes_cut, took_ms: 0 }
+}

@@ -1,0 +1,216 @@
+//! The `Store` trait on top of the state, the journal and the archive.
+
+use super::{MemoryStore, desk, failed, journal_failed, thawed};
+use crate::state::State;
+use futures_util::future::BoxFuture;
+use mainspring_kernel::{
+    DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+};
+use mainspring_store::{
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Snapshot, Standing,
+    Store, Ticket, Wake, Work,
+};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// Archived jobs one list call may look at.
+const ARCHIVED_MAX: usize = 5_000;
+
+impl MemoryStore {
+    /// Reads under the lock, and answers when what was read is durable.
+    async fn settled<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, Error> {
+        let (answer, frame) = {
+            let state = self.shared.read();
+            (read(&state), self.shared.settled.staged())
+        };
+        self.shared.settled.reached(frame).await?;
+        Ok(answer)
+    }
+
+    /// Matching archived jobs older than `before`, and where the search stopped if it did.
+    fn archived_jobs(
+        &self,
+        filter: &JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Result<(Vec<Job>, Option<JobId>), Error> {
+        let mut found = Vec::new();
+        let Some(from) = before.unwrap_or(JobId(u128::MAX)).0.checked_sub(1) else {
+            return Ok((found, None));
+        };
+        if filter.state.is_some_and(|state| !state.is_terminal()) {
+            return Ok((found, None));
+        }
+        let archive = self.shared.archive();
+        for (looked_at, record) in archive.descending(&from.to_be_bytes()).enumerate() {
+            let record = record.map_err(|error| failed(&error))?;
+            if looked_at >= ARCHIVED_MAX || found.len() > limit {
+                return Ok((found, Some(JobId(u128::from_be_bytes(record.key)))));
+            }
+            let job = thawed(&record.value)?.job;
+            if filter.admits(&job) {
+                found.push(job);
+            }
+        }
+        Ok((found, None))
+    }
+
+    async fn job_page(
+        &self,
+        filter: &JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> Result<Page<Job>, Error> {
+        let ((mut jobs, stopped), frame) = {
+            let state = self.shared.read();
+            (state.jobs(filter, before, limit + 1), self.shared.settled.staged())
+        };
+        let (archived, stopped_in_archive) = self.archived_jobs(filter, before, limit + 1)?;
+        self.shared.settled.reached(frame).await?;
+        jobs.extend(archived);
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.id));
+        jobs.dedup_by_key(|job| job.id);
+        // Below the point where one source stopped looking, the others would leave holes.
+        let floor = stopped.into_iter().chain(stopped_in_archive).max();
+        if let Some(floor) = floor {
+            jobs.retain(|job| job.id > floor);
+        }
+        let mut next = floor.map(|floor| JobId(floor.0.saturating_add(1)));
+        if jobs.len() > limit {
+            jobs.truncate(limit);
+            next = jobs.last().map(|job| job.id);
+        }
+        Ok(Page { items: jobs, next })
+    }
+}
+
+impl Store for MemoryStore {
+    fn commit<'a>(
+        &'a self,
+        needs: Needs,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<Ticket, Error>> {
+        let outcome = if self.is_broken() {
+            Err(Error::Stopped)
+        } else {
+            desk::commit(&self.shared, &needs, work)
+        };
+        Box::pin(std::future::ready(outcome))
+    }
+
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            match self.settled(|state| state.snapshot(id)).await? {
+                Some(found) => Ok(Some(found)),
+                None => self.shared.archived(id),
+            }
+        })
+    }
+
+    fn jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Job>, Error>> {
+        Box::pin(self.job_page(filter, before, limit))
+    }
+
+    fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
+        Box::pin(self.settled(move |state| state.items.get(&id).cloned()))
+    }
+
+    fn items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        before: Option<DlqId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
+        Box::pin(self.settled(move |state| state.item_page(filter, before, limit)))
+    }
+
+    fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
+        Box::pin(self.settled(State::type_list))
+    }
+
+    fn queues(&self) -> BoxFuture<'_, Result<Vec<QueueSpec>, Error>> {
+        Box::pin(self.settled(State::queue_list))
+    }
+
+    fn tokens(&self) -> BoxFuture<'_, Result<Vec<Token>, Error>> {
+        Box::pin(self.settled(|state| state.tokens.values().cloned().collect()))
+    }
+
+    fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>> {
+        // Not worth a wait: a token is presented only by somebody who got it, which was after
+        // the sync, and a revocation counts from the moment it is decided.
+        let token = self.shared.read().tokens.get(&id).cloned();
+        Box::pin(std::future::ready(Ok(token)))
+    }
+
+    fn standing(
+        &self,
+        id: JobId,
+        _now: Timestamp,
+    ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
+        Box::pin(self.settled(move |state| state.standing(id)))
+    }
+
+    fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
+        self.shared.write().begin(now);
+        Box::pin(self.settled(State::counts))
+    }
+
+    fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>> {
+        let newest = self.shared.settled.moves();
+        let (moves, has_gap) = self.shared.read().moves.after(position, newest, limit);
+        Box::pin(std::future::ready(Ok(MovesPage { moves, has_gap, newest })))
+    }
+
+    fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
+        Box::pin(std::future::ready(Ok(self.shared.read().overdue(now, limit))))
+    }
+
+    fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
+        Box::pin(std::future::ready(Ok(self.shared.read().running())))
+    }
+
+    fn wake(&self, now: Timestamp) -> BoxFuture<'_, Result<Wake, Error>> {
+        Box::pin(std::future::ready(Ok(self.shared.write().wake(now))))
+    }
+
+    fn maintain(&self, now: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
+        self.keeper.nudge(now);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn is_low_on_space(&self) -> bool {
+        self.shared.journal.as_ref().is_some_and(crate::journal::GroupCommit::is_low_on_space)
+    }
+
+    fn health(&self) -> Health {
+        let broken = if self.shared.settled.is_broken() {
+            Some("the journal could not be written; restart to recover".to_owned())
+        } else {
+            self.shared.is_closed.load(Ordering::Acquire).then(|| "the store is closed".to_owned())
+        };
+        Health {
+            kind: "memory",
+            broken,
+            is_low_on_space: self.is_low_on_space(),
+            recovery: self.shared.recovery.clone(),
+        }
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), Error>> {
+        self.shared.is_closed.store(true, Ordering::Release);
+        self.keeper.stop();
+        let outcome = match &self.shared.journal {
+            Some(journal) => journal.shutdown().map(|_| ()).map_err(|error| journal_failed(&error)),
+            None => Ok(()),
+        };
+        self.shared.settled.give_up();
+        self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(std::future::ready(outcome))
+    }
+}

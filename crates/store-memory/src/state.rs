@@ -1,0 +1,190 @@
+//! All live state in RAM: jobs, what is indexed about them, and the small registries. One writer at
+//! a time applies events; the same code rebuilds it at recovery. Knows nothing of files.
+//! Read next: `state/index.rs` for what makes a pull cheap, `state/load.rs` for recovery.
+
+mod finished;
+mod index;
+mod keys;
+mod load;
+mod moves;
+mod order;
+mod read;
+mod slab;
+mod totals;
+
+pub(crate) use finished::Batch;
+pub(crate) use load::Loader;
+
+use finished::Finished;
+use index::{Index, Spot};
+use keys::Keys;
+use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::evolve::{Transition, keep_effect, renew};
+use mainspring_kernel::{
+    DlqId, DlqItem, Event, Job, JobEvent, JobId, Timestamp, Token, TokenId, evolve,
+};
+use mainspring_store::Snapshot;
+use moves::Moves;
+use slab::{Entry, Slab};
+use std::collections::BTreeMap;
+use totals::Totals;
+
+/// Everything the store knows without asking the disk.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) slab: Slab,
+    pub(crate) index: Index,
+    pub(crate) items: BTreeMap<DlqId, DlqItem>,
+    pub(crate) tokens: BTreeMap<TokenId, Token>,
+    pub(crate) keys: Keys,
+    pub(crate) finished: Finished,
+    pub(crate) moves: Moves,
+    pub(crate) totals: Totals,
+    /// Taken from the book in this commit; those not claimed go back at its end.
+    taken: Vec<u32>,
+}
+
+impl State {
+    /// Notes the instant of a commit: what is due by then is ready.
+    pub(crate) fn begin(&mut self, now: Timestamp) {
+        self.index.promote(&mut self.slab, now);
+    }
+
+    /// Puts back what was taken and not claimed.
+    pub(crate) fn end(&mut self) {
+        for slot in std::mem::take(&mut self.taken) {
+            if let Some(entry) = self.slab.get_mut(slot)
+                && entry.spot == Spot::Nowhere
+                && entry.job.due_at().is_some()
+            {
+                entry.spot = self.index.place(slot, &entry.job);
+            }
+        }
+    }
+
+    /// Takes ready jobs out of the book, in dispatch order.
+    pub(crate) fn take_ready(
+        &mut self,
+        wanted: &Wanted<'_>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<JobId> {
+        self.index.promote(&mut self.slab, now);
+        let slots = self.index.take(wanted, limit);
+        let mut ids = Vec::with_capacity(slots.len());
+        for slot in slots {
+            let entry = self.slab.get_mut(slot).expect("the book names live jobs");
+            entry.spot = Spot::Nowhere;
+            self.index.left_the_book(&entry.job);
+            self.taken.push(slot);
+            ids.push(entry.job.id);
+        }
+        ids
+    }
+
+    /// Makes one event true.
+    pub(crate) fn apply(&mut self, event: Event) {
+        match event {
+            Event::JobSubmitted(job) => self.submit(*job),
+            Event::JobMoved(event) => self.advance(&event),
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
+                self.renew(job, fence, expires_at, progress_pct);
+            }
+            Event::EffectCommitted { job, effect } => {
+                if let Some(entry) = self.slab.by_id_mut(job) {
+                    // A replay may bring an effect that a snapshot already has.
+                    let _ = keep_effect(&mut entry.job, &effect);
+                }
+            }
+            Event::ItemOpened(item) => {
+                self.items.entry(item.id).or_insert(*item);
+            }
+            Event::ItemChanged { item, version, at, state } => {
+                if let Some(item) = self.items.get_mut(&item)
+                    && item.version < version
+                {
+                    item.version = version;
+                    item.updated_at = at;
+                    item.state = *state;
+                }
+            }
+            Event::TypeSet(spec) => self.index.set_type(*spec, &mut self.slab),
+            Event::QueueSet(spec) => self.index.set_queue(spec, &mut self.slab),
+            Event::TokenIssued(token) => {
+                self.tokens.insert(token.id, *token);
+            }
+            Event::TokenRevoked { token, at } => {
+                if let Some(token) = self.tokens.get_mut(&token) {
+                    token.revoked_at.get_or_insert(at);
+                }
+            }
+        }
+    }
+
+    fn submit(&mut self, mut job: Job) {
+        self.index.share_names(&mut job);
+        self.totals.submitted += 1;
+        self.moves.push(&job, Transition::submitted(&job));
+        if let Some(key) = &job.idempotency {
+            self.keys.hold(key, job.id);
+        }
+        let slot = self.slab.insert(job);
+        let entry = self.slab.get_mut(slot).expect("just inserted");
+        entry.spot = self.index.enter(slot, &entry.job);
+    }
+
+    fn advance(&mut self, event: &JobEvent) {
+        let slot = self.slab.slot_of(event.job).expect("only live jobs move");
+        let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
+        self.index.leave(slot, &entry.job, entry.spot);
+        entry.spot = Spot::Nowhere;
+        let step = evolve(&mut entry.job, event).expect("decided from this very state");
+        self.totals.count(&step, &entry.job);
+        self.moves.push(&entry.job, step.clone());
+        entry.note(step);
+        if entry.job.finished_at().is_some() {
+            let entry = self.slab.remove(slot).expect("slots of live jobs are taken");
+            self.retire(entry);
+        } else {
+            entry.spot = self.index.enter(slot, &entry.job);
+        }
+    }
+
+    /// A job that has ended leaves RAM by way of the finished buffer.
+    fn retire(&mut self, entry: Entry) {
+        let ended_at = entry.job.finished_at().expect("only ended jobs retire");
+        if let Some(key) = &entry.job.idempotency {
+            self.keys.release(key, entry.job.id, ended_at);
+        }
+        self.finished.push(entry.into_snapshot());
+    }
+
+    fn renew(&mut self, id: JobId, fence: u32, expires_at: Timestamp, progress: Option<u8>) {
+        let Some(slot) = self.slab.slot_of(id) else { return };
+        let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
+        let Some(old) = entry.job.lease() else { return };
+        let (old_end, expires_at) = (old.ends_at(), expires_at.max(old.expires_at));
+        // A replay may bring a renewal of a lease that a snapshot knows to be over.
+        if renew(&mut entry.job, fence, expires_at, progress).is_ok()
+            && let Some(lease) = entry.job.lease()
+        {
+            self.index.alarm_moved(slot, old_end, lease.ends_at());
+        }
+    }
+
+    /// A job that is live or has ended so lately that it is still in RAM.
+    pub(crate) fn job(&self, id: JobId) -> Option<&Job> {
+        match self.slab.by_id(id) {
+            Some(entry) => Some(&entry.job),
+            None => self.finished.get(id).map(|snapshot| &snapshot.job),
+        }
+    }
+
+    /// The same with its history.
+    pub(crate) fn snapshot(&self, id: JobId) -> Option<Snapshot> {
+        match self.slab.by_id(id) {
+            Some(entry) => Some(entry.snapshot()),
+            None => self.finished.get(id).cloned(),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Jobs that have ended and are not in an archive file yet: the newest in one map, and batches that
+//! the keeper is writing out. They stay readable here until their file is listed.
+
+use mainspring_kernel::JobId;
+use mainspring_store::Snapshot;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A batch on its way to the archive.
+pub(crate) type Batch = Arc<BTreeMap<JobId, Snapshot>>;
+
+/// Ended jobs in RAM.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    newest: BTreeMap<JobId, Snapshot>,
+    bytes: usize,
+    sealed: Vec<Batch>,
+}
+
+/// What a job weighs beyond its payload, roughly.
+const JOB_BYTES: usize = 600;
+
+impl Finished {
+    pub(crate) fn push(&mut self, snapshot: Snapshot) {
+        self.bytes += JOB_BYTES + snapshot.job.payload.len();
+        self.newest.insert(snapshot.job.id, snapshot);
+    }
+
+    pub(crate) fn get(&self, id: JobId) -> Option<&Snapshot> {
+        self.newest.get(&id).or_else(|| self.sealed.iter().rev().find_map(|batch| batch.get(&id)))
+    }
+
+    /// Roughly how much RAM the unsealed ones take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Closes the newest map as a batch; all batches not archived yet, oldest first.
+    pub(crate) fn seal(&mut self) -> Vec<Batch> {
+        if !self.newest.is_empty() {
+            self.sealed.push(Arc::new(std::mem::take(&mut self.newest)));
+            self.bytes = 0;
+        }
+        self.sealed.clone()
+    }
+
+    /// A batch is in the archive now.
+    pub(crate) fn archived(&mut self, batch: &Batch) {
+        self.sealed.retain(|other| !Arc::ptr_eq(other, batch));
+    }
+
+    /// Ended jobs older than `before`, newest first within each map; the maps overlap in range.
+    pub(crate) fn newest_first(&self, before: Option<JobId>, limit: usize) -> Vec<&Snapshot> {
+        let before = before.unwrap_or(JobId(u128::MAX));
+        let maps = std::iter::once(&self.newest).chain(self.sealed.iter().map(|batch| &**batch));
+        let mut found: Vec<&Snapshot> = maps
+            .flat_map(|map| map.range(..before).rev().take(limit).map(|(_, snapshot)| snapshot))
+            .collect();
+        found.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.job.id));
+        found.dedup_by_key(|snapshot| snapshot.job.id);
+        found
+    }
+}

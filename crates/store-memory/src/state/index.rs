@@ -1,0 +1,360 @@
+//! What makes a pull cheap: ready jobs in a book, waiting jobs by due time, alarms by instant, and
+//! counts that are kept rather than taken. No operation touches a job it is not about.
+
+use super::slab::Slab;
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted, rank};
+use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
+use mainspring_kernel::paged::Paged;
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::{
+    Job, JobType, QueueName, QueueOrder, QueueSpec, State, StateName, TenantId, Timestamp,
+    TypeSpec, UserId,
+};
+use std::collections::BTreeMap;
+
+/// Where the index has a job that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spot {
+    /// It does not wait, or was just taken.
+    Nowhere,
+    /// Among those not due.
+    Waiting,
+    /// In the book.
+    Ready(Place),
+}
+
+/// A queue's settings and numbers.
+#[derive(Debug)]
+pub(crate) struct Card {
+    pub(crate) spec: QueueSpec,
+    pub(crate) is_configured: bool,
+    pub(crate) ready: u64,
+    pub(crate) waiting: u64,
+    pub(crate) running: u64,
+}
+
+/// What a concurrency limit is counted under.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct LimitKey {
+    job_type: JobType,
+    tenant: Option<TenantId>,
+    user: Option<UserId>,
+}
+
+impl LimitKey {
+    fn new(spec: &TypeSpec, tenant: &TenantId, user: Option<&UserId>) -> Self {
+        let (tenant, user) = match spec.concurrency_scope {
+            ConcurrencyScope::Global => (None, None),
+            ConcurrencyScope::Tenant => (Some(tenant.clone()), None),
+            ConcurrencyScope::User => (Some(tenant.clone()), user.cloned()),
+        };
+        LimitKey { job_type: spec.name.clone(), tenant, user }
+    }
+}
+
+/// The indexes.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    book: Book<u32>,
+    waiting: Paged<(Timestamp, u32)>,
+    alarms: Paged<(Timestamp, u32)>,
+    /// Due seconds of ready jobs with how many share each: the age of the oldest without a scan.
+    due_seconds: BTreeMap<Timestamp, u32>,
+    pub(crate) types: HashMap<JobType, TypeSpec, RandomState>,
+    pub(crate) queues: HashMap<QueueName, Card, RandomState>,
+    limits: HashMap<LimitKey, u32, RandomState>,
+    pub(crate) by_state: [u64; 8],
+    now: Timestamp,
+    /// Whether jobs became ready by time alone since the last look.
+    pub(crate) has_promoted: bool,
+}
+
+impl Index {
+    /// Lets a new job share its queue's name with all others.
+    pub(crate) fn share_names(&mut self, job: &mut Job) {
+        match self.queues.get_key_value(&job.queue) {
+            Some((name, _)) => job.queue = name.clone(),
+            None => {
+                self.card(&job.queue);
+            }
+        }
+    }
+
+    /// Indexes a job in its present state.
+    pub(crate) fn enter(&mut self, slot: u32, job: &Job) -> Spot {
+        self.by_state[job.state.name() as usize] += 1;
+        if let Some(at) = alarm(job) {
+            self.alarms.insert((at, slot));
+        }
+        if job.state.name() == StateName::Running {
+            self.card(&job.queue).running += 1;
+            self.count_running(job, 1);
+        }
+        self.place(slot, job)
+    }
+
+    /// Puts a waiting job where it waits.
+    pub(crate) fn place(&mut self, slot: u32, job: &Job) -> Spot {
+        let Some(due_at) = job.due_at() else { return Spot::Nowhere };
+        let now = self.now;
+        let lane = self.lane(job);
+        let card = self.card(&job.queue);
+        if due_at > now {
+            card.waiting += 1;
+            self.waiting.insert((due_at, slot));
+            return Spot::Waiting;
+        }
+        card.ready += 1;
+        let rank = rank(card.spec.order, job);
+        *self.due_seconds.entry(due_at.whole_second()).or_default() += 1;
+        Spot::Ready(self.book.insert(&lane, rank, slot))
+    }
+
+    /// Takes a job out of every index it is in.
+    pub(crate) fn leave(&mut self, slot: u32, job: &Job, spot: Spot) {
+        self.by_state[job.state.name() as usize] -= 1;
+        if let Some(at) = alarm(job) {
+            self.alarms.remove((at, slot));
+        }
+        if job.state.name() == StateName::Running {
+            self.card(&job.queue).running -= 1;
+            self.count_running(job, -1);
+        }
+        self.unplace(slot, job, spot);
+    }
+
+    fn unplace(&mut self, slot: u32, job: &Job, spot: Spot) {
+        match spot {
+            Spot::Nowhere => {}
+            Spot::Waiting => {
+                self.card(&job.queue).waiting -= 1;
+                if let Some(due_at) = job.due_at() {
+                    self.waiting.remove((due_at, slot));
+                }
+            }
+            Spot::Ready(place) => {
+                let rank = self.rank(job);
+                self.book.remove(place, rank, slot);
+                self.left_the_book(job);
+            }
+        }
+    }
+
+    /// Keeps the counts right for a job that was taken from the book.
+    pub(crate) fn left_the_book(&mut self, job: &Job) {
+        self.card(&job.queue).ready -= 1;
+        let Some(due_at) = job.due_at() else { return };
+        if let Some(count) = self.due_seconds.get_mut(&due_at.whole_second()) {
+            *count -= 1;
+            if *count == 0 {
+                self.due_seconds.remove(&due_at.whole_second());
+            }
+        }
+    }
+
+    /// Moves what is due by `now` from waiting to ready.
+    pub(crate) fn promote(&mut self, slab: &mut Slab, now: Timestamp) {
+        self.now = self.now.max(now);
+        while let Some((due_at, slot)) = self.waiting.first() {
+            if due_at > now {
+                return;
+            }
+            self.waiting.remove((due_at, slot));
+            let Some(entry) = slab.get_mut(slot) else { continue };
+            self.card(&entry.job.queue).waiting -= 1;
+            entry.spot = self.place(slot, &entry.job);
+            self.has_promoted = true;
+        }
+    }
+
+    /// Takes the next jobs out of the book, within pauses and limits.
+    pub(crate) fn take(&mut self, wanted: &Wanted<'_>, limit: usize) -> Vec<u32> {
+        if self.book.is_empty() {
+            return Vec::new();
+        }
+        let Index { book, types, queues, limits, .. } = self;
+        let mut reserved: HashMap<LimitKey, u32, RandomState> = HashMap::default();
+        let mut is_open =
+            |queue: &QueueName| queues.get(queue).is_none_or(|card| !card.spec.is_paused);
+        let mut has_room = |lane: &LaneKey| {
+            let Some(spec) = types.get(&lane.job_type) else { return true };
+            let Some(most) = spec.concurrency_limit else { return true };
+            let key = LimitKey::new(spec, &lane.tenant, lane.user.as_ref());
+            let running = limits.get(&key).copied().unwrap_or(0);
+            let also = reserved.entry(key).or_default();
+            let has_room = running + *also < most;
+            *also += u32::from(has_room);
+            has_room
+        };
+        book.take(wanted, limit, &mut is_open, &mut has_room)
+    }
+
+    /// The limit that applies to a job and how much of it is in use.
+    pub(crate) fn limit(&self, job: &Job) -> Option<(u32, u32)> {
+        let spec = self.types.get(&job.job_type)?;
+        let key = LimitKey::new(spec, &job.tenant, Some(&job.user));
+        Some((spec.concurrency_limit?, self.limits.get(&key).copied().unwrap_or(0)))
+    }
+
+    /// How many ready jobs of its lane go before the one at `place`.
+    pub(crate) fn ahead(&self, place: Place, slot: u32, job: &Job, limit: usize) -> usize {
+        self.book.ahead(place, self.rank(job), slot, limit)
+    }
+
+    /// Where a waiting job stands among its like.
+    fn rank(&self, job: &Job) -> Rank {
+        let order = self.queues.get(&job.queue).map_or(QueueOrder::Aged, |card| card.spec.order);
+        rank(order, job)
+    }
+
+    /// How many jobs are ready.
+    pub(crate) fn ready(&self) -> usize {
+        self.book.len()
+    }
+
+    /// When the oldest ready job was due, to the second.
+    pub(crate) fn oldest_due(&self) -> Option<Timestamp> {
+        self.due_seconds.first_key_value().map(|(second, _)| *second)
+    }
+
+    /// Slots whose alarm has rung by `now`.
+    pub(crate) fn rung(&self, now: Timestamp, limit: usize) -> impl Iterator<Item = u32> {
+        let by_now = self.alarms.above(None).take_while(move |(at, _)| *at <= now);
+        by_now.take(limit).map(|(_, slot)| slot)
+    }
+
+    /// Slots with an alarm: every running job is among them.
+    pub(crate) fn with_alarm(&self) -> impl Iterator<Item = u32> {
+        self.alarms.above(None).map(|(_, slot)| slot)
+    }
+
+    /// The next instant after `now` at which a job becomes due or an alarm rings.
+    pub(crate) fn next_instant(&self, now: Timestamp) -> Option<Timestamp> {
+        let after = (now, u32::MAX);
+        let waiting = self.waiting.above(Some(after)).next();
+        let alarm = self.alarms.above(Some(after)).next();
+        waiting.into_iter().chain(alarm).map(|(at, _)| at).min()
+    }
+
+    /// The alarm of a job moved.
+    pub(crate) fn alarm_moved(&mut self, slot: u32, from: Timestamp, to: Timestamp) {
+        if from != to {
+            self.alarms.remove((from, slot));
+            self.alarms.insert((to, slot));
+        }
+    }
+
+    /// Registers or replaces a type; its waiting jobs change lanes and its running ones are
+    /// counted anew, because what its limit is counted over may have changed.
+    pub(crate) fn set_type(&mut self, spec: TypeSpec, slab: &mut Slab) {
+        let name = spec.name.clone();
+        self.replace(
+            slab,
+            |job| job.job_type == name,
+            |index| {
+                index.limits.retain(|key, _| key.job_type != name);
+                index.types.insert(name.clone(), spec.clone());
+            },
+        );
+        for slot in self.with_alarm().collect::<Vec<_>>() {
+            let Some(entry) = slab.get(slot) else { continue };
+            if entry.job.job_type == name && entry.job.state.name() == StateName::Running {
+                self.count_running(&entry.job, 1);
+            }
+        }
+    }
+
+    /// Configures a queue; its ready jobs change order.
+    pub(crate) fn set_queue(&mut self, spec: QueueSpec, slab: &mut Slab) {
+        let name = spec.name.clone();
+        let card = self.card(&name);
+        card.is_configured = true;
+        if card.spec.order == spec.order {
+            card.spec = spec;
+            return;
+        }
+        self.replace(
+            slab,
+            |job| job.queue == name,
+            |index| {
+                index.card(&name).spec = spec.clone();
+            },
+        );
+    }
+
+    /// Takes the waiting jobs that match out, makes a change, and puts them back.
+    fn replace(
+        &mut self,
+        slab: &mut Slab,
+        matches: impl Fn(&Job) -> bool,
+        change: impl Fn(&mut Index),
+    ) {
+        let mut moved = Vec::new();
+        for (slot, entry) in slab.iter_mut() {
+            if matches(&entry.job) && entry.spot != Spot::Nowhere {
+                self.unplace(slot, &entry.job, entry.spot);
+                entry.spot = Spot::Nowhere;
+                moved.push(slot);
+            }
+        }
+        change(self);
+        for slot in moved {
+            if let Some(entry) = slab.get_mut(slot) {
+                entry.spot = self.place(slot, &entry.job);
+            }
+        }
+    }
+
+    fn count_running(&mut self, job: &Job, step: i32) {
+        let Some(spec) = self.types.get(&job.job_type) else { return };
+        if spec.concurrency_limit.is_none() {
+            return;
+        }
+        let key = LimitKey::new(spec, &job.tenant, Some(&job.user));
+        let count = self.limits.entry(key).or_default();
+        *count = count.saturating_add_signed(step);
+    }
+
+    fn lane(&self, job: &Job) -> LaneKey {
+        let is_per_user = self.types.get(&job.job_type).is_some_and(|spec| {
+            spec.concurrency_limit.is_some() && spec.concurrency_scope == ConcurrencyScope::User
+        });
+        LaneKey {
+            tenant: job.tenant.clone(),
+            queue: job.queue.clone(),
+            job_type: job.job_type.clone(),
+            user: is_per_user.then(|| job.user.clone()),
+        }
+    }
+
+    fn card(&mut self, queue: &QueueName) -> &mut Card {
+        if !self.queues.contains_key(queue) {
+            let card = Card {
+                spec: QueueSpec::plain(queue.clone()),
+                is_configured: false,
+                ready: 0,
+                waiting: 0,
+                running: 0,
+            };
+            self.queues.insert(queue.clone(), card);
+        }
+        self.queues.get_mut(queue).expect("just made sure")
+    }
+}
+
+/// When the reaper has to look at a job.
+fn alarm(job: &Job) -> Option<Timestamp> {
+    match &job.state {
+        State::Queued => job.expires_at(),
+        State::Running(lease) => Some(lease.ends_at()),
+        State::DlqPending | State::DlqRecorded => {
+            Some(job.updated_at.plus_millis(DLQ_UNFINISHED_MS))
+        }
+        State::Retrying { .. }
+        | State::Succeeded { .. }
+        | State::Failed { .. }
+        | State::Cancelled { .. } => None,
+    }
+}

@@ -1,0 +1,75 @@
+//! Who holds which idempotency key, and until when.
+
+use foldhash::quality::RandomState;
+use hashbrown::HashMap;
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::job::Idempotency;
+use mainspring_kernel::{JobId, Timestamp};
+use std::collections::BTreeSet;
+
+/// Held keys. Those of live jobs can be told from the jobs; those of ended jobs are also in `ends`.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    holders: HashMap<Digest, KeyHolder, RandomState>,
+    ends: BTreeSet<(Timestamp, Digest)>,
+}
+
+impl Keys {
+    pub(crate) fn get(&self, key: Digest) -> Option<KeyHolder> {
+        self.holders.get(&key).copied()
+    }
+
+    /// A job takes a key that is free.
+    pub(crate) fn hold(&mut self, key: &Idempotency, job: JobId) {
+        let holder = KeyHolder { job, fingerprint: key.fingerprint, free_at: None };
+        self.set(key.hash, holder);
+    }
+
+    /// A job has ended: its key is free after its window.
+    pub(crate) fn release(&mut self, key: &Idempotency, job: JobId, ended_at: Timestamp) {
+        if self.holders.get(&key.hash).is_some_and(|holder| holder.job != job) {
+            return;
+        }
+        // A key that is never free again still has an end, so that it is kept in snapshots.
+        let window = key.window_secs.map(|secs| u64::from(secs) * 1000);
+        let free_at = window.map_or(Timestamp::MAX, |window| ended_at.plus_millis(window));
+        let holder = KeyHolder { job, fingerprint: key.fingerprint, free_at: Some(free_at) };
+        self.set(key.hash, holder);
+    }
+
+    /// Puts a holder in, replacing an earlier one.
+    pub(crate) fn set(&mut self, key: Digest, holder: KeyHolder) {
+        let old = self.holders.insert(key, holder);
+        if let Some(end) = old.and_then(|old| old.free_at) {
+            self.ends.remove(&(end, key));
+        }
+        if let Some(end) = holder.free_at {
+            self.ends.insert((end, key));
+        }
+    }
+
+    /// Forgets keys that are free by `now`, at most `limit` of them.
+    pub(crate) fn forget_free(&mut self, now: Timestamp, limit: usize) {
+        for _ in 0..limit {
+            match self.ends.first() {
+                Some(&(end, key)) if end <= now => {
+                    self.ends.remove(&(end, key));
+                    self.holders.remove(&key);
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Keys of ended jobs after `after`, for snapshots.
+    pub(crate) fn ended_after(
+        &self,
+        after: Option<(Timestamp, Digest)>,
+    ) -> impl Iterator<Item = ((Timestamp, Digest), KeyHolder)> {
+        use std::ops::Bound;
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let ends = self.ends.range((from, Bound::Unbounded));
+        ends.filter_map(|end| Some((*end, self.get(end.1)?)))
+    }
+}

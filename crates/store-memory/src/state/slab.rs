@@ -1,0 +1,186 @@
+//! Live jobs in chunks that never move, found by id. Ten million of them must fit in a few
+//! gigabytes: no slot is larger than it must be, and growing never copies.
+
+use super::index::Spot;
+use super::order::Order;
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+use mainspring_kernel::evolve::Transition;
+use mainspring_kernel::{Job, JobId};
+use mainspring_store::Snapshot;
+use std::hash::BuildHasher;
+
+/// A live job with its history after the submission, and where the index has it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) job: Job,
+    pub(crate) spot: Spot,
+    /// Most waiting jobs have none, so an empty one costs a word.
+    #[expect(clippy::box_collection, reason = "one word in ten million entries, not three")]
+    moves: Option<Box<Vec<Transition>>>,
+}
+
+impl Entry {
+    /// A job with the moves it has made since its submission.
+    pub(crate) fn new(job: Job, moves: Vec<Transition>) -> Self {
+        let moves = (!moves.is_empty()).then(|| Box::new(moves));
+        Entry { job, spot: Spot::Nowhere, moves }
+    }
+
+    /// Goes on with the history.
+    pub(crate) fn note(&mut self, step: Transition) {
+        self.moves.get_or_insert_default().push(step);
+    }
+
+    /// The moves after the submission.
+    pub(crate) fn moves(&self) -> &[Transition] {
+        self.moves.as_deref().map_or(&[], Vec::as_slice)
+    }
+
+    /// A copy of the job with its whole history.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let history = std::iter::once(Transition::submitted(&self.job))
+            .chain(self.moves().iter().cloned())
+            .collect();
+        Snapshot { job: self.job.clone(), history }
+    }
+
+    /// The job with its whole history.
+    pub(crate) fn into_snapshot(self) -> Snapshot {
+        let mut history = vec![Transition::submitted(&self.job)];
+        history.extend(self.moves.map(|moves| *moves).unwrap_or_default());
+        Snapshot { job: self.job, history }
+    }
+}
+
+/// As many as fit in 256 KiB: an allocator has a size class just there, so nothing is wasted.
+const CHUNK: usize = (256 << 10) / size_of::<Option<Entry>>();
+
+/// The chunks, and the way from an id to a slot.
+#[derive(Debug, Default)]
+pub(crate) struct Slab {
+    chunks: Vec<Vec<Option<Entry>>>,
+    free: Vec<u32>,
+    by_id: HashTable<u32>,
+    order: Order,
+    hasher: FixedState,
+}
+
+impl Slab {
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// One more than the highest slot ever used.
+    pub(crate) fn slots(&self) -> u32 {
+        let full = self.chunks.len().saturating_sub(1) * CHUNK;
+        u32::try_from(full + self.chunks.last().map_or(0, Vec::len)).expect("slots fit in 32 bits")
+    }
+
+    pub(crate) fn insert(&mut self, job: Job) -> u32 {
+        self.insert_entry(Entry::new(job, Vec::new()))
+    }
+
+    pub(crate) fn insert_entry(&mut self, entry: Entry) -> u32 {
+        let id = entry.job.id;
+        self.order.push(id);
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                *cell(&mut self.chunks, slot).expect("free slots exist") = Some(entry);
+                slot
+            }
+            None => {
+                if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
+                    self.chunks.push(Vec::with_capacity(CHUNK));
+                }
+                let slot = self.slots();
+                self.chunks.last_mut().expect("just made sure").push(Some(entry));
+                slot
+            }
+        };
+        let (chunks, hasher) = (&self.chunks, &self.hasher);
+        let rehash = |slot: &u32| hash(hasher, id_at(chunks, *slot));
+        self.by_id.insert_unique(hash(hasher, id), slot, rehash);
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<Entry> {
+        let entry = cell(&mut self.chunks, slot)?.take()?;
+        let hash = hash(&self.hasher, entry.job.id);
+        if let Ok(found) = self.by_id.find_entry(hash, |other| *other == slot) {
+            found.remove();
+        }
+        self.free.push(slot);
+        let (chunks, hasher, by_id) = (&self.chunks, &self.hasher, &self.by_id);
+        self.order.forget(entry.job.id, |id| find(chunks, hasher, by_id, id).is_some());
+        Some(entry)
+    }
+
+    pub(crate) fn slot_of(&self, id: JobId) -> Option<u32> {
+        find(&self.chunks, &self.hasher, &self.by_id, id)
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<&Entry> {
+        self.chunks.get(slot as usize / CHUNK)?.get(slot as usize % CHUNK)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut Entry> {
+        cell(&mut self.chunks, slot)?.as_mut()
+    }
+
+    pub(crate) fn by_id(&self, id: JobId) -> Option<&Entry> {
+        self.get(self.slot_of(id)?)
+    }
+
+    pub(crate) fn by_id_mut(&mut self, id: JobId) -> Option<&mut Entry> {
+        self.get_mut(self.slot_of(id)?)
+    }
+
+    /// Live jobs older than `before`, newest first.
+    pub(crate) fn newest(&self, before: Option<JobId>) -> impl Iterator<Item = &Entry> {
+        self.order.descending(before).filter_map(|id| self.by_id(id))
+    }
+
+    /// Every live job with its slot.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut Entry)> {
+        let cells = self.chunks.iter_mut().flatten().enumerate();
+        cells.filter_map(|(at, cell)| Some((u32::try_from(at).ok()?, cell.as_mut()?)))
+    }
+
+    /// Every live job.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.chunks.iter().flatten().flatten()
+    }
+}
+
+fn cell(chunks: &mut [Vec<Option<Entry>>], slot: u32) -> Option<&mut Option<Entry>> {
+    chunks.get_mut(slot as usize / CHUNK)?.get_mut(slot as usize % CHUNK)
+}
+
+fn id_at(chunks: &[Vec<Option<Entry>>], slot: u32) -> JobId {
+    let entry = chunks[slot as usize / CHUNK][slot as usize % CHUNK].as_ref();
+    entry.expect("indexed slots are taken").job.id
+}
+
+fn find(
+    chunks: &[Vec<Option<Entry>>],
+    hasher: &FixedState,
+    by_id: &HashTable<u32>,
+    id: JobId,
+) -> Option<u32> {
+    by_id.find(hash(hasher, id), |slot| id_at(chunks, *slot) == id).copied()
+}
+
+fn hash(hasher: &FixedState, id: JobId) -> u64 {
+    hasher.hash_one(id.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiting_job_stays_small() {
+        assert_eq!(size_of::<Option<Entry>>(), 256, "ten million of these must fit in RAM");
+    }
+}

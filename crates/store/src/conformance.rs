@@ -1,0 +1,106 @@
+//! What a store must do, as tests. A store crate enables the feature `conformance` among its
+//! dev-dependencies and calls [`exercise`] with a way to open a fresh store; a behaviour that is
+//! not here is not promised. [`ModelStore`] is the simplest store that passes, and an oracle.
+//!
+//! Cases drive [`Store::commit`] directly, with the kernel deciding, like the engine does.
+
+mod bench;
+mod differ;
+mod dump;
+mod model;
+mod model_read;
+
+mod dlq;
+mod effects;
+mod idempotency;
+mod lease;
+mod limits;
+mod order;
+mod reads;
+mod registry;
+mod report;
+mod retry;
+mod submit;
+mod time;
+
+pub use differ::differ;
+pub use dump::dump;
+pub use model::ModelStore;
+
+use crate::store::Store;
+use bench::Bench;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+type Case = for<'a> fn(&'a mut Bench) -> BoxFuture<'a, ()>;
+
+macro_rules! cases {
+    ($($module:ident: $($case:ident),+;)+) => {
+        /// Every case under its name.
+        const CASES: &[(&str, Case)] = &[$($((
+            concat!(stringify!($module), "::", stringify!($case)),
+            |bench| Box::pin($module::$case(bench)),
+        )),+),+];
+    };
+}
+
+cases! {
+    submit: a_submitted_job_can_be_read, a_batch_is_visible_to_the_next_batch,
+        commands_of_a_batch_see_each_other, an_empty_batch_changes_nothing,
+        a_refused_command_leaves_the_others, every_field_of_a_job_is_kept;
+    lease: a_claim_is_visible, a_job_is_granted_once, a_heartbeat_moves_the_end_of_a_lease,
+        a_heartbeat_is_not_a_move, leases_can_be_extended, running_lists_every_lease,
+        a_claimed_job_in_the_same_batch_is_gone;
+    report: a_result_is_kept, the_repeat_of_a_report_is_answered, another_report_is_a_conflict,
+        a_stale_token_changes_nothing, a_cancelled_holder_is_told, history_has_no_gaps;
+    retry: a_failed_job_waits_for_its_retry, a_retry_keeps_the_id_and_counts,
+        a_released_job_is_ready_at_once, the_last_failure_is_kept;
+    dlq: an_exhausted_job_becomes_an_item, items_are_listed_newest_first, an_item_is_requeued_once,
+        a_discard_takes_two_people, a_half_finished_move_is_finished, items_are_filtered;
+    effects: an_effect_is_committed_once, effects_survive_a_retry;
+    order: old_jobs_outrank_urgent_ones_when_aged, due_order_goes_by_time_then_priority,
+        equal_jobs_go_in_arrival_order, tenants_take_turns, a_pull_may_name_a_tenant,
+        types_and_queues_filter, a_change_of_order_reorders_what_waits,
+        untaken_jobs_are_ready_again;
+    limits: a_global_limit_holds, a_tenant_limit_counts_each_tenant,
+        a_user_limit_counts_each_user, every_way_out_frees_the_place, a_limit_of_zero_holds_all,
+        a_changed_limit_counts_at_once, untaken_jobs_free_their_place,
+        a_full_type_does_not_block_another, a_paused_queue_hands_out_nothing;
+    idempotency: a_key_has_one_job_even_in_one_batch, a_key_is_held_while_the_job_lives,
+        a_key_is_free_after_its_window, a_key_without_window_is_held_for_ever,
+        a_conflict_is_noticed, a_new_holder_is_not_freed_by_the_old_job;
+    reads: unknown_things_are_none, lists_go_newest_first_in_pages, lists_are_filtered,
+        lists_respect_the_scope, finished_jobs_stay_readable, counts_equal_a_recount,
+        moves_come_in_order_without_gaps, standing_explains_the_wait;
+    time: a_job_is_not_ready_before_it_is_due, wake_tells_of_work_that_became_due,
+        wake_names_the_next_instant, an_expired_lease_is_overdue, a_deadline_is_overdue,
+        an_unstarted_job_expires, a_started_job_does_not_expire, a_heartbeat_postpones_the_reaper,
+        overdue_respects_its_limit, a_clock_that_stands_still_is_no_trouble;
+    registry: types_are_kept_by_name, queues_are_kept_by_name, tokens_are_issued_and_revoked,
+        a_type_is_seen_by_the_rest_of_its_batch;
+}
+
+/// Runs every case, each on a store of its own.
+///
+/// # Panics
+/// If cases fail, with their names; the message of each failure is printed where it happened.
+pub async fn exercise(open: &dyn Fn() -> BoxFuture<'static, Arc<dyn Store>>) {
+    let mut failed = Vec::new();
+    for (name, case) in CASES {
+        let mut bench = Bench::new(open().await);
+        let store = bench.store.clone();
+        if AssertUnwindSafe(case(&mut bench)).catch_unwind().await.is_err() {
+            failed.push(*name);
+        }
+        // What a broken case leaves behind is not worth a second failure.
+        let _ = store.close().await;
+    }
+    assert!(failed.is_empty(), "{} of {} cases failed: {failed:#?}", failed.len(), CASES.len());
+}
+
+/// The names of all cases, in the order they run.
+pub fn case_names() -> Vec<&'static str> {
+    CASES.iter().map(|(name, _)| *name).collect()
+}

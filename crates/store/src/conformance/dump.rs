@@ -1,0 +1,166 @@
+//! Everything a store answers, as text: equal stores have equal dumps.
+
+use crate::store::{Error, Store};
+use crate::{Counts, ItemFilter, JobFilter, LoggedMove, MovesPage, QueueCount, Scope, Snapshot};
+use mainspring_kernel::{DlqItem, Job, QueueSpec, Timestamp, Token, Transition, TypeSpec};
+use std::fmt::Write;
+
+const PAGE: usize = 100;
+
+/// All that `store` answers about `now`. Ends with the moves, which a store may have forgotten.
+///
+/// # Errors
+/// If a read fails.
+pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
+    let mut text = String::new();
+    let filter =
+        JobFilter { scope: Scope::All, state: None, job_type: None, queue: None, trace_id: None };
+    let mut before = None;
+    loop {
+        let page = store.jobs(&filter, before, PAGE).await?;
+        for listed in page.items {
+            if let Some(Snapshot { job, history }) = store.job(listed.id).await? {
+                push(&mut text, "job", &job_text(&job));
+                assert_eq!(job, listed, "a list and a read agree");
+                history.iter().for_each(|line| push(&mut text, "  move", &line_text(line)));
+            }
+        }
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+    let mut before = None;
+    loop {
+        let page = store.items(&filter, before, PAGE).await?;
+        for item in page.items {
+            let DlqItem { id, job, created_at, updated_at, version, state } = item;
+            let rest = format!("{id} {created_at:?} {updated_at:?} {version} {state:?}");
+            push(&mut text, "item", &format!("{rest} {}", job_text(&job)));
+        }
+        before = page.next.map(|id| id.dlq());
+        if before.is_none() {
+            break;
+        }
+    }
+    for spec in store.types().await? {
+        push(&mut text, "type", &type_text(&spec));
+    }
+    for QueueSpec { name, is_paused, order } in store.queues().await? {
+        push(&mut text, "queue", &format!("{name} {is_paused} {order:?}"));
+    }
+    for token in store.tokens().await? {
+        push(&mut text, "token", &token_text(&token));
+    }
+    let mut running = store.running().await?;
+    running.sort_unstable();
+    push(&mut text, "running", &format!("{running:?}"));
+    let mut overdue = store.overdue(now, usize::MAX).await?;
+    overdue.sort_unstable();
+    push(&mut text, "overdue", &format!("{overdue:?}"));
+    push(&mut text, "counts", &counts_text(store.counts(now).await?));
+    let MovesPage { moves, has_gap: _, newest } = store.moves_after(0, usize::MAX).await?;
+    push(&mut text, "newest", &newest.to_string());
+    for logged in moves {
+        let LoggedMove { position, job, tenant, user, job_type, trace_id, transition } = logged;
+        let rest = line_text(&transition);
+        let line = format!("{position} {job} {tenant} {user} {job_type} {trace_id} {rest}");
+        push(&mut text, "moved", &line);
+    }
+    Ok(text)
+}
+
+fn push(text: &mut String, what: &str, line: &str) {
+    writeln!(text, "{what} {line}").expect("a string takes any text");
+}
+
+fn job_text(job: &Job) -> String {
+    let Job {
+        id,
+        tenant,
+        user,
+        job_type,
+        queue,
+        payload,
+        priority,
+        max_retries,
+        retry_count,
+        timeout_ms,
+        seq,
+        fence,
+        created_at,
+        updated_at,
+        run_at,
+        started_at,
+        trace,
+        idempotency,
+        trouble,
+        last_report,
+        extras,
+        state,
+    } = job;
+    format!(
+        "{id} {tenant} {user} {job_type} {queue} {payload} {priority} {retry_count}/{max_retries} \
+         {timeout_ms} {seq} {fence} {created_at:?} {updated_at:?} {run_at:?} {started_at:?} \
+         {trace:?} {idempotency:?} {trouble:?} {last_report:?} {extras:?} {state:?}"
+    )
+}
+
+fn line_text(line: &Transition) -> String {
+    let Transition { seq, from, to, at, attempt, reason, actor } = line;
+    format!("{seq} {from:?} {to} {at:?} {attempt} {reason:?} {actor}")
+}
+
+fn type_text(spec: &TypeSpec) -> String {
+    let TypeSpec {
+        name,
+        domain,
+        is_schedulable,
+        priority,
+        timeout_ms,
+        max_retries,
+        concurrency_limit,
+        concurrency_scope,
+        queue,
+        backoff,
+    } = spec;
+    format!(
+        "{name} {domain} {is_schedulable} {priority} {timeout_ms} {max_retries} \
+         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?}"
+    )
+}
+
+fn token_text(token: &Token) -> String {
+    let Token { id, digest, tenant, user, roles, issued_at, issued_by, expires_at, revoked_at } =
+        token;
+    format!(
+        "{id} {digest:?} {tenant} {user} {roles:?} {issued_at:?} {issued_by} {expires_at:?} \
+         {revoked_at:?}"
+    )
+}
+
+fn counts_text(counts: Counts) -> String {
+    let Counts {
+        by_state,
+        due,
+        oldest_due,
+        retries,
+        submitted,
+        claims,
+        jobs_retried,
+        items_open,
+        queues,
+    } = counts;
+    let mut text = format!(
+        "{by_state:?} {due} {oldest_due:?} {retries} {submitted} {claims} {jobs_retried} \
+         {items_open}"
+    );
+    // A store may or may not list a queue that has nothing in it.
+    for QueueCount { name, ready, pending, running } in queues {
+        if ready + pending + running > 0 {
+            text += &format!(" {name}:{ready}/{pending}/{running}");
+        }
+    }
+    text
+}

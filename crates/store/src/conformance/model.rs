@@ -1,0 +1,378 @@
+//! The simplest store that is right: one lock, plain maps, linear scans, nothing durable. Other
+//! stores are compared with it; nobody should run it.
+
+use super::model_read;
+use crate::read::LoggedMove;
+use crate::store::{Desk, Error, Needs, Store, Wake, Work};
+use crate::ticket::Ticket;
+use crate::{Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Recovery, Snapshot, Standing};
+use futures_util::future::{BoxFuture, ready};
+use mainspring_kernel::dispatch::{Wanted, order_key};
+use mainspring_kernel::event::{Change, KeyHolder};
+use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::{
+    DlqId, DlqItem, Event, Job, JobEvent, JobId, JobType, QueueName, QueueOrder, QueueSpec, State,
+    TenantId, Timestamp, Token, TokenId, Transition, TypeSpec, evolve,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The model.
+#[derive(Debug, Default)]
+pub struct ModelStore(Mutex<Memory>);
+
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub(super) jobs: BTreeMap<JobId, Snapshot>,
+    pub(super) items: BTreeMap<DlqId, DlqItem>,
+    pub(super) types: BTreeMap<JobType, TypeSpec>,
+    pub(super) queues: BTreeMap<QueueName, QueueSpec>,
+    tokens: BTreeMap<TokenId, Token>,
+    keys: BTreeMap<Digest, KeyHolder>,
+    pub(super) moves: Vec<LoggedMove>,
+    pub(super) claims: u64,
+    pub(super) retries: u64,
+    pub(super) jobs_retried: u64,
+    last_tenant: Option<TenantId>,
+    last_queue: BTreeMap<TenantId, QueueName>,
+    looked_at: Option<Timestamp>,
+}
+
+impl Memory {
+    /// The limit that applies to `job` and how many leases count against it.
+    pub(super) fn limit(&self, job: &Job) -> Option<(u32, u32)> {
+        let spec = self.types.get(&job.job_type)?;
+        let counts = |other: &&Snapshot| {
+            let other = &other.job;
+            other.lease().is_some()
+                && other.job_type == job.job_type
+                && match spec.concurrency_scope {
+                    ConcurrencyScope::Global => true,
+                    ConcurrencyScope::Tenant => other.tenant == job.tenant,
+                    ConcurrencyScope::User => {
+                        (&other.tenant, &other.user) == (&job.tenant, &job.user)
+                    }
+                }
+        };
+        let used = self.jobs.values().filter(counts).count();
+        Some((spec.concurrency_limit?, u32::try_from(used).unwrap_or(u32::MAX)))
+    }
+
+    pub(super) fn is_paused(&self, queue: &QueueName) -> bool {
+        self.queues.get(queue).is_some_and(|spec| spec.is_paused)
+    }
+
+    pub(super) fn order_of(&self, job: &Job) -> Option<(i64, JobId)> {
+        let order = self.queues.get(&job.queue).map_or(QueueOrder::Aged, |spec| spec.order);
+        Some((order_key(order, job.due_at()?, job.priority), job.id))
+    }
+
+    fn log(&mut self, job: JobId, transition: Transition) {
+        let position = self.moves.len() as u64 + 1;
+        let Some(Snapshot { job, history }) = self.jobs.get_mut(&job) else { return };
+        history.push(transition.clone());
+        self.moves.push(LoggedMove {
+            position,
+            job: job.id,
+            tenant: job.tenant.clone(),
+            user: job.user.clone(),
+            job_type: job.job_type.clone(),
+            trace_id: job.trace_id().into(),
+            transition,
+        });
+    }
+
+    fn submitted(&mut self, job: Job) {
+        if let Some(key) = &job.idempotency {
+            let holder = KeyHolder { job: job.id, fingerprint: key.fingerprint, free_at: None };
+            self.keys.insert(key.hash, holder);
+        }
+        let (id, first) = (job.id, Transition::submitted(&job));
+        self.jobs.insert(id, Snapshot { job, history: Vec::new() });
+        self.log(id, first);
+    }
+
+    fn moved(&mut self, event: &JobEvent) {
+        let whole = self.jobs.get_mut(&event.job).expect("only known jobs move");
+        let transition = evolve(&mut whole.job, event).expect("decided moves apply");
+        match event.change {
+            Change::Claimed(_) => self.claims += 1,
+            Change::RetryScheduled { .. } => {
+                self.retries += 1;
+                self.jobs_retried += u64::from(whole.job.retry_count == 1);
+            }
+            Change::Succeeded { .. }
+            | Change::Released { .. }
+            | Change::DeadLettered { .. }
+            | Change::DlqRecorded
+            | Change::Failed
+            | Change::Cancelled { .. } => {}
+        }
+        if let (Some(end), Some(key)) = (whole.job.finished_at(), &whole.job.idempotency)
+            && let Some(holder) = self.keys.get_mut(&key.hash)
+            && holder.job == event.job
+        {
+            holder.free_at = key.window_secs.map(|secs| end.plus_millis(u64::from(secs) * 1000));
+        }
+        self.log(event.job, transition);
+    }
+
+    fn apply(&mut self, event: Event) {
+        match event {
+            Event::JobSubmitted(job) => self.submitted(*job),
+            Event::JobMoved(event) => self.moved(&event),
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
+                let job = &mut self.jobs.get_mut(&job).expect("only known jobs run").job;
+                if let State::Running(lease) = &mut job.state
+                    && lease.fence == fence
+                {
+                    lease.expires_at = expires_at;
+                }
+                if progress_pct.is_some() {
+                    job.extras_mut().progress_pct = progress_pct;
+                }
+            }
+            Event::EffectCommitted { job, effect } => {
+                let whole = self.jobs.get_mut(&job).expect("only known jobs have effects");
+                whole.job.extras_mut().effects.push(effect);
+            }
+            Event::ItemOpened(item) => {
+                self.items.insert(item.id, *item);
+            }
+            Event::ItemChanged { item, version, at, state } => {
+                let item = self.items.get_mut(&item).expect("only known items change");
+                (item.version, item.updated_at, item.state) = (version, at, *state);
+            }
+            Event::TypeSet(spec) => {
+                self.types.insert(spec.name.clone(), *spec);
+            }
+            Event::QueueSet(spec) => {
+                self.queues.insert(spec.name.clone(), spec);
+            }
+            Event::TokenIssued(token) => {
+                self.tokens.insert(token.id, *token);
+            }
+            Event::TokenRevoked { token, at } => {
+                self.tokens.get_mut(&token).expect("only known tokens").revoked_at = Some(at);
+            }
+        }
+    }
+}
+
+struct ModelDesk<'a> {
+    memory: MutexGuard<'a, Memory>,
+    taken: BTreeSet<JobId>,
+}
+
+impl ModelDesk<'_> {
+    /// The best job that may be taken now: the next tenant's next queue's first.
+    fn next_ready(&self, wanted: &Wanted<'_>, now: Timestamp) -> Option<JobId> {
+        let memory = &self.memory;
+        let is_candidate = |job: &&Job| {
+            job.due_at().is_some_and(|due_at| due_at <= now)
+                && !self.taken.contains(&job.id)
+                && wanted.tenant.is_none_or(|tenant| *tenant == job.tenant)
+                && wanted.types.is_none_or(|types| types.contains(&job.job_type))
+                && wanted.queues.is_none_or(|queues| queues.contains(&job.queue))
+                && !memory.is_paused(&job.queue)
+                && memory.limit(job).is_none_or(|(limit, used)| used + self.reserved(job) < limit)
+        };
+        let best = memory.jobs.values().map(|whole| &whole.job).filter(is_candidate).min_by_key(
+            |job| {
+                // Those after the last one served come first, then around from the start.
+                let tenant_turn =
+                    memory.last_tenant.as_ref().is_some_and(|last| job.tenant <= *last);
+                let last_queue = memory.last_queue.get(&job.tenant);
+                let queue_turn = last_queue.is_some_and(|last| job.queue <= *last);
+                let order = memory.order_of(job);
+                (tenant_turn, job.tenant.clone(), queue_turn, job.queue.clone(), order)
+            },
+        )?;
+        Some(best.id)
+    }
+
+    /// Jobs taken in this batch, not claimed yet, that will count against the limit of `job`.
+    fn reserved(&self, job: &Job) -> u32 {
+        let Some(spec) = self.memory.types.get(&job.job_type) else { return 0 };
+        let counts = |id: &&JobId| {
+            self.memory.jobs.get(id).is_some_and(|Snapshot { job: other, .. }| {
+                other.lease().is_none()
+                    && other.job_type == job.job_type
+                    && match spec.concurrency_scope {
+                        ConcurrencyScope::Global => true,
+                        ConcurrencyScope::Tenant => other.tenant == job.tenant,
+                        ConcurrencyScope::User => {
+                            (&other.tenant, &other.user) == (&job.tenant, &job.user)
+                        }
+                    }
+            })
+        };
+        u32::try_from(self.taken.iter().filter(counts).count()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Desk for ModelDesk<'_> {
+    fn job(&self, id: JobId) -> Option<&Job> {
+        self.memory.jobs.get(&id).map(|whole| &whole.job)
+    }
+
+    fn item(&self, id: DlqId) -> Option<&DlqItem> {
+        self.memory.items.get(&id)
+    }
+
+    fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
+        self.memory.types.get(name)
+    }
+
+    fn key_holder(&self, key: Digest) -> Option<KeyHolder> {
+        self.memory.keys.get(&key).copied()
+    }
+
+    fn token(&self, id: TokenId) -> Option<&Token> {
+        self.memory.tokens.get(&id)
+    }
+
+    fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
+        let mut ready = Vec::new();
+        while ready.len() < limit
+            && let Some(id) = self.next_ready(wanted, now)
+        {
+            let job = &self.memory.jobs[&id].job;
+            let (tenant, queue) = (job.tenant.clone(), job.queue.clone());
+            self.memory.last_queue.insert(tenant.clone(), queue);
+            self.memory.last_tenant = Some(tenant);
+            self.taken.insert(id);
+            ready.push(id);
+        }
+        ready
+    }
+
+    fn apply(&mut self, events: Vec<Event>) {
+        events.into_iter().for_each(|event| self.memory.apply(event));
+    }
+}
+
+impl ModelStore {
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Memory) -> T,
+    ) -> BoxFuture<'_, Result<T, Error>> {
+        Box::pin(ready(Ok(look(&self.lock()))))
+    }
+}
+
+impl Store for ModelStore {
+    fn commit<'a>(
+        &'a self,
+        _: Needs,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<Ticket, Error>> {
+        work(&mut ModelDesk { memory: self.lock(), taken: BTreeSet::new() });
+        Box::pin(ready(Ok(Ticket::kept())))
+    }
+
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+        self.read(|memory| memory.jobs.get(&id).cloned())
+    }
+
+    fn jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Job>, Error>> {
+        self.read(|memory| model_read::jobs(memory, filter, before, limit))
+    }
+
+    fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
+        self.read(|memory| memory.items.get(&id).cloned())
+    }
+
+    fn items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        before: Option<DlqId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
+        self.read(|memory| model_read::items(memory, filter, before, limit))
+    }
+
+    fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
+        self.read(|memory| memory.types.values().cloned().collect())
+    }
+
+    fn queues(&self) -> BoxFuture<'_, Result<Vec<QueueSpec>, Error>> {
+        self.read(|memory| memory.queues.values().cloned().collect())
+    }
+
+    fn tokens(&self) -> BoxFuture<'_, Result<Vec<Token>, Error>> {
+        self.read(|memory| memory.tokens.values().cloned().collect())
+    }
+
+    fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>> {
+        self.read(|memory| memory.tokens.get(&id).cloned())
+    }
+
+    fn standing(
+        &self,
+        id: JobId,
+        now: Timestamp,
+    ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
+        self.read(|memory| model_read::standing(memory, id, now))
+    }
+
+    fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
+        self.read(|memory| model_read::counts(memory, now))
+    }
+
+    fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>> {
+        self.read(|memory| {
+            let after = |logged: &&LoggedMove| logged.position > position;
+            MovesPage {
+                moves: memory.moves.iter().filter(after).take(limit).cloned().collect(),
+                has_gap: false,
+                newest: memory.moves.len() as u64,
+            }
+        })
+    }
+
+    fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
+        self.read(|memory| model_read::overdue(memory, now, limit))
+    }
+
+    fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
+        self.read(|memory| {
+            let jobs = memory.jobs.values().map(|whole| &whole.job);
+            jobs.filter(|job| job.lease().is_some()).map(|job| job.id).collect()
+        })
+    }
+
+    fn wake(&self, now: Timestamp) -> BoxFuture<'_, Result<Wake, Error>> {
+        let mut memory = self.lock();
+        let since = memory.looked_at.replace(now);
+        let wake = model_read::wake(&memory, now, since);
+        Box::pin(ready(Ok(wake)))
+    }
+
+    fn maintain(&self, _: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    fn is_low_on_space(&self) -> bool {
+        false
+    }
+
+    fn health(&self) -> Health {
+        let recovery = Recovery::default();
+        Health { kind: "model", broken: None, is_low_on_space: false, recovery }
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(ready(Ok(())))
+    }
+}

@@ -1,0 +1,129 @@
+//! The reads of the model, each a scan over everything.
+
+use super::model::Memory;
+use crate::read::{Counts, ItemFilter, JobFilter, Page, QueueCount, Standing};
+use crate::store::Wake;
+use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
+use mainspring_kernel::{DlqId, DlqItem, DlqState, Job, JobId, State, StateName, Timestamp};
+use std::collections::BTreeMap;
+
+fn all(memory: &Memory) -> impl Iterator<Item = &Job> {
+    memory.jobs.values().map(|whole| &whole.job)
+}
+
+pub(super) fn jobs(
+    memory: &Memory,
+    filter: &JobFilter,
+    before: Option<JobId>,
+    limit: usize,
+) -> Page<Job> {
+    let is_older = |job: &&Job| before.is_none_or(|before| job.id < before);
+    let newest_first = memory.jobs.values().rev().map(|whole| &whole.job).filter(is_older);
+    let mut items: Vec<Job> =
+        newest_first.filter(|job| filter.admits(job)).take(limit + 1).cloned().collect();
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| has_more).map(|job| job.id);
+    Page { items, next }
+}
+
+pub(super) fn items(
+    memory: &Memory,
+    filter: &ItemFilter,
+    before: Option<DlqId>,
+    limit: usize,
+) -> Page<DlqItem> {
+    let admits = |item: &&DlqItem| {
+        before.is_none_or(|before| item.id < before)
+            && filter.scope.covers(&item.job.tenant, &item.job.user)
+            && filter.state.as_ref().is_none_or(|state| *state == item.state.as_str())
+            && filter.job_type.as_ref().is_none_or(|wanted| *wanted == item.job.job_type)
+    };
+    let mut items: Vec<DlqItem> =
+        memory.items.values().rev().filter(admits).take(limit + 1).cloned().collect();
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| has_more).map(|item| item.id.job());
+    Page { items, next }
+}
+
+pub(super) fn standing(memory: &Memory, id: JobId, now: Timestamp) -> Option<Standing> {
+    let job = &memory.jobs.get(&id)?.job;
+    let order = memory.order_of(job)?;
+    let goes_before = |other: &&Job| {
+        (&other.tenant, &other.queue, &other.job_type) == (&job.tenant, &job.queue, &job.job_type)
+            && other.due_at().is_some_and(|due_at| due_at <= now)
+            && memory.order_of(other).is_some_and(|other| other < order)
+    };
+    Some(Standing {
+        is_queue_paused: memory.is_paused(&job.queue),
+        limit: memory.limit(job),
+        ahead: all(memory).filter(goes_before).count(),
+    })
+}
+
+pub(super) fn counts(memory: &Memory, now: Timestamp) -> Counts {
+    let mut counts = Counts {
+        submitted: memory.jobs.len() as u64,
+        claims: memory.claims,
+        retries: memory.retries,
+        jobs_retried: memory.jobs_retried,
+        ..Counts::default()
+    };
+    let mut queues = BTreeMap::new();
+    for job in all(memory) {
+        let name = job.state.name();
+        let index = StateName::ALL.iter().position(|state| *state == name).unwrap_or(0);
+        counts.by_state[index] += 1;
+        let none = QueueCount { name: job.queue.clone(), ready: 0, pending: 0, running: 0 };
+        let queue = queues.entry(job.queue.clone()).or_insert(none);
+        match job.due_at() {
+            Some(due_at) if due_at <= now => {
+                queue.ready += 1;
+                counts.due += 1;
+                let due_at = due_at.whole_second();
+                let oldest = counts.oldest_due.map_or(due_at, |oldest| oldest.min(due_at));
+                counts.oldest_due = Some(oldest);
+            }
+            Some(_) => queue.pending += 1,
+            None => queue.running += u64::from(job.lease().is_some()),
+        }
+    }
+    counts.queues = queues.into_values().collect();
+    let is_open = |item: &&DlqItem| matches!(item.state, DlqState::Open);
+    counts.items_open = memory.items.values().filter(is_open).count() as u64;
+    counts
+}
+
+/// When the reaper has to look at `job`.
+fn reap_at(job: &Job) -> Option<Timestamp> {
+    match &job.state {
+        State::Running(lease) => Some(lease.ends_at()),
+        State::Queued => job.expires_at(),
+        State::DlqPending | State::DlqRecorded => {
+            Some(job.updated_at.plus_millis(DLQ_UNFINISHED_MS))
+        }
+        State::Retrying { .. }
+        | State::Succeeded { .. }
+        | State::Failed { .. }
+        | State::Cancelled { .. } => None,
+    }
+}
+
+pub(super) fn overdue(memory: &Memory, now: Timestamp, limit: usize) -> Vec<JobId> {
+    let mut late: Vec<_> = all(memory)
+        .filter_map(|job| Some((reap_at(job)?, job.id)))
+        .filter(|(at, _)| *at <= now)
+        .collect();
+    late.sort_unstable();
+    late.into_iter().take(limit).map(|(_, id)| id).collect()
+}
+
+pub(super) fn wake(memory: &Memory, now: Timestamp, since: Option<Timestamp>) -> Wake {
+    let is_new = |at: Timestamp| at <= now && since.is_none_or(|since| at > since);
+    let instants = all(memory).flat_map(|job| [reap_at(job), job.due_at()]).flatten();
+    Wake {
+        is_work_due: all(memory).filter_map(Job::due_at).any(is_new),
+        next: instants.filter(|at| *at > now).min(),
+    }
+}

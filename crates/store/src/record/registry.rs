@@ -1,0 +1,94 @@
+//! Types and queues.
+
+use super::BadRecord;
+use super::wire::{Pen, Reader};
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::retry::Backoff;
+use mainspring_kernel::{JobType, QueueName, QueueOrder, QueueSpec, TypeSpec};
+
+type Read<T> = Result<T, BadRecord>;
+
+pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
+    let TypeSpec {
+        name,
+        domain,
+        is_schedulable,
+        priority,
+        timeout_ms,
+        max_retries,
+        concurrency_limit,
+        concurrency_scope,
+        queue,
+        backoff: Backoff { base_ms, max_ms },
+    } = spec;
+    pen.array(11);
+    pen.text(name.as_str()); // 0
+    pen.text(domain); // 1
+    pen.flag(*is_schedulable); // 2
+    pen.number(*priority); // 3
+    pen.number(*timeout_ms); // 4
+    pen.number(*max_retries); // 5
+    pen.optional(*concurrency_limit, Pen::number); // 6
+    pen.number(match concurrency_scope {
+        ConcurrencyScope::Global => 0u8,
+        ConcurrencyScope::Tenant => 1,
+        ConcurrencyScope::User => 2,
+    }); // 7
+    pen.text(queue.as_str()); // 8
+    pen.number(*base_ms); // 9
+    pen.number(*max_ms); // 10
+}
+
+pub(super) fn read_type(reader: &mut Reader<'_, '_>) -> Read<TypeSpec> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let spec = TypeSpec {
+        name: JobType::stored(reader.field(at, Reader::name)?),
+        domain: reader.field(at, Reader::boxed)?,
+        is_schedulable: reader.field(at, Reader::flag)?,
+        priority: reader.field(at, Reader::small)?,
+        timeout_ms: reader.field(at, Reader::small)?,
+        max_retries: reader.field(at, Reader::small)?,
+        concurrency_limit: reader.optional(at, Reader::small)?,
+        concurrency_scope: match reader.field(at, Reader::number)? {
+            0 => ConcurrencyScope::Global,
+            1 => ConcurrencyScope::Tenant,
+            2 => ConcurrencyScope::User,
+            _ => return Err(reader.bad("unknown scope of a limit")),
+        },
+        queue: QueueName::stored(reader.field(at, Reader::name)?),
+        backoff: Backoff {
+            base_ms: reader.field(at, Reader::small)?,
+            max_ms: reader.field(at, Reader::small)?,
+        },
+    };
+    reader.end(fields)?;
+    Ok(spec)
+}
+
+pub(super) fn write_queue(pen: &mut Pen<'_>, spec: &QueueSpec) {
+    let QueueSpec { name, is_paused, order } = spec;
+    pen.array(3);
+    pen.text(name.as_str()); // 0
+    pen.flag(*is_paused); // 1
+    pen.number(match order {
+        QueueOrder::Aged => 0u8,
+        QueueOrder::Due => 1,
+    }); // 2
+}
+
+pub(super) fn read_queue(reader: &mut Reader<'_, '_>) -> Read<QueueSpec> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let spec = QueueSpec {
+        name: QueueName::stored(reader.field(at, Reader::name)?),
+        is_paused: reader.field(at, Reader::flag)?,
+        order: match reader.field(at, Reader::number)? {
+            0 => QueueOrder::Aged,
+            1 => QueueOrder::Due,
+            _ => return Err(reader.bad("unknown order of a queue")),
+        },
+    };
+    reader.end(fields)?;
+    Ok(spec)
+}

@@ -1,0 +1,366 @@
+//! One fixed value of every kind of record: what the golden bytes are made of.
+
+use mainspring_kernel::dlq::Proposal;
+use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
+use mainspring_kernel::evolve::Reason;
+use mainspring_kernel::fingerprint::{Digest, digest};
+use mainspring_kernel::job::{
+    AcceptedReport, Actor, Effect, Extras, Idempotency, LeaseToken, Trouble,
+};
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::retry::Backoff;
+use mainspring_kernel::{
+    DlqItem, DlqState, Event, Failure, Job, JobEvent, JobId, JobType, Lease, QueueName, QueueOrder,
+    QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token, TokenId, Transition, TypeSpec,
+    UserId, WorkerId,
+};
+use mainspring_store::Snapshot;
+use mainspring_store::record::Entity;
+
+pub(crate) const NOW: Timestamp = Timestamp(1_790_000_000_000_000);
+
+fn later(seconds: i64) -> Timestamp {
+    Timestamp(NOW.0 + seconds * 1_000_000)
+}
+
+fn id(number: u128) -> JobId {
+    JobId((0x01a0_c2f4_1800_7000_u128 << 64) | number)
+}
+
+fn hash(text: &str) -> Digest {
+    digest(&[text.as_bytes()])
+}
+
+fn user(name: &str) -> UserId {
+    UserId::stored(name.into())
+}
+
+fn worker() -> WorkerId {
+    WorkerId::stored("worker-7".into())
+}
+
+fn failure() -> Failure {
+    let message = "the mill caught fire: \u{1f525}".into();
+    Failure { code: "MILL_BURNT".into(), message, retryable: true }
+}
+
+fn report() -> Box<AcceptedReport> {
+    let token = LeaseToken { fence: 3, secret: 0xfeed_beef };
+    Box::new(AcceptedReport { token, digest: hash("said") })
+}
+
+pub(crate) fn lease() -> Lease {
+    Lease {
+        fence: 3,
+        secret: 0xfeed_beef,
+        worker: worker(),
+        granted_at: NOW,
+        expires_at: later(60),
+        deadline_at: later(900),
+    }
+}
+
+/// A job with nothing in it that is not asked for.
+pub(crate) fn plain_job(payload: &str) -> Job {
+    Job {
+        id: id(1),
+        tenant: TenantId::stored("acme".into()),
+        user: user("ada"),
+        job_type: JobType::stored("report.render".into()),
+        queue: QueueName::stored("default".into()),
+        payload: payload.into(),
+        priority: 50,
+        max_retries: 3,
+        retry_count: 0,
+        timeout_ms: 900_000,
+        seq: 1,
+        fence: 0,
+        created_at: NOW,
+        updated_at: NOW,
+        run_at: NOW,
+        started_at: None,
+        trace: None,
+        idempotency: None,
+        trouble: None,
+        last_report: None,
+        extras: None,
+        state: State::Queued,
+    }
+}
+
+/// A job with everything in it.
+pub(crate) fn full_job(state: State) -> Job {
+    let effect = |name: &str, value: &str| Effect {
+        name: name.into(),
+        value: value.into(),
+        committed_at: later(5),
+    };
+    Job {
+        retry_count: 2,
+        seq: 6,
+        fence: 3,
+        updated_at: later(40),
+        run_at: later(-7),
+        started_at: Some(later(30)),
+        trace: Some("trace_given".into()),
+        idempotency: Some(Box::new(Idempotency {
+            hash: hash("key"),
+            scope: "orders".into(),
+            key: "order-17".into(),
+            fingerprint: Some(hash("fields")),
+            window_secs: Some(86_400),
+        })),
+        trouble: Some(Box::new(Trouble { failure: failure(), at: later(20), is_exhausted: true })),
+        last_report: Some(report()),
+        extras: Some(Box::new(Extras {
+            parent: Some(id(9)),
+            source_dlq: Some(id(8).dlq()),
+            subject: Some("order 17".into()),
+            labels: vec![("team".into(), "mill".into()), ("empty".into(), "".into())],
+            expires_at: Some(later(3600)),
+            effects: vec![effect("charge", r#"{"id":17}"#), effect("mail", "null")],
+            progress_pct: Some(40),
+        })),
+        state,
+        ..plain_job(r#"{"n":1.50,"text":"ä"}"#)
+    }
+}
+
+fn moved(actor: Actor, change: Change) -> Event {
+    Event::JobMoved(JobEvent { job: id(1), seq: 7, at: later(41), actor, change })
+}
+
+/// A claim as a pull makes it: at the instant of the commit.
+pub(crate) fn claim() -> Event {
+    let (actor, change) = (Actor::Worker(worker()), Change::Claimed(Box::new(lease())));
+    Event::JobMoved(JobEvent { job: id(1), seq: 2, at: NOW, actor, change })
+}
+
+fn proposal() -> Proposal {
+    Proposal { by: user("ada"), reason: "a test order".into(), at: later(50) }
+}
+
+pub(crate) fn item(state: DlqState) -> DlqItem {
+    DlqItem {
+        id: id(1).dlq(),
+        job: Box::new(full_job(State::DlqPending)),
+        created_at: later(41),
+        updated_at: later(60),
+        version: 2,
+        state,
+    }
+}
+
+pub(crate) fn token(expires_at: Option<Timestamp>, revoked_at: Option<Timestamp>) -> Token {
+    Token {
+        id: TokenId(77),
+        digest: [0xab; 32],
+        tenant: TenantId::stored("acme".into()),
+        user: user("ada"),
+        roles: Roles(0b0100_1001),
+        issued_at: NOW,
+        issued_by: user("root"),
+        expires_at,
+        revoked_at,
+    }
+}
+
+fn spec(limit: Option<u32>, scope: ConcurrencyScope) -> TypeSpec {
+    TypeSpec {
+        domain: "paper".into(),
+        is_schedulable: false,
+        concurrency_limit: limit,
+        concurrency_scope: scope,
+        backoff: Backoff { base_ms: 250, max_ms: 60_000 },
+        ..TypeSpec::plain(JobType::stored("report.render".into()))
+    }
+}
+
+fn queue(is_paused: bool, order: QueueOrder) -> QueueSpec {
+    QueueSpec { name: QueueName::stored("slow".into()), is_paused, order }
+}
+
+pub(crate) fn moves() -> Vec<(&'static str, Event)> {
+    let by_worker = || Actor::Worker(worker());
+    vec![
+        ("event_claimed", moved(by_worker(), Change::Claimed(Box::new(lease())))),
+        (
+            "event_claimed_by_hand",
+            moved(Actor::User(user("ada")), Change::Claimed(Box::new(lease()))),
+        ),
+        (
+            "event_succeeded",
+            moved(by_worker(), Change::Succeeded { result: None, report: Some(report()) }),
+        ),
+        (
+            "event_succeeded_with_result",
+            moved(by_worker(), Change::Succeeded { result: Some("[1]".into()), report: None }),
+        ),
+        (
+            "event_retry_scheduled",
+            moved(
+                by_worker(),
+                Change::RetryScheduled {
+                    failure: failure(),
+                    due_at: later(43),
+                    report: Some(report()),
+                },
+            ),
+        ),
+        (
+            "event_retry_scheduled_by_reaper",
+            moved(
+                Actor::Reaper,
+                Change::RetryScheduled { failure: failure(), due_at: later(43), report: None },
+            ),
+        ),
+        ("event_released", moved(by_worker(), released(Some("going home")))),
+        ("event_released_without_reason", moved(by_worker(), released(None))),
+        (
+            "event_dead_lettered",
+            moved(
+                by_worker(),
+                Change::DeadLettered {
+                    failure: failure(),
+                    is_exhausted: true,
+                    report: Some(report()),
+                },
+            ),
+        ),
+        ("event_dlq_recorded", moved(Actor::Reaper, Change::DlqRecorded)),
+        ("event_failed", moved(Actor::Reaper, Change::Failed)),
+        (
+            "event_cancelled",
+            moved(
+                Actor::User(user("ada")),
+                Change::Cancelled { code: JOB_CANCELLED, reason: Some("changed my mind".into()) },
+            ),
+        ),
+        (
+            "event_expired",
+            moved(Actor::Reaper, Change::Cancelled { code: TASK_EXPIRED, reason: None }),
+        ),
+    ]
+}
+
+fn released(reason: Option<&str>) -> Change {
+    Change::Released { reason: reason.map(Into::into), report: report() }
+}
+
+pub(crate) fn events() -> Vec<(&'static str, Event)> {
+    let renewed = |progress_pct| Event::LeaseRenewed {
+        job: id(1),
+        fence: 3,
+        expires_at: later(99),
+        progress_pct,
+    };
+    let effect =
+        Effect { name: "charge".into(), value: r#"{"id":17}"#.into(), committed_at: later(5) };
+    let changed = |state| Event::ItemChanged {
+        item: id(1).dlq(),
+        version: 3,
+        at: later(61),
+        state: Box::new(state),
+    };
+    let mut all = vec![
+        ("event_job_submitted", Event::JobSubmitted(Box::new(plain_job("{}")))),
+        ("event_job_submitted_full", Event::JobSubmitted(Box::new(full_job(State::Queued)))),
+        ("event_lease_renewed", renewed(None)),
+        ("event_lease_renewed_with_progress", renewed(Some(40))),
+        ("event_effect_committed", Event::EffectCommitted { job: id(1), effect }),
+        ("event_item_opened", Event::ItemOpened(Box::new(item(DlqState::Open)))),
+        ("event_item_open_again", changed(DlqState::Open)),
+        ("event_item_requeued", changed(requeued())),
+        ("event_item_discard_requested", changed(DlqState::DiscardRequested(proposal()))),
+        ("event_item_discarded", changed(discarded())),
+        ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
+        ("event_queue_set", Event::QueueSet(queue(true, QueueOrder::Due))),
+        ("event_token_issued", Event::TokenIssued(Box::new(token(Some(later(9)), None)))),
+        ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
+    ];
+    all.extend(moves());
+    all
+}
+
+fn requeued() -> DlqState {
+    DlqState::Requeued { job: id(2), by: user("bob"), key: Some("again-1".into()) }
+}
+
+fn discarded() -> DlqState {
+    DlqState::Discarded { proposal: proposal(), approved_by: user("bob") }
+}
+
+fn snapshot(job: Job) -> Entity {
+    let history = vec![
+        Transition::submitted(&job),
+        Transition {
+            seq: 2,
+            from: Some(StateName::Queued),
+            to: StateName::Running,
+            at: later(30),
+            attempt: 1,
+            reason: None,
+            actor: Actor::Worker(worker()),
+        },
+        Transition {
+            seq: 3,
+            from: Some(StateName::Running),
+            to: StateName::Retrying,
+            at: later(31),
+            attempt: 1,
+            reason: Some(Box::new(Reason { code: "MILL_BURNT".into(), message: "hot".into() })),
+            actor: Actor::Worker(worker()),
+        },
+        Transition {
+            seq: 4,
+            from: Some(StateName::Retrying),
+            to: StateName::Cancelled,
+            at: later(32),
+            attempt: 2,
+            reason: Some(Box::new(Reason { code: TASK_EXPIRED.into(), message: "late".into() })),
+            actor: Actor::Reaper,
+        },
+    ];
+    Entity::Job(Box::new(Snapshot { job, history }))
+}
+
+pub(crate) fn entities() -> Vec<(&'static str, Entity)> {
+    let finished_at = later(42);
+    let job = |state| snapshot(full_job(state));
+    let key = |fingerprint, free_at| Entity::Key {
+        hash: hash("key"),
+        holder: KeyHolder { job: id(1), fingerprint, free_at },
+    };
+    let whole = |spec: TypeSpec| Entity::Type(Box::new(spec));
+    vec![
+        ("entity_job_plain", snapshot(plain_job("{}"))),
+        ("entity_job_queued", job(State::Queued)),
+        ("entity_job_running", job(State::Running(Box::new(lease())))),
+        ("entity_job_retrying", job(State::Retrying { due_at: later(50) })),
+        ("entity_job_dlq_pending", job(State::DlqPending)),
+        ("entity_job_dlq_recorded", job(State::DlqRecorded)),
+        (
+            "entity_job_succeeded",
+            job(State::Succeeded { finished_at, result: Some(r#"{"ok":true}"#.into()) }),
+        ),
+        ("entity_job_succeeded_silently", job(State::Succeeded { finished_at, result: None })),
+        ("entity_job_failed", job(State::Failed { finished_at })),
+        ("entity_job_cancelled", job(State::Cancelled { finished_at })),
+        ("entity_item_open", Entity::Item(Box::new(item(DlqState::Open)))),
+        ("entity_item_requeued", Entity::Item(Box::new(item(requeued())))),
+        (
+            "entity_item_discard_requested",
+            Entity::Item(Box::new(item(DlqState::DiscardRequested(proposal())))),
+        ),
+        ("entity_item_discarded", Entity::Item(Box::new(item(discarded())))),
+        ("entity_type_global", whole(spec(None, ConcurrencyScope::Global))),
+        ("entity_type_tenant", whole(spec(Some(0), ConcurrencyScope::Tenant))),
+        ("entity_queue_aged", Entity::Queue(queue(false, QueueOrder::Aged))),
+        ("entity_queue_due", Entity::Queue(queue(true, QueueOrder::Due))),
+        ("entity_token", Entity::Token(Box::new(token(None, None)))),
+        ("entity_token_revoked", Entity::Token(Box::new(token(None, Some(later(8)))))),
+        ("entity_key_held", key(None, None)),
+        ("entity_key_free_at", key(Some(hash("fields")), Some(later(90_000)))),
+        ("entity_counters", Entity::Counters(vec![0, 1, 300, u64::MAX])),
+    ]
+}

@@ -1,0 +1,341 @@
+//! Strategies for every type that is ever written.
+
+use mainspring_kernel::dlq::Proposal;
+use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
+use mainspring_kernel::evolve::Reason;
+use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::job::{
+    AcceptedReport, Actor, Effect, Extras, Idempotency, LeaseToken, Payload, Trouble,
+};
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::retry::Backoff;
+use mainspring_kernel::{
+    DlqId, DlqItem, DlqState, Event, Failure, Job, JobEvent, JobId, JobType, Lease, QueueName,
+    QueueOrder, QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token, TokenId,
+    Transition, TypeSpec, UserId, WorkerId,
+};
+use mainspring_store::Snapshot;
+use mainspring_store::record::Entity;
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use std::sync::Arc;
+
+fn name() -> BoxedStrategy<Arc<str>> {
+    prop_oneof![
+        Just(Arc::from("acme")),
+        Just(Arc::from("\u{e4}\u{1f525}")),
+        "[!-~]{1,30}".prop_map(Arc::from),
+        Just(Arc::from("x".repeat(200))),
+    ]
+    .boxed()
+}
+
+fn text() -> BoxedStrategy<Box<str>> {
+    any::<String>().prop_map(Into::into).boxed()
+}
+
+fn payload() -> BoxedStrategy<Payload> {
+    prop_oneof![any::<String>().prop_map(Payload::from), Just(Payload::from("x".repeat(70_000)))]
+        .boxed()
+}
+
+pub(crate) fn instant() -> BoxedStrategy<Timestamp> {
+    let near = 1_790_000_000_000_000..1_790_000_900_000_000i64;
+    prop_oneof![8 => near, 1 => any::<i64>(), 1 => Just(i64::MAX), 1 => Just(i64::MIN)]
+        .prop_map(Timestamp)
+        .boxed()
+}
+
+fn hash() -> BoxedStrategy<Digest> {
+    any::<[u8; 16]>().prop_map(Digest).boxed()
+}
+
+fn job_id() -> BoxedStrategy<JobId> {
+    any::<u128>().prop_map(JobId).boxed()
+}
+
+fn user() -> BoxedStrategy<UserId> {
+    name().prop_map(UserId::stored).boxed()
+}
+
+fn worker() -> BoxedStrategy<WorkerId> {
+    name().prop_map(WorkerId::stored).boxed()
+}
+
+fn failure() -> BoxedStrategy<Failure> {
+    (any::<String>(), text(), any::<bool>())
+        .prop_map(|(code, message, retryable)| Failure { code: code.into(), message, retryable })
+        .boxed()
+}
+
+fn report() -> BoxedStrategy<Box<AcceptedReport>> {
+    (any::<u32>(), any::<u128>(), hash())
+        .prop_map(|(fence, secret, digest)| {
+            Box::new(AcceptedReport { token: LeaseToken { fence, secret }, digest })
+        })
+        .boxed()
+}
+
+fn lease() -> BoxedStrategy<Box<Lease>> {
+    (any::<u32>(), any::<u128>(), worker(), instant(), instant(), instant())
+        .prop_map(|(fence, secret, worker, granted_at, expires_at, deadline_at)| {
+            Box::new(Lease { fence, secret, worker, granted_at, expires_at, deadline_at })
+        })
+        .boxed()
+}
+
+fn state() -> BoxedStrategy<State> {
+    prop_oneof![
+        Just(State::Queued),
+        lease().prop_map(State::Running),
+        instant().prop_map(|due_at| State::Retrying { due_at }),
+        Just(State::DlqPending),
+        Just(State::DlqRecorded),
+        (instant(), of(payload()))
+            .prop_map(|(finished_at, result)| State::Succeeded { finished_at, result }),
+        instant().prop_map(|finished_at| State::Failed { finished_at }),
+        instant().prop_map(|finished_at| State::Cancelled { finished_at }),
+    ]
+    .boxed()
+}
+
+fn idempotency() -> BoxedStrategy<Box<Idempotency>> {
+    (hash(), text(), text(), of(hash()), of(any::<u32>()))
+        .prop_map(|(hash, scope, key, fingerprint, window_secs)| {
+            Box::new(Idempotency { hash, scope, key, fingerprint, window_secs })
+        })
+        .boxed()
+}
+
+fn trouble() -> BoxedStrategy<Box<Trouble>> {
+    (failure(), instant(), any::<bool>())
+        .prop_map(|(failure, at, is_exhausted)| Box::new(Trouble { failure, at, is_exhausted }))
+        .boxed()
+}
+
+fn effect() -> BoxedStrategy<Effect> {
+    (text(), payload(), instant())
+        .prop_map(|(name, value, committed_at)| Effect { name, value, committed_at })
+        .boxed()
+}
+
+fn extras() -> BoxedStrategy<Box<Extras>> {
+    let rest = (of(instant()), vec(effect(), 0..3), of(any::<u8>()));
+    (of(job_id()), of(any::<u128>()), of(text()), vec((text(), text()), 0..4), rest)
+        .prop_map(|(parent, dlq, subject, labels, (expires_at, effects, progress_pct))| {
+            let source_dlq = dlq.map(DlqId);
+            let extras =
+                Extras { parent, source_dlq, subject, labels, expires_at, effects, progress_pct };
+            Box::new(extras)
+        })
+        .boxed()
+}
+
+pub(crate) fn job() -> BoxedStrategy<Job> {
+    let names = (name(), name(), name(), name(), payload());
+    let numbers = any::<(u8, u16, u16, u32, u32, u32)>();
+    let instants = (instant(), instant(), instant(), of(instant()));
+    let rare = (of(text()), of(idempotency()), of(trouble()), of(report()), of(extras()));
+    (job_id(), names, numbers, instants, rare, state())
+        .prop_map(|(id, names, numbers, instants, rare, state)| Job {
+            id,
+            tenant: TenantId::stored(names.0),
+            user: UserId::stored(names.1),
+            job_type: JobType::stored(names.2),
+            queue: QueueName::stored(names.3),
+            payload: names.4,
+            priority: numbers.0,
+            max_retries: numbers.1,
+            retry_count: numbers.2,
+            timeout_ms: numbers.3,
+            seq: numbers.4,
+            fence: numbers.5,
+            created_at: instants.0,
+            updated_at: instants.1,
+            run_at: instants.2,
+            started_at: instants.3,
+            trace: rare.0,
+            idempotency: rare.1,
+            trouble: rare.2,
+            last_report: rare.3,
+            extras: rare.4,
+            state,
+        })
+        .boxed()
+}
+
+fn actor() -> BoxedStrategy<Actor> {
+    prop_oneof![user().prop_map(Actor::User), worker().prop_map(Actor::Worker), Just(Actor::Reaper)]
+        .boxed()
+}
+
+fn change() -> BoxedStrategy<Change> {
+    let codes = prop_oneof![Just(JOB_CANCELLED), Just(TASK_EXPIRED)];
+    prop_oneof![
+        lease().prop_map(Change::Claimed),
+        (of(payload()), of(report()))
+            .prop_map(|(result, report)| Change::Succeeded { result, report }),
+        (failure(), instant(), of(report())).prop_map(|(failure, due_at, report)| {
+            Change::RetryScheduled { failure, due_at, report }
+        }),
+        (of(text()), report()).prop_map(|(reason, report)| Change::Released { reason, report }),
+        (failure(), any::<bool>(), of(report())).prop_map(|(failure, is_exhausted, report)| {
+            Change::DeadLettered { failure, is_exhausted, report }
+        }),
+        Just(Change::DlqRecorded),
+        Just(Change::Failed),
+        (codes, of(text())).prop_map(|(code, reason)| Change::Cancelled { code, reason }),
+    ]
+    .boxed()
+}
+
+fn proposal() -> BoxedStrategy<Proposal> {
+    (user(), text(), instant()).prop_map(|(by, reason, at)| Proposal { by, reason, at }).boxed()
+}
+
+fn item_state() -> BoxedStrategy<DlqState> {
+    prop_oneof![
+        Just(DlqState::Open),
+        (job_id(), user(), of(text())).prop_map(|(job, by, key)| DlqState::Requeued {
+            job,
+            by,
+            key
+        }),
+        proposal().prop_map(DlqState::DiscardRequested),
+        (proposal(), user())
+            .prop_map(|(proposal, approved_by)| DlqState::Discarded { proposal, approved_by }),
+    ]
+    .boxed()
+}
+
+fn item() -> BoxedStrategy<Box<DlqItem>> {
+    (any::<u128>(), job(), instant(), instant(), any::<u32>(), item_state())
+        .prop_map(|(id, job, created_at, updated_at, version, state)| {
+            let (id, job) = (DlqId(id), Box::new(job));
+            Box::new(DlqItem { id, job, created_at, updated_at, version, state })
+        })
+        .boxed()
+}
+
+fn spec() -> BoxedStrategy<Box<TypeSpec>> {
+    let scopes = prop_oneof![
+        Just(ConcurrencyScope::Global),
+        Just(ConcurrencyScope::Tenant),
+        Just(ConcurrencyScope::User)
+    ];
+    let numbers = any::<(bool, u8, u32, u16, Option<u32>, u32, u32)>();
+    (name(), text(), name(), scopes, numbers)
+        .prop_map(|(name, domain, queue, concurrency_scope, n)| {
+            Box::new(TypeSpec {
+                name: JobType::stored(name),
+                domain,
+                is_schedulable: n.0,
+                priority: n.1,
+                timeout_ms: n.2,
+                max_retries: n.3,
+                concurrency_limit: n.4,
+                concurrency_scope,
+                queue: QueueName::stored(queue),
+                backoff: Backoff { base_ms: n.5, max_ms: n.6 },
+            })
+        })
+        .boxed()
+}
+
+fn queue() -> BoxedStrategy<QueueSpec> {
+    let orders = prop_oneof![Just(QueueOrder::Aged), Just(QueueOrder::Due)];
+    (name(), any::<bool>(), orders)
+        .prop_map(|(name, is_paused, order)| QueueSpec {
+            name: QueueName::stored(name),
+            is_paused,
+            order,
+        })
+        .boxed()
+}
+
+fn token() -> BoxedStrategy<Box<Token>> {
+    let names = (name(), name(), name());
+    let instants = (instant(), of(instant()), of(instant()));
+    (any::<u128>(), any::<[u8; 32]>(), names, any::<u8>(), instants)
+        .prop_map(|(id, digest, names, roles, instants)| {
+            Box::new(Token {
+                id: TokenId(id),
+                digest,
+                tenant: TenantId::stored(names.0),
+                user: UserId::stored(names.1),
+                roles: Roles(roles),
+                issued_at: instants.0,
+                issued_by: UserId::stored(names.2),
+                expires_at: instants.1,
+                revoked_at: instants.2,
+            })
+        })
+        .boxed()
+}
+
+pub(crate) fn event() -> BoxedStrategy<Event> {
+    prop_oneof![
+        3 => job().prop_map(|job| Event::JobSubmitted(Box::new(job))),
+        6 => (job_id(), any::<u32>(), instant(), actor(), change()).prop_map(
+            |(job, seq, at, actor, change)| {
+                Event::JobMoved(JobEvent { job, seq, at, actor, change })
+            }
+        ),
+        1 => (job_id(), any::<u32>(), instant(), of(any::<u8>())).prop_map(
+            |(job, fence, expires_at, progress_pct)| {
+                Event::LeaseRenewed { job, fence, expires_at, progress_pct }
+            }
+        ),
+        1 => (job_id(), effect())
+            .prop_map(|(job, effect)| Event::EffectCommitted { job, effect }),
+        1 => item().prop_map(Event::ItemOpened),
+        1 => (any::<u128>(), any::<u32>(), instant(), item_state()).prop_map(
+            |(item, version, at, state)| {
+                Event::ItemChanged { item: DlqId(item), version, at, state: Box::new(state) }
+            }
+        ),
+        1 => spec().prop_map(Event::TypeSet),
+        1 => queue().prop_map(Event::QueueSet),
+        1 => token().prop_map(Event::TokenIssued),
+        1 => (any::<u128>(), instant())
+            .prop_map(|(token, at)| Event::TokenRevoked { token: TokenId(token), at }),
+    ]
+    .boxed()
+}
+
+fn transition() -> BoxedStrategy<Transition> {
+    let states = || proptest::sample::select(StateName::ALL.to_vec());
+    let reason = (any::<String>(), text())
+        .prop_map(|(code, message)| Box::new(Reason { code: code.into(), message }));
+    (any::<u32>(), of(states()), states(), instant(), any::<u32>(), of(reason), actor())
+        .prop_map(|(seq, from, to, at, attempt, reason, actor)| Transition {
+            seq,
+            from,
+            to,
+            at,
+            attempt,
+            reason,
+            actor,
+        })
+        .boxed()
+}
+
+pub(crate) fn entity() -> BoxedStrategy<Entity> {
+    prop_oneof![
+        3 => (job(), vec(transition(), 0..6))
+            .prop_map(|(job, history)| Entity::Job(Box::new(Snapshot { job, history }))),
+        1 => item().prop_map(Entity::Item),
+        1 => spec().prop_map(Entity::Type),
+        1 => queue().prop_map(Entity::Queue),
+        1 => token().prop_map(Entity::Token),
+        1 => (hash(), job_id(), of(hash()), of(instant())).prop_map(
+            |(hash, job, fingerprint, free_at)| Entity::Key {
+                hash,
+                holder: KeyHolder { job, fingerprint, free_at },
+            }
+        ),
+        1 => vec(any::<u64>(), 0..20).prop_map(Entity::Counters),
+    ]
+    .boxed()
+}
