@@ -155,10 +155,10 @@ type Lane = (usize, Connection, Vec<Leased>);
 
 fn drain_round_by_round(
     target: &Target,
-    lanes: &mut Vec<Lane>,
+    lanes: &mut [Lane],
     left: &AtomicUsize,
 ) -> anyhow::Result<()> {
-    while !lanes.is_empty() {
+    loop {
         for (worker, connection, jobs) in lanes.iter_mut() {
             let request = match jobs.is_empty() {
                 true => target.requests.pull(*worker, 1, 0),
@@ -177,7 +177,6 @@ fn drain_round_by_round(
             return Ok(());
         }
     }
-    Ok(())
 }
 
 /// Submits and drains `count` jobs at the same time, one connection each way.
