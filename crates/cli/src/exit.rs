@@ -14,6 +14,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const UNREACHABLE: u8 = 3;
 /// Not found, or not allowed.
 pub(crate) const DENIED: u8 = 4;
+/// The server's journal could not be written: restart to recover.
+pub(crate) const JOURNAL_FAILED: u8 = 70;
 
 /// The table of codes, for `--help`.
 pub(crate) const HELP: &str = "\
@@ -23,6 +25,7 @@ Exit codes:
   2  wrong usage or configuration
   3  the server cannot be reached
   4  not found, or not allowed
+ 70  the server's journal could not be written; restart to recover
 
 Environment:
   MAINSPRING_URL    address of the server [default: http://127.0.0.1:7070]

@@ -79,6 +79,7 @@ struct Shared {
     settled: Arc<Settled>,
     config: MemoryConfig,
     recovery: Recovery,
+    opening_ms: AtomicU64,
     /// Journal bytes since the last snapshot.
     journal_bytes: AtomicU64,
     /// Size of the last snapshot this process took.
@@ -168,6 +169,12 @@ impl MemoryStore {
     /// If a file cannot be written.
     pub fn take_snapshot(&self, now: Timestamp) -> Result<(), Error> {
         keeper::snapshot(&self.shared, now)
+    }
+
+    /// Notes how long opening took, for [`mainspring_store::Health`].
+    pub fn note_opening(&self, took: Duration) {
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.shared.opening_ms.store(millis, Ordering::Relaxed);
     }
 
     /// Live jobs in RAM.

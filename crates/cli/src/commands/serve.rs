@@ -8,9 +8,11 @@ use crate::exit::{self, usage};
 use crate::output::say;
 use crate::session::{TOKEN_FILE, read_token};
 use anyhow::{Context, anyhow, bail};
-use mainspring_engine::{Engine, SystemClock, SystemEntropy};
+use mainspring_engine::{Clock, Engine, Entropy, SystemClock, SystemEntropy};
 use mainspring_kernel::Command;
 use mainspring_store::Store;
+use mainspring_store_memory::disk::RealDisk;
+use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -40,18 +42,37 @@ const ADMIN_TOKEN: &str = "MAINSPRING_ADMIN_TOKEN";
 /// Opens the store the settings ask for.
 ///
 /// # Errors
-/// If it cannot be opened.
-async fn open_store(settings: &Settings) -> anyhow::Result<Arc<dyn Store>> {
+/// If it cannot be opened; the message names the file and the place of any damage.
+fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn Store>> {
+    let seed = SystemEntropy::default().bits() as u64;
+    let config = MemoryConfig {
+        keep_finished: settings.retention.finished,
+        keep_items: settings.retention.dlq,
+        on_fatal: Arc::new(stop_at_once),
+        ..MemoryConfig::standard(seed)
+    };
     match &settings.store {
         StoreChoice::Directory(path) => {
             make_private(path)?;
-            bail!("the memory store is not wired in yet")
+            let disk = Arc::new(RealDisk::open(path)?);
+            let started = clock.now();
+            let store = MemoryStore::open(disk, config, started)?;
+            store.note_opening(clock.now().since(started));
+            Ok(Arc::new(store))
         }
-        StoreChoice::Ephemeral => bail!("the memory store is not wired in yet"),
+        StoreChoice::Ephemeral => Ok(Arc::new(MemoryStore::ephemeral(config))),
         StoreChoice::Postgres { .. } => {
             bail!("the PostgreSQL store is not built into this version")
         }
     }
+}
+
+/// After a failed write or sync nothing on disk can be trusted until it is read again: no further
+/// answer may go out, so the process ends here and now.
+fn stop_at_once(why: &str) {
+    tracing::error!(why, "the journal failed; the process stops, restart it to recover");
+    say(&format!("the journal failed ({why}); restart to recover"));
+    std::process::exit(i32::from(exit::JOURNAL_FAILED));
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
@@ -69,8 +90,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
     let address = listener.local_addr()?;
-    let store = open_store(&settings).await.with_context(|| opening(&settings.store))?;
-    let engine = start_engine(store, &settings).await?;
+    let clock = Arc::new(SystemClock::new());
+    let store = open_store(&settings, &*clock).with_context(|| opening(&settings.store))?;
+    let engine = start_engine(store, clock, &settings).await?;
     let token = match admin_token(&engine, &settings, given).await {
         Ok(token) => token,
         Err(error) => {
@@ -159,12 +181,16 @@ fn make_private(path: &Path) -> anyhow::Result<()> {
     made.with_context(|| format!("cannot make the directory {}", path.display()))
 }
 
-async fn start_engine(store: Arc<dyn Store>, settings: &Settings) -> anyhow::Result<Engine> {
+async fn start_engine(
+    store: Arc<dyn Store>,
+    clock: Arc<SystemClock>,
+    settings: &Settings,
+) -> anyhow::Result<Engine> {
     let config = mainspring_engine::Config {
         are_types_strict: settings.types_strict,
         ..mainspring_engine::Config::standard()
     };
-    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy::default()));
+    let entropy = Arc::new(SystemEntropy::default());
     Engine::start(store, clock, entropy, config).await.context("cannot start the engine")
 }
 

@@ -132,6 +132,7 @@ impl MemoryStore {
             settled,
             config,
             recovery,
+            opening_ms: AtomicU64::new(0),
             journal_bytes: AtomicU64::new(0),
             snapshot_bytes: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),

@@ -7,8 +7,8 @@ use mainspring_kernel::{
     DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Snapshot, Standing,
-    Store, Ticket, Wake, Work,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Recovery, Snapshot,
+    Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -198,7 +198,10 @@ impl Store for MemoryStore {
             kind: "memory",
             broken,
             is_low_on_space: self.is_low_on_space(),
-            recovery: self.shared.recovery.clone(),
+            recovery: Recovery {
+                took_ms: self.shared.opening_ms.load(Ordering::Relaxed),
+                ..self.shared.recovery.clone()
+            },
         }
     }
 
