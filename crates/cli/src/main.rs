@@ -9,6 +9,7 @@ mod logging;
 mod output;
 mod process;
 mod session;
+mod signals;
 mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -58,38 +58,56 @@ fn on_fresh_server<T>(
     work(&server, &target)
 }
 
-/// The median of some runs of a measurement.
-fn repeated(plan: &Plan, mut one: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
-    let figures: anyhow::Result<Vec<f64>> = (0..plan.runs).map(|_| one()).collect();
-    Ok(median(figures?))
+/// One way to take a figure.
+type Measure<'a> = Box<dyn FnMut() -> anyhow::Result<f64> + 'a>;
+
+/// The medians of some rounds; every round takes each figure once, in turn.
+fn side_by_side<const N: usize>(
+    plan: &Plan,
+    mut measures: [Measure<'_>; N],
+) -> anyhow::Result<[f64; N]> {
+    let mut figures: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
+    for _ in 0..plan.runs {
+        for (measure, taken) in measures.iter_mut().zip(&mut figures) {
+            taken.push(measure()?);
+        }
+    }
+    Ok(figures.map(median))
 }
 
-/// The same of beanstalkd in memory, if it is there.
-fn beside_beanstalkd(
-    plan: &Plan,
-    name: &str,
-    one: impl Fn(&Beanstalkd) -> anyhow::Result<f64>,
-) -> anyhow::Result<Option<(String, f64)>> {
-    if !beanstalk::is_present() {
-        return Ok(None);
-    }
-    let figure = repeated(plan, || one(&Beanstalkd::start(None)?))?;
-    Ok(Some((name.to_owned(), figure)))
+/// A figure of beanstalkd in memory; not a number where it is not installed.
+fn in_memory<'a>(work: impl Fn(&Beanstalkd) -> anyhow::Result<f64> + 'a) -> Measure<'a> {
+    Box::new(move || match beanstalk::is_present() {
+        true => work(&Beanstalkd::start(None)?),
+        false => Ok(f64::NAN),
+    })
 }
 
-/// The same of beanstalkd with a log that is synced at every command.
-fn beside_durable_beanstalkd(
-    plan: &Plan,
-    one: impl Fn(&Beanstalkd) -> anyhow::Result<f64>,
-) -> anyhow::Result<Option<(String, f64)>> {
-    if !beanstalk::is_present() {
-        return Ok(None);
-    }
-    let figure = repeated(plan, || {
+/// A figure of beanstalkd with a log that is synced at every command.
+fn synced<'a>(
+    plan: &'a Plan,
+    work: impl Fn(&Beanstalkd) -> anyhow::Result<f64> + 'a,
+) -> Measure<'a> {
+    Box::new(move || {
+        if !beanstalk::is_present() {
+            return Ok(f64::NAN);
+        }
         let folder = tempfile::tempdir_in(&plan.directory)?;
-        one(&Beanstalkd::start(Some(folder.path()))?)
-    })?;
-    Ok(Some(("beanstalkd -f0".to_owned(), figure)))
+        work(&Beanstalkd::start(Some(folder.path()))?)
+    })
+}
+
+/// A figure of ours, on a fresh server.
+fn ours<'a>(plan: &'a Plan, work: impl Fn(&Target) -> anyhow::Result<f64> + 'a) -> Measure<'a> {
+    Box::new(move || on_fresh_server(plan, |_, target| work(target)))
+}
+
+const IN_MEMORY: &str = "beanstalkd in memory";
+const SYNCED: &str = "beanstalkd -f0";
+const BARE: &str = "bare handler";
+
+fn beside(name: &str, figure: f64) -> Option<(String, f64)> {
+    figure.is_finite().then(|| (name.to_owned(), figure))
 }
 
 fn row(
@@ -103,74 +121,85 @@ fn row(
 }
 
 fn submit_batches(plan: &Plan) -> anyhow::Result<Vec<Row>> {
-    let figure = repeated(plan, || {
-        on_fresh_server(plan, |_, target| load::submit_batches(target, plan.jobs, None))
-    })?;
-    let memory =
-        beside_beanstalkd(plan, "beanstalkd in memory", |peer| peer.put_pipelined(plan.jobs))?;
-    let durable = beside_durable_beanstalkd(plan, |peer| peer.put_single(plan.jobs / 20, 16))?;
+    let [figure, memory, durable] = side_by_side(
+        plan,
+        [
+            ours(plan, |target| load::submit_batches(target, plan.jobs, None)),
+            in_memory(|peer| peer.put_pipelined(plan.jobs)),
+            synced(plan, |peer| peer.put_single(plan.jobs / 20, 16)),
+        ],
+    )?;
     let what = "submit, batches of 1000, 2 connections";
     Ok(vec![
-        row("E1", what, figure, memory, Goal::AtLeast(4.0)),
-        row("E1", what, figure, durable, Goal::AtLeast(50.0)),
+        row("E1", what, figure, beside(IN_MEMORY, memory), Goal::AtLeast(4.0)),
+        row("E1", what, figure, beside(SYNCED, durable), Goal::AtLeast(50.0)),
     ])
 }
 
 fn submit_single(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let jobs = plan.jobs / 5;
-    let mut rows = Vec::new();
-    for (connections, bound) in [(16, Goal::AtLeast(0.5)), (64, Goal::AtLeast(0.7))] {
-        let figure = repeated(plan, || {
-            on_fresh_server(plan, |_, target| load::submit_single(target, jobs, connections))
-        })?;
-        let bare = repeated(plan, || Echo::start()?.submit_single(jobs, connections))?;
-        let what = format!("submit, one per request, {connections} connections");
-        rows.push(row("E2", what, figure, Some(("bare handler".into(), bare)), bound));
-    }
-    let figure = rows[0].figure;
-    let durable = beside_durable_beanstalkd(plan, |peer| peer.put_single(jobs / 4, 16))?;
+    let [few, bare_few, many, bare_many, durable] = side_by_side(
+        plan,
+        [
+            ours(plan, |target| load::submit_single(target, jobs, 16)),
+            Box::new(|| Echo::start()?.submit_single(jobs, 16)),
+            ours(plan, |target| load::submit_single(target, jobs, 64)),
+            Box::new(|| Echo::start()?.submit_single(jobs, 64)),
+            synced(plan, |peer| peer.put_single(jobs / 4, 16)),
+        ],
+    )?;
     let what = "submit, one per request, 16 connections";
-    rows.push(row("E2", what, figure, durable, Goal::AtLeast(6.0)));
-    Ok(rows)
+    let what_many = "submit, one per request, 64 connections";
+    Ok(vec![
+        row("E2", what, few, beside(BARE, bare_few), Goal::AtLeast(0.5)),
+        row("E2", what, few, beside(SYNCED, durable), Goal::AtLeast(6.0)),
+        row("E2", what_many, many, beside(BARE, bare_many), Goal::Told),
+    ])
 }
 
 fn drain_batches(plan: &Plan) -> anyhow::Result<Vec<Row>> {
-    let figure = repeated(plan, || {
-        on_fresh_server(plan, |_, target| {
-            load::submit_batches(target, plan.jobs, None)?;
-            load::drain_batches(target, plan.jobs)
-        })
-    })?;
-    let memory = beside_beanstalkd(plan, "beanstalkd in memory", |peer| {
-        peer.put_pipelined(plan.jobs)?;
-        peer.drain_pipelined(plan.jobs)
-    })?;
+    let [figure, memory] = side_by_side(
+        plan,
+        [
+            ours(plan, |target| {
+                load::submit_batches(target, plan.jobs, None)?;
+                load::drain_batches(target, plan.jobs)
+            }),
+            in_memory(|peer| {
+                peer.put_pipelined(plan.jobs)?;
+                peer.drain_pipelined(plan.jobs)
+            }),
+        ],
+    )?;
     let what = "drain, 1000 per request, report and fetch";
-    Ok(vec![row("E3", what, figure, memory, Goal::AtLeast(4.0))])
+    Ok(vec![row("E3", what, figure, beside(IN_MEMORY, memory), Goal::AtLeast(4.0))])
 }
 
 fn drain_single(plan: &Plan) -> anyhow::Result<Vec<Row>> {
-    let jobs = plan.jobs / 5;
-    let figure = repeated(plan, || {
-        on_fresh_server(plan, |_, target| {
-            load::submit_batches(target, jobs, None)?;
-            load::drain_single(target, jobs / load::BATCH * load::BATCH, 16)
-        })
-    })?;
-    let memory = beside_beanstalkd(plan, "beanstalkd in memory", |peer| {
-        peer.put_pipelined(jobs)?;
-        peer.drain_single(jobs / 2, 16)
-    })?;
-    let durable = beside_durable_beanstalkd(plan, |peer| {
-        peer.put_single(jobs / 8, 16)?;
-        peer.drain_single(jobs / 16, 16)
-    })?;
-    let bare = repeated(plan, || Echo::start()?.submit_single(jobs, 16))?;
+    let jobs = plan.jobs / 5 / load::BATCH * load::BATCH;
+    let [figure, memory, durable, bare] = side_by_side(
+        plan,
+        [
+            ours(plan, |target| {
+                load::submit_batches(target, jobs, None)?;
+                load::drain_single(target, jobs, 16)
+            }),
+            in_memory(|peer| {
+                peer.put_pipelined(jobs)?;
+                peer.drain_single(jobs / 2, 16)
+            }),
+            synced(plan, |peer| {
+                peer.put_single(jobs / 8, 16)?;
+                peer.drain_single(jobs / 16, 16)
+            }),
+            Box::new(|| Echo::start()?.submit_single(jobs, 16)),
+        ],
+    )?;
     let what = "drain, one per request, 16 workers";
     Ok(vec![
-        row("E4", what, figure, memory, Goal::AtLeast(1.0)),
-        row("E4", what, figure, durable, Goal::AtLeast(6.0)),
-        row("E4", what, figure, Some(("bare handler".into(), bare)), Goal::Told),
+        row("E4", what, figure, beside(IN_MEMORY, memory), Goal::AtLeast(1.0)),
+        row("E4", what, figure, beside(SYNCED, durable), Goal::AtLeast(6.0)),
+        row("E4", what, figure, beside(BARE, bare), Goal::Told),
     ])
 }
 
@@ -243,21 +272,19 @@ fn beside_a_million(plan: &Plan) -> anyhow::Result<Vec<Row>> {
 }
 
 fn submit_while_draining(plan: &Plan) -> anyhow::Result<Vec<Row>> {
-    let (mut both, mut alone) = (vec![], vec![]);
-    for _ in 0..plan.runs {
-        both.push(on_fresh_server(plan, |_, target| {
-            load::submit_while_draining(target, plan.jobs)
-        })?);
-        alone.push(on_fresh_server(plan, |_, target| {
-            load::submit_batches(target, plan.jobs, None)
-        })?);
-    }
-    let beside = Some(("submit alone".to_owned(), median(alone)));
-    Ok(vec![row("E7", "submit while draining", median(both), beside, Goal::AtLeast(0.45))])
+    let [both, alone] = side_by_side(
+        plan,
+        [
+            ours(plan, |target| load::submit_while_draining(target, plan.jobs)),
+            ours(plan, |target| load::submit_batches(target, plan.jobs, None)),
+        ],
+    )?;
+    let alone = beside("submit alone", alone);
+    Ok(vec![row("E7", "submit while draining", both, alone, Goal::AtLeast(0.45))])
 }
 
 fn recovery(plan: &Plan) -> anyhow::Result<Row> {
-    let seconds = repeated(plan, || {
+    let one = || {
         let folder = tempfile::tempdir_in(&plan.directory)?;
         let server = Server::start(folder.path())?;
         let target = Target { address: server.address(), requests: server.requests() };
@@ -270,7 +297,8 @@ fn recovery(plan: &Plan) -> anyhow::Result<Row> {
             bail!("{accepted} jobs were acknowledged, {queued} were there after kill -9");
         }
         Ok(server.started_in.as_secs_f64())
-    })?;
+    };
+    let [seconds] = side_by_side(plan, [Box::new(one)])?;
     let waiting = crate::output::thousands(plan.waiting as u64);
     let what = format!("start with {waiting} jobs after kill -9, nothing lost");
     let beside = Some(("goal".to_owned(), 2.0));
