@@ -177,6 +177,19 @@ impl MemoryStore {
         self.shared.opening_ms.store(millis, Ordering::Relaxed);
     }
 
+    /// The same, with `between` called wherever the lock is let go, so that a test can commit while
+    /// the snapshot is being taken. The walk then goes job by job.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn take_snapshot_with(
+        &self,
+        now: Timestamp,
+        between: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        keeper::snapshot_by(&self.shared, now, 1, between)
+    }
+
     /// Live jobs in RAM.
     pub fn live_jobs(&self) -> Vec<Job> {
         self.shared.read().slab.iter().map(|entry| entry.job.clone()).collect()

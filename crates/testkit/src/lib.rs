@@ -1,1 +1,8 @@
 //! Simulation, crash images and the history checker.
+//!
+//! `crash` cuts the power under the store, `sim` runs the whole engine in a simulated world, and
+//! `checker` judges any history, whoever recorded it. `planted` has the bugs all three must find.
+
+pub mod crash;
+pub mod drive;
+pub mod rng;

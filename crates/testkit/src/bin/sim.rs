@@ -1,0 +1,3 @@
+//! Runs the simulation.
+
+fn main() {}
