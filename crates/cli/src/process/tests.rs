@@ -29,6 +29,7 @@ async fn gone(pid: i32) -> bool {
         if !is_alive(pid) {
             return true;
         }
+        // paced: the condition lies in another process
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     false
@@ -77,6 +78,7 @@ async fn stopping_ends_the_whole_group_even_if_it_ignores_the_first_signal() {
     );
     let stop = async {
         while std::fs::read_to_string(&file).unwrap_or_default().trim().is_empty() {
+            // paced: the condition lies in another process
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -97,6 +99,7 @@ async fn a_polite_command_may_tidy_up_within_the_grace() {
     );
     let stop = async {
         while !ready.exists() {
+            // paced: the condition lies in another process
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -129,6 +132,7 @@ async fn a_dropped_run_leaves_nothing_behind() {
         if let Ok(pid) = text.trim().parse() {
             break pid;
         }
+        // paced: the condition lies in another process
         tokio::time::sleep(Duration::from_millis(10)).await;
     };
     running.abort();
