@@ -29,8 +29,7 @@ async fn gone(pid: i32) -> bool {
         if !is_alive(pid) {
             return true;
         }
-        // paced: the condition lies in another process
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // paced: another process
     }
     false
 }
@@ -78,8 +77,7 @@ async fn stopping_ends_the_whole_group_even_if_it_ignores_the_first_signal() {
     );
     let stop = async {
         while std::fs::read_to_string(&file).unwrap_or_default().trim().is_empty() {
-            // paced: the condition lies in another process
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await; // paced: another process
         }
     };
     let finished = run(shell(&script), stop).await.unwrap();
@@ -99,8 +97,7 @@ async fn a_polite_command_may_tidy_up_within_the_grace() {
     );
     let stop = async {
         while !ready.exists() {
-            // paced: the condition lies in another process
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await; // paced: another process
         }
     };
     let task = Task { grace: Duration::from_secs(10), ..shell(&script) };
@@ -132,8 +129,7 @@ async fn a_dropped_run_leaves_nothing_behind() {
         if let Ok(pid) = text.trim().parse() {
             break pid;
         }
-        // paced: the condition lies in another process
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // paced: another process
     };
     running.abort();
     assert!(gone(pid).await, "the grandchild lives on");
