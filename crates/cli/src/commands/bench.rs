@@ -38,7 +38,8 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(10_000..))]
     jobs: u32,
     /// Jobs that wait in E6, E8 and ram
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..))]
+    #[arg(long, default_value_t = 1_000_000,
+        value_parser = clap::value_parser!(u32).range(1_000..))]
     waiting: u32,
     /// How long latency is measured
     #[arg(long, value_parser = span::parse, default_value = "10s", value_name = "SPAN")]
