@@ -7,4 +7,6 @@ pub mod checker;
 pub mod crash;
 pub mod drive;
 pub mod history;
+pub mod planted;
 pub mod rng;
+pub mod sim;
