@@ -6,6 +6,9 @@ use crate::history::{Answer, Call, JobDump, Outcome, fence};
 use mainspring_kernel::StateName;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// A clock set forward by less than this counts as slewing, and leases are not extended for it.
+const SKEW_MICROS: u64 = 2_000_000;
+
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
     let mut tokens = BTreeSet::new();
     for (id, grants) in &facts.grants {
@@ -128,7 +131,11 @@ fn refused_in_time(facts: &Facts<'_>, job: &JobDump, grants: &[Given<'_>], found
         let has_restarted = facts.history.faults.iter().any(|fault| {
             fault.kind == "restart" && fault.at > given.invoked_at && fault.at <= ended_at
         });
-        let is_in_time = ended_at < given.invoked_at + given.lease_ms * 1000;
+        let jumps = facts.history.faults.iter().filter(|fault| {
+            fault.kind == "clock_forward" && (given.invoked_at..=ended_at).contains(&fault.at)
+        });
+        let slack = SKEW_MICROS * jumps.count() as u64;
+        let is_in_time = ended_at + slack < given.invoked_at + given.lease_ms * 1000;
         if is_in_time && !has_other_end && !is_over && !has_restarted {
             found.add("L5", &job.id, format!("{token} was refused within its lease"));
         }

@@ -51,7 +51,7 @@ pub(super) fn open_and_cut(disk: &SimDisk, changes: u64, seed: u64) {
 
 fn config(seed: u64, world: Option<Arc<World>>) -> MemoryConfig {
     MemoryConfig {
-        segment_bytes: 16 << 10,
+        segment_bytes: if seed.is_multiple_of(2) { 8 << 10 } else { 16 << 10 },
         snapshot_bytes_min: 24 << 10,
         finished_bytes_max: 4_000,
         has_threads: false,
@@ -116,8 +116,11 @@ impl Life<'_> {
                 keeper.abort();
                 return self.compare(&server, &memory).await.map(|()| None);
             }
-            let span = 4_000 + rng.below(26_000);
-            server.pass(span).await;
+            let end =
+                tokio::time::Instant::now() + Duration::from_millis(4_000 + rng.below(26_000));
+            while tokio::time::Instant::now() < end && server.engine.health().broken.is_none() {
+                server.pass(500).await;
+            }
         }
         Ok(Some(memory))
     }
@@ -201,7 +204,7 @@ async fn keeper(store: Arc<PlantedStore>, world: Arc<World>, (sync_ms, tidy_perc
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        if world.chance(tidy_percent) {
+        if store.health().broken.is_none() && world.chance(tidy_percent) {
             let now = world.time.now();
             let outcome = match world.below(3) {
                 0 => store.inner.take_snapshot(now),
