@@ -8,11 +8,12 @@ use crate::engine::{Reply, Shared};
 use crate::pull::{Grant, Pull};
 use mainspring_kernel::command::{Claim, Release};
 use mainspring_kernel::{
-    Command, Decision, Event, Facts, Job, Receipt, Rejection, Timestamp, decide,
+    Command, Decision, Event, Facts, Job, JobId, Receipt, Rejection, Timestamp, decide,
 };
 use mainspring_store::{Desk, Error, Needs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -130,11 +131,17 @@ async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Ve
         batch = refuse_new_work(batch);
     }
     let now = shared.clock.now();
+    let jump = shared.clock.take_jump();
+    let held = held_over(shared, jump).await;
     let mut parked = dispatcher.take();
-    let needs = needs(&batch, &parked, now);
+    let mut needs = needs(&batch, &parked, now);
+    needs.jobs.extend(&held);
     let mut made = Made::default();
     let mut work = |desk: &mut dyn Desk| {
         made = Made::default();
+        for id in &held {
+            extend(shared, *id, jump, desk, now, &mut made);
+        }
         for request in &mut batch {
             decide_request(shared, request, desk, now, &mut made);
         }
@@ -166,6 +173,33 @@ async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Ve
             dispatcher.park(parked);
             answer_all(shared, batch, &Err(error), false);
         }
+    }
+}
+
+/// The jobs whose leases a clock that was set forward by `jump` would end.
+async fn held_over(shared: &Shared, jump: Duration) -> Vec<JobId> {
+    if jump.is_zero() {
+        return Vec::new();
+    }
+    tracing::warn!(?jump, "the clock was set forward; leases are extended");
+    // A store that cannot be read cannot commit either.
+    shared.store.running().await.unwrap_or_default()
+}
+
+/// Adds `jump` to the lease of a job: before anything else in the batch, so that no report is
+/// refused and nothing is reaped for it.
+fn extend(
+    shared: &Shared,
+    job: JobId,
+    jump: Duration,
+    desk: &mut dyn Desk,
+    now: Timestamp,
+    made: &mut Made,
+) {
+    let Some(lease) = desk.job(job).and_then(Job::lease) else { return };
+    let command = Command::ExtendLease { job, until: lease.expires_at + jump };
+    if let Ok(decision) = decide_one(shared, &command, desk, now) {
+        enact(decision, desk, made);
     }
 }
 

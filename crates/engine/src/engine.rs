@@ -241,6 +241,7 @@ impl Engine {
                 return Ok(found);
             }
             tokio::select! {
+                biased;
                 _ = moved.changed() => {}
                 () = self.shared.stop.cancelled() => return Ok(found),
                 () = tokio::time::sleep_until(deadline) => return Ok(found),
@@ -349,6 +350,7 @@ impl Engine {
                 return Ok(page);
             }
             tokio::select! {
+                biased;
                 _ = moved.changed() => {}
                 () = self.shared.stop.cancelled() => return Ok(page),
                 () = tokio::time::sleep_until(deadline) => return Ok(page),

@@ -7,7 +7,7 @@
 mod script;
 mod watch;
 
-pub use watch::{Lie, Watched};
+pub use watch::{Lie, Told, Watched};
 
 use crate::drive;
 use crate::rng::Rng;

@@ -3,6 +3,10 @@
 //! `crash` cuts the power under the store, `sim` runs the whole engine in a simulated world, and
 //! `checker` judges any history, whoever recorded it. `planted` has the bugs all three must find.
 
+pub mod checker;
 pub mod crash;
 pub mod drive;
+pub mod history;
+pub mod planted;
 pub mod rng;
+pub mod sim;
