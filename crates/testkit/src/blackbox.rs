@@ -1,0 +1,33 @@
+//! Driving the real binary from outside, as a user would: start it, talk HTTP to it, run its
+//! commands, kill it. Nothing here knows the insides of the server, and nothing here retries a
+//! request: what the server answered is what the test sees.
+
+pub mod caller;
+pub mod command;
+pub mod http;
+pub mod server;
+
+pub use caller::Caller;
+pub use command::{Ran, run};
+pub use http::{Request, Response};
+pub use server::{Options, Server};
+
+use std::time::Duration;
+
+/// How long [`eventually`] tries, in steps of [`STEP`].
+const STEPS: usize = 3_000;
+const STEP: Duration = Duration::from_millis(10);
+
+/// Asks again and again until `probe` has an answer, for at least half a minute.
+///
+/// # Panics
+/// If there is none in time; `what` says what was waited for.
+pub fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..STEPS {
+        if let Some(found) = probe() {
+            return found;
+        }
+        std::thread::sleep(STEP); // paced: the server has no way to tell a test to look again
+    }
+    panic!("waited in vain: {what}");
+}
