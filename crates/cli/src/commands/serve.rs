@@ -45,7 +45,11 @@ const ADMIN_TOKEN: &str = "MAINSPRING_ADMIN_TOKEN";
 /// If it cannot be opened; the message names the file and the place of any damage.
 fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn Store>> {
     let seed = SystemEntropy::default().bits() as u64;
+    let layout = &settings.layout;
     let config = MemoryConfig {
+        segment_bytes: layout.segment_bytes,
+        snapshot_bytes_min: layout.snapshot_bytes_min,
+        finished_bytes_max: usize::try_from(layout.finished_bytes_max).unwrap_or(usize::MAX),
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
         on_fatal: Arc::new(stop_at_once),
@@ -188,6 +192,7 @@ async fn start_engine(
 ) -> anyhow::Result<Engine> {
     let config = mainspring_engine::Config {
         are_types_strict: settings.types_strict,
+        restart_grace: settings.restart_grace,
         ..mainspring_engine::Config::standard()
     };
     let entropy = Arc::new(SystemEntropy::default());
