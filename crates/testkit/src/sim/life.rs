@@ -56,8 +56,16 @@ fn config(seed: u64, world: Option<Arc<World>>) -> MemoryConfig {
         finished_bytes_max: 4_000,
         has_threads: false,
         on_fatal: Arc::new(move |_| {
-            if let Some(world) = &world {
-                world.fault("disk_failed");
+            let Some(world) = &world else { return };
+            let (is_up, has_bad_disk) = {
+                let memory = world.lock();
+                (memory.is_up, memory.has_bad_disk)
+            };
+            // Only a disk that fails may stop the store; one that is full must not.
+            match (is_up, has_bad_disk) {
+                (true, true) => world.fault("disk_failed"),
+                (true, false) => world.fault("stopped_for_nothing"),
+                (false, _) => {}
             }
         }),
         ..MemoryConfig::standard(seed)
@@ -73,7 +81,11 @@ impl Life<'_> {
             .expect("a runtime needs no resources that could be missing");
         let outcome = runtime.block_on(async {
             self.world.time.begin();
+            let mut memory = self.world.lock();
+            (memory.is_up, memory.has_bad_disk) = (true, false);
+            drop(memory);
             let outcome = self.run().await;
+            self.world.lock().is_up = false;
             self.world.time.end();
             outcome
         });

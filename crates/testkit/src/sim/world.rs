@@ -31,6 +31,10 @@ pub(super) struct Memory {
     pub(super) is_reset: bool,
     /// Whether faults are over and everybody behaves.
     pub(super) is_quiet: bool,
+    /// Whether the server lives.
+    pub(super) is_up: bool,
+    /// Whether the disk was told to fail in this life.
+    pub(super) has_bad_disk: bool,
     /// Submissions so far.
     pub(super) submitted: u64,
     hash: Digest,
@@ -51,6 +55,8 @@ impl World {
                 position: 0,
                 is_reset: false,
                 is_quiet: false,
+                is_up: false,
+                has_bad_disk: false,
                 submitted: 0,
                 hash: digest(&[&seed.to_le_bytes()]),
                 trace: is_verbose.then(Vec::new),
