@@ -1,5 +1,5 @@
-//! What survives a crash of the server: the recorder, the clients' memory, and the seed's streams of
-//! chance. Every actor holds it; it is never held across a wait.
+//! What survives a crash of the server: the recorder, the clients' memory, and the seed's streams
+//! of chance. Every actor holds it; it is never held across a wait.
 
 use super::time::SimTime;
 use crate::history::{Answer, Call, Fault, Grant, History, Operation, Outcome, Work, lines};
@@ -66,6 +66,12 @@ impl World {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server lives, on a disk that is good so far.
+    pub(super) fn start(&self) {
+        let mut memory = self.lock();
+        (memory.is_up, memory.has_bad_disk) = (true, false);
     }
 
     /// Notes that a call begins; the number names it when it ends.
