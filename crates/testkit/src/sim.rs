@@ -1,7 +1,7 @@
-//! A whole world in one thread: the real engine on the real memory store, with simulated time, disk,
-//! clients and workers, all driven by one seed. The server crashes, the disk fails and fills up,
-//! the clock jumps; at the end everybody behaves and everything must finish. Then the checker
-//! judges what clients and workers saw. The same seed gives the same trace.
+//! A whole world in one thread: the real engine on the real memory store, with simulated time,
+//! disk, clients and workers, all driven by one seed. The server crashes, the disk fails and
+//! fills up, the clock jumps; at the end everybody behaves and everything must finish. Then the
+//! checker judges what clients and workers saw. The same seed gives the same trace.
 //!
 //! Read next: `sim/life.rs` for one life of the server, `sim/nemesis.rs` for what goes wrong.
 
@@ -62,7 +62,7 @@ pub fn run_with(seed: u64, plant: Plant, is_verbose: bool) -> Outcome {
             disk: disk.clone(),
             plan: &plan,
             plant,
-            seed: rng.next(),
+            seed: rng.bits(),
             is_last,
         };
         match life.live() {
@@ -88,13 +88,13 @@ fn cut(disk: &SimDisk, world: &World, plan: &Plan, rng: &mut Rng) -> SimDisk {
     let choice = match rng.below(4) {
         0 => CrashChoice::DropAll,
         1 => CrashChoice::KeepAll,
-        _ => CrashChoice::Random(rng.next()),
+        _ => CrashChoice::Random(rng.bits()),
     };
     let mut disk = disk.crash(choice);
     while plan.recovery_crashes && rng.chance(40) {
         world.fault("recovery_crash");
-        life::open_and_cut(&disk, rng.below(10), rng.next());
-        disk = disk.crash(CrashChoice::Random(rng.next()));
+        life::open_and_cut(&disk, rng.below(10), rng.bits());
+        disk = disk.crash(CrashChoice::Random(rng.bits()));
     }
     disk
 }

@@ -30,7 +30,7 @@ fn grants_mut(
 ) -> impl Iterator<Item = &mut Vec<mainspring_testkit::history::Grant>> {
     history.operations.iter_mut().filter_map(|operation| match &mut operation.outcome {
         Outcome::Ok(Answer::Grants(grants)) if !grants.is_empty() => Some(grants),
-        _ => None,
+        Outcome::Ok(_) | Outcome::Fail(_) | Outcome::Info => None,
     })
 }
 
@@ -157,16 +157,9 @@ fn broken_leases_and_keys_are_named() {
         })
     });
     names("L6", &clean, |history| {
-        history.operations.iter_mut().any(|operation| {
-            // A promise far beyond what the reaper waited for.
-            match &mut operation.outcome {
-                Outcome::Ok(Answer::Grants(grants)) => {
-                    grants.iter_mut().for_each(|grant| grant.lease_until += 1 << 40);
-                    false
-                }
-                _ => false,
-            }
-        });
+        // A promise far beyond what the reaper waited for.
+        let grants = grants_mut(history).flatten();
+        grants.for_each(|grant| grant.lease_until += 1 << 40);
         history.dump.jobs.iter().any(|job| {
             job.events.iter().any(|event| event.code.as_deref() == Some("TASK_LEASE_LOST"))
         })

@@ -1,5 +1,6 @@
-//! Runs the simulation: `sim --seed N` prints the trace of one world, `sim --seeds COUNT [--from N]`
-//! runs many and sums up. Ends with an error and the command to repeat it if a rule was broken.
+//! Runs the simulation: `sim --seed N` prints the trace of one world, `sim --seeds COUNT [--from
+//! N]` runs many and sums up. Ends with an error and the command to repeat it if a rule was
+//! broken.
 
 use mainspring_testkit::checker::Coverage;
 use mainspring_testkit::planted::Plant;

@@ -5,6 +5,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::{Change, KeyHolder};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::job::Actor;
 use mainspring_kernel::{
     DlqId, DlqItem, Event, Failure, Job, JobEvent, JobId, JobType, QueueSpec, Timestamp, Token,
     TokenId, TypeSpec,
@@ -131,7 +132,8 @@ fn retried(plant: Plant, events: Vec<Event>) -> Vec<Event> {
     let Change::DeadLettered { failure, is_exhausted, report } = &first.change else {
         return events;
     };
-    if *is_exhausted != (plant == Plant::RetryForever) {
+    let is_by_hand = matches!(first.actor, Actor::User(_));
+    if is_by_hand || *is_exhausted != (plant == Plant::RetryForever) {
         return events;
     }
     let due_at = first.at.plus_millis(1_000);

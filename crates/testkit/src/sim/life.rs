@@ -1,5 +1,5 @@
-//! One life of the server: it opens its store, everybody uses it, and it dies, unless it is the last
-//! one, in which everybody behaves until all is done.
+//! One life of the server: it opens its store, everybody uses it, and it dies, unless it is the
+//! last one, in which everybody behaves until all is done.
 
 use super::clients::{client, subscriber};
 use super::nemesis::{Plan, Trouble, nemesis};
@@ -39,7 +39,7 @@ struct SeededEntropy(Mutex<Rng>);
 impl Entropy for SeededEntropy {
     fn bits(&self) -> u128 {
         let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        u128::from(rng.next()) << 64 | u128::from(rng.next())
+        u128::from(rng.bits()) << 64 | u128::from(rng.bits())
     }
 }
 
@@ -56,8 +56,16 @@ fn config(seed: u64, world: Option<Arc<World>>) -> MemoryConfig {
         finished_bytes_max: 4_000,
         has_threads: false,
         on_fatal: Arc::new(move |_| {
-            if let Some(world) = &world {
-                world.fault("disk_failed");
+            let Some(world) = &world else { return };
+            let (is_up, has_bad_disk) = {
+                let memory = world.lock();
+                (memory.is_up, memory.has_bad_disk)
+            };
+            // Only a disk that fails may stop the store; one that is full must not.
+            match (is_up, has_bad_disk) {
+                (true, true) => world.fault("disk_failed"),
+                (true, false) => world.fault("stopped_for_nothing"),
+                (false, _) => {}
             }
         }),
         ..MemoryConfig::standard(seed)
@@ -73,7 +81,9 @@ impl Life<'_> {
             .expect("a runtime needs no resources that could be missing");
         let outcome = runtime.block_on(async {
             self.world.time.begin();
+            self.world.start();
             let outcome = self.run().await;
+            self.world.lock().is_up = false;
             self.world.time.end();
             outcome
         });
@@ -97,14 +107,14 @@ impl Life<'_> {
             }
             _ => Arc::new(self.disk.clone()),
         };
-        let config = config(rng.next(), Some(self.world.clone()));
+        let config = config(rng.bits(), Some(self.world.clone()));
         let memory = MemoryStore::open(disk, config, now)
             .map_err(|error| format!("refuses to open: {error:?}"))?;
         let memory = Arc::new(memory);
         let store = Arc::new(PlantedStore::new(memory.clone(), self.plant, now));
         let keeper = keeper(store.clone(), self.world.clone(), self.habits());
         let keeper = tokio::spawn(keeper);
-        let entropy = Arc::new(SeededEntropy(Mutex::new(Rng::new(rng.next(), 32))));
+        let entropy = Arc::new(SeededEntropy(Mutex::new(Rng::new(rng.bits(), 32))));
         let engine = Engine::start(store.clone(), time, entropy, Config::standard()).await;
         let Ok(engine) = engine else { return Ok(Some(memory)) };
         let (world, plant) = (self.world.clone(), self.plant);
@@ -232,11 +242,7 @@ async fn register(server: &Server) -> bool {
         spec.max_retries = retries;
         specs.push(spec);
     }
-    let mut memory = server.world.lock();
-    if memory.history.types.is_empty() {
-        memory.history.types = specs.iter().map(dump::rules).collect();
-    }
-    drop(memory);
+    server.world.lock().history.types = specs.iter().map(dump::rules).collect();
     for mut spec in specs {
         if server.plant == Plant::WrongLimit {
             spec.concurrency_limit = spec.concurrency_limit.map(|limit| limit + 1);

@@ -73,6 +73,9 @@ pub(super) struct Trouble {
 async fn strike(server: &Server, disk: &SimDisk, kind: &str) {
     server.world.fault(kind);
     let nth = 1 + server.world.below(3);
+    if matches!(kind, "write_error" | "sync_error") {
+        server.world.lock().has_bad_disk = true;
+    }
     match kind {
         "write_error" => {
             disk.set_faults(Faults { fail_write: Some(nth), ..Faults::default() });

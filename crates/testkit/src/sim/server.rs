@@ -32,11 +32,10 @@ impl Server {
     }
 
     async fn execute(&self, command: Command) -> Outcome {
-        if self.plant == Plant::LoseCancel && self.world.chance(50) {
-            if let Command::Cancel { .. } = &command {
-                let state = mainspring_kernel::StateName::Cancelled;
-                return Outcome::Ok(Answer::State { state });
-            }
+        let is_cancel = matches!(command, Command::Cancel { .. });
+        if self.plant == Plant::LoseCancel && is_cancel && self.world.chance(50) {
+            let state = mainspring_kernel::StateName::Cancelled;
+            return Outcome::Ok(Answer::State { state });
         }
         let command = self.spoilt(command).await;
         let created_at = match &command {

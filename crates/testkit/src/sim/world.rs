@@ -1,5 +1,5 @@
-//! What survives a crash of the server: the recorder, the clients' memory, and the seed's streams of
-//! chance. Every actor holds it; it is never held across a wait.
+//! What survives a crash of the server: the recorder, the clients' memory, and the seed's streams
+//! of chance. Every actor holds it; it is never held across a wait.
 
 use super::time::SimTime;
 use crate::history::{Answer, Call, Fault, Grant, History, Operation, Outcome, Work, lines};
@@ -31,6 +31,10 @@ pub(super) struct Memory {
     pub(super) is_reset: bool,
     /// Whether faults are over and everybody behaves.
     pub(super) is_quiet: bool,
+    /// Whether the server lives.
+    pub(super) is_up: bool,
+    /// Whether the disk was told to fail in this life.
+    pub(super) has_bad_disk: bool,
     /// Submissions so far.
     pub(super) submitted: u64,
     hash: Digest,
@@ -51,6 +55,8 @@ impl World {
                 position: 0,
                 is_reset: false,
                 is_quiet: false,
+                is_up: false,
+                has_bad_disk: false,
                 submitted: 0,
                 hash: digest(&[&seed.to_le_bytes()]),
                 trace: is_verbose.then(Vec::new),
@@ -60,6 +66,12 @@ impl World {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server lives, on a disk that is good so far.
+    pub(super) fn start(&self) {
+        let mut memory = self.lock();
+        (memory.is_up, memory.has_bad_disk) = (true, false);
     }
 
     /// Notes that a call begins; the number names it when it ends.
