@@ -1,5 +1,7 @@
 //! Jobs from outside: submitting, listing, reading, explaining, cancelling, waiting.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Options, Request, Server, eventually, http};
 use serde_json::{Value, json};
