@@ -22,7 +22,8 @@ const NASTY: [&[u8]; 12] = [
     b"1e999",
 ];
 
-/// A small generator that anybody can repeat: the seed is in every message.
+/// A small generator with a fixed seed. Ports and tokens differ from run to run, so a failure also
+/// shows the bytes that were sent.
 struct Dice(u64);
 
 impl Dice {
@@ -44,7 +45,7 @@ fn o02_o19_two_thousand_mutated_requests_never_get_a_5xx() {
     let address = ann.address;
     let id = "job_0000000000000000000000000z";
     let job = json!({ "job_type": "t", "payload": { "a": [1, 2] }, "priority": 3, "delay_ms": 5,
-        "labels": { "a": "b" }, "idempotency_key": "k" });
+        "labels": { "a": "b" } });
     let item = json!({ "job_id": id, "lease_token": "x", "result": 1 });
     let beat = json!({ "worker_id": "w", "lease_ms": 500, "items": [item] });
     let post = |path: &str, body: Value| (ann.request("POST", path), body);
@@ -68,22 +69,27 @@ fn o02_o19_two_thousand_mutated_requests_never_get_a_5xx() {
     let mut statuses = std::collections::BTreeMap::new();
     for round in 0..2_000 {
         let (request, body) = &requests[dice.roll(requests.len())];
-        // Every other time the frame stays whole, so that the mutation gets to the reader of JSON.
-        let bytes = if round % 2 == 0 && !body.is_null() {
-            let body = mutated(body.to_string().into_bytes(), &mut dice);
-            request.clone().header("content-type", "application/json").body(body).bytes(address)
-        } else if body.is_null() {
-            mutated(request.bytes(address), &mut dice)
+        // Two times in three the frame stays whole, so that the mutation gets to the reader of
+        // JSON or behind it, and there must be an answer. A broken frame may get none, or several.
+        let (shown, answers) = if round % 3 < 2 && !body.is_null() {
+            let body = match round % 3 {
+                0 => mutated(body.to_string().into_bytes(), &mut dice),
+                _ => twisted(body.clone(), &mut dice).to_string().into_bytes(),
+            };
+            let shown = String::from_utf8_lossy(&body).into_owned();
+            let request = request.clone().header("content-type", "application/json").body(body);
+            (shown, vec![request.send(address)])
         } else {
-            mutated(request.clone().json(body).bytes(address), &mut dice)
+            let whole = if body.is_null() { request.clone() } else { request.clone().json(body) };
+            let bytes = mutated(whole.bytes(address), &mut dice);
+            (String::from_utf8_lossy(&bytes).into_owned(), http::raw(address, &bytes))
         };
-        for answer in http::raw(address, &bytes) {
-            let shown = String::from_utf8_lossy(&bytes);
+        for answer in answers {
             assert!(answer.status < 500, "seed {SEED:#x} round {round}: {answer:?} to {shown}");
             *statuses.entry(answer.status).or_insert(0) += 1;
         }
     }
-    for status in [200, 201, 400, 401, 403, 404, 405, 409] {
+    for status in [200, 201, 400, 401, 404] {
         assert!(statuses.contains_key(&status), "the mutations reach little: {statuses:?}");
     }
     assert_eq!(ann.get("/readyz").status, 200);
@@ -113,4 +119,41 @@ fn mutated(mut bytes: Vec<u8>, dice: &mut Dice) -> Vec<u8> {
         bytes.extend(bytes.is_empty().then_some(b'x'));
     }
     bytes
+}
+
+/// One value somewhere in the body replaced by another of a kind that is seldom meant.
+fn twisted(mut body: Value, dice: &mut Dice) -> Value {
+    let odd = [
+        json!(null),
+        json!(-1),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(0.5),
+        json!(true),
+        json!(""),
+        json!("\u{0}\u{202e}\u{1f4a5}"),
+        json!("x".repeat(5_000)),
+        json!([]),
+        json!({ "": {} }),
+        json!([[[null]]]),
+    ];
+    let mut place = &mut body;
+    loop {
+        let inner = match place {
+            Value::Object(fields) => fields.len(),
+            Value::Array(entries) => entries.len(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+        };
+        // One time in four it is the whole list or object that is replaced.
+        if inner == 0 || dice.roll(4) == 0 {
+            *place = odd[dice.roll(odd.len())].clone();
+            return body;
+        }
+        let at = dice.roll(inner);
+        place = match place {
+            Value::Object(fields) => fields.values_mut().nth(at).expect("counted"),
+            Value::Array(entries) => &mut entries[at],
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return body,
+        };
+    }
 }

@@ -31,6 +31,7 @@ fn assert_untouched(server: &Server, caller: &Caller) {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a flat table of cases")]
 fn o02_o19_bad_json_has_a_code_for_every_way_of_being_bad() {
     let (server, ann) = start();
     let deep =
@@ -134,6 +135,7 @@ fn o02_o19_bad_json_has_a_code_for_every_way_of_being_bad() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a flat table of cases")]
 fn o02_o19_bad_headers_ids_and_parameters_are_refused_by_name() {
     let (server, ann) = start();
     let wish = json!({ "job_type": "t", "payload": 1 }).to_string();
@@ -231,6 +233,7 @@ fn o02_o19_bad_headers_ids_and_parameters_are_refused_by_name() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "a flat table of cases")]
 fn o02_o19_broken_and_hostile_connections_do_no_harm() {
     let (server, ann) = start();
     let auth = format!("authorization: Bearer {}\r\n", ann.token);
