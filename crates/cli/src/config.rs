@@ -53,6 +53,17 @@ pub(crate) enum Rhythm {
     Cron(String),
 }
 
+/// How the memory store lays out its files; the standard values fit nearly everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Size of a journal file.
+    pub(crate) segment_bytes: u64,
+    /// Journal growth before the first snapshot.
+    pub(crate) snapshot_bytes_min: u64,
+    /// RAM for finished jobs before they go to the archive.
+    pub(crate) finished_bytes_max: u64,
+}
+
 /// `[retention]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Retention {
@@ -84,8 +95,11 @@ pub(crate) struct Settings {
     pub(crate) internal_routes: bool,
     pub(crate) contracts: Vec<&'static str>,
     pub(crate) store: StoreChoice,
+    pub(crate) layout: Layout,
     pub(crate) executor_mode: &'static str,
     pub(crate) allow_client_clock: bool,
+    /// How long workers have to come back after a restart before their leases run out.
+    pub(crate) restart_grace: Duration,
     pub(crate) retention: Retention,
     pub(crate) types_strict: bool,
     pub(crate) types: Vec<TypeSpec>,
@@ -106,8 +120,14 @@ impl Settings {
             internal_routes: false,
             contracts: CONTRACTS.to_vec(),
             store: StoreChoice::Directory("./mainspring-data".into()),
+            layout: Layout {
+                segment_bytes: 64 << 20,
+                snapshot_bytes_min: 256 << 20,
+                finished_bytes_max: 16 << 20,
+            },
             executor_mode: EXECUTOR_MODES[0],
             allow_client_clock: false,
+            restart_grace: Duration::from_secs(5),
             retention: Retention { finished: DAY * 7, dlq: DAY * 90, audit: DAY * 365 },
             types_strict: true,
             types: Vec::new(),

@@ -20,7 +20,7 @@ use mainspring_kernel::{Job, JobId, Timestamp};
 use mainspring_store::record::{BadRecord, Names, decode_snapshot};
 use mainspring_store::{Error, Recovery, Snapshot};
 use settled::Settled;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -82,6 +82,8 @@ struct Shared {
     opening_ms: AtomicU64,
     /// Journal bytes since the last snapshot.
     journal_bytes: AtomicU64,
+    /// Room the next frame starts with.
+    frame_bytes: AtomicUsize,
     /// Size of the last snapshot this process took.
     snapshot_bytes: AtomicU64,
     is_closed: AtomicBool,
@@ -175,6 +177,19 @@ impl MemoryStore {
     pub fn note_opening(&self, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.shared.opening_ms.store(millis, Ordering::Relaxed);
+    }
+
+    /// The same, with `between` called wherever the lock is let go, so that a test can commit while
+    /// the snapshot is being taken. The walk then goes job by job.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn take_snapshot_with(
+        &self,
+        now: Timestamp,
+        between: &mut dyn FnMut(),
+    ) -> Result<(), Error> {
+        keeper::snapshot_by(&self.shared, now, 1, between)
     }
 
     /// Live jobs in RAM.

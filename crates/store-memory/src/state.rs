@@ -162,13 +162,8 @@ impl State {
     fn renew(&mut self, id: JobId, fence: u32, expires_at: Timestamp, progress: Option<u8>) {
         let Some(slot) = self.slab.slot_of(id) else { return };
         let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
-        let Some(old) = entry.job.lease() else { return };
-        let (old_end, expires_at) = (old.ends_at(), expires_at.max(old.expires_at));
-        // A replay may bring a renewal of a lease that a snapshot knows to be over.
-        if renew(&mut entry.job, fence, expires_at, progress).is_ok()
-            && let Some(lease) = entry.job.lease()
-        {
-            self.index.alarm_moved(slot, old_end, lease.ends_at());
+        if let Some((old_end, new_end)) = renewed(&mut entry.job, fence, expires_at, progress) {
+            self.index.alarm_moved(slot, old_end, new_end);
         }
     }
 
@@ -187,4 +182,18 @@ impl State {
             None => self.finished.get(id).cloned(),
         }
     }
+}
+
+/// Renews the lease of `job` if it is the one of that fence; its old and its new end.
+fn renewed(
+    job: &mut Job,
+    fence: u32,
+    expires_at: Timestamp,
+    progress: Option<u8>,
+) -> Option<(Timestamp, Timestamp)> {
+    let old = job.lease()?;
+    let (old_end, expires_at) = (old.ends_at(), expires_at.max(old.expires_at));
+    // A replay may bring a renewal of a lease that a snapshot knows to be over.
+    renew(job, fence, expires_at, progress).ok()?;
+    Some((old_end, job.lease()?.ends_at()))
 }

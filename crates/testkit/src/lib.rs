@@ -1,3 +1,15 @@
-//! Simulation, crash images and the history checker.
+//! Simulation, crash images, the history checker and the black box.
+//!
+//! `crash` cuts the power under the store, `sim` runs the whole engine in a simulated world, and
+//! `checker` judges any history, whoever recorded it. `planted` has the bugs all three must find.
+//! `blackbox` drives the real binary from outside, `load` keeps it busy and writes it all down.
 
 pub mod blackbox;
+pub mod checker;
+pub mod crash;
+pub mod drive;
+pub mod history;
+pub mod load;
+pub mod planted;
+pub mod rng;
+pub mod sim;

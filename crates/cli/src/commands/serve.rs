@@ -7,6 +7,7 @@ use crate::config::{CONTRACTS, Settings, StoreChoice, file, show};
 use crate::exit::{self, usage};
 use crate::output::say;
 use crate::session::{TOKEN_FILE, read_token};
+use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
 use mainspring_engine::{Clock, Engine, Entropy, SystemClock, SystemEntropy};
 use mainspring_kernel::Command;
@@ -20,7 +21,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// The flags of `serve`.
@@ -45,7 +45,11 @@ const ADMIN_TOKEN: &str = "MAINSPRING_ADMIN_TOKEN";
 /// If it cannot be opened; the message names the file and the place of any damage.
 fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn Store>> {
     let seed = SystemEntropy::default().bits() as u64;
+    let layout = &settings.layout;
     let config = MemoryConfig {
+        segment_bytes: layout.segment_bytes,
+        snapshot_bytes_min: layout.snapshot_bytes_min,
+        finished_bytes_max: usize::try_from(layout.finished_bytes_max).unwrap_or(usize::MAX),
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
         on_fatal: Arc::new(stop_at_once),
@@ -188,6 +192,7 @@ async fn start_engine(
 ) -> anyhow::Result<Engine> {
     let config = mainspring_engine::Config {
         are_types_strict: settings.types_strict,
+        restart_grace: settings.restart_grace,
         ..mainspring_engine::Config::standard()
     };
     let entropy = Arc::new(SystemEntropy::default());
@@ -310,20 +315,17 @@ async fn until_stopped(
     served: impl Future<Output = std::io::Result<()>>,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = StopSignals::listen()?;
     let mut served = std::pin::pin!(served);
     tokio::select! {
         ended = &mut served => return ended.context("the server stopped"),
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        () = signals.first() => {}
     }
     tracing::info!("stopping: requests under way may finish; once more to stop at once");
     shutdown.cancel();
     tokio::select! {
         ended = &mut served => ended.context("the server stopped"),
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        () = signals.second() => Ok(()),
     }
 }
 

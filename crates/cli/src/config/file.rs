@@ -3,7 +3,6 @@
 
 use super::reader::{Problem, Problems, Section};
 use super::{CONTRACTS, EXECUTOR_MODES, Rhythm, Settings, StoreChoice, Template, suggest};
-use crate::span;
 use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -44,6 +43,7 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
     }
     if let Some(section) = root.section("scheduler") {
         set(&mut settings.allow_client_clock, section.flag("allow_client_clock"));
+        set(&mut settings.restart_grace, section.span("restart_grace"));
         section.finish();
     }
     if let Some(section) = root.section("retention") {
@@ -121,6 +121,15 @@ fn read_store(root: &Section<'_>, settings: &mut Settings) {
         settings.store = StoreChoice::Ephemeral;
     } else if let Some(directory) = directory {
         settings.store = StoreChoice::Directory(directory.into());
+    }
+    let layout = &mut settings.layout;
+    let sizes: [(&mut u64, &'static str, u64); 3] = [
+        (&mut layout.segment_bytes, "segment_bytes", 64 << 10),
+        (&mut layout.snapshot_bytes_min, "snapshot_bytes_min", 64 << 10),
+        (&mut layout.finished_bytes_max, "finished_bytes_max", 16 << 10),
+    ];
+    for (place, key, least) in sizes {
+        set(place, section.number(key, least, 64 << 30));
     }
     section.finish();
 }
@@ -219,14 +228,6 @@ impl Rhythm {
         match self {
             Rhythm::Every(span) => ("interval_seconds", span.as_secs().to_string()),
             Rhythm::Cron(text) => ("cron", format!("{text:?}")),
-        }
-    }
-
-    /// For people.
-    pub(crate) fn told(&self) -> String {
-        match self {
-            Rhythm::Every(every) => format!("every {}", span::show(*every)),
-            Rhythm::Cron(text) => text.clone(),
         }
     }
 }

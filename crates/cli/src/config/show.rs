@@ -26,8 +26,13 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
             writeln!(out, "database_url = {:?}", without_password(url))
         }
     }?;
+    let layout = &settings.layout;
+    writeln!(out, "segment_bytes = {}", layout.segment_bytes)?;
+    writeln!(out, "snapshot_bytes_min = {}", layout.snapshot_bytes_min)?;
+    writeln!(out, "finished_bytes_max = {}", layout.finished_bytes_max)?;
     writeln!(out, "\n[executor]\nmode = {:?}", settings.executor_mode)?;
     writeln!(out, "\n[scheduler]\nallow_client_clock = {}", settings.allow_client_clock)?;
+    writeln!(out, "restart_grace = {:?}", span::show(settings.restart_grace))?;
     let keep = &settings.retention;
     writeln!(out, "\n[retention]\nfinished = {:?}", span::show(keep.finished))?;
     writeln!(out, "dlq = {:?}\naudit = {:?}", span::show(keep.dlq), span::show(keep.audit))?;

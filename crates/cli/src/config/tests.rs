@@ -19,10 +19,14 @@ internal_routes = true
 contracts = ["native", "jobs"]
 [store]
 data_dir = "/tmp/x"
+segment_bytes = 1_048_576
+snapshot_bytes_min = 4194304
+finished_bytes_max = 131072
 [executor]
 mode = "pull"
 [scheduler]
 allow_client_clock = true
+restart_grace = "1500ms"
 [retention]
 finished = "1d"
 dlq = "2d"
@@ -58,6 +62,10 @@ fn every_documented_key_is_read() {
     assert!(settings.internal_routes && settings.allow_client_clock && !settings.types_strict);
     assert_eq!(settings.contracts, ["native", "jobs"]);
     assert_eq!(settings.store, StoreChoice::Directory("/tmp/x".into()));
+    assert_eq!(settings.layout.segment_bytes, 1 << 20);
+    assert_eq!(settings.layout.snapshot_bytes_min, 4 << 20);
+    assert_eq!(settings.layout.finished_bytes_max, 128 << 10);
+    assert_eq!(settings.restart_grace, Duration::from_millis(1500));
     assert_eq!(settings.retention.audit, Duration::from_secs(36 * 3600));
     let spec = &settings.types[0];
     assert_eq!(

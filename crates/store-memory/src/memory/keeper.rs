@@ -118,6 +118,9 @@ fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Result<(), Er
     let batches = shared.write().finished.seal();
     for batch in batches {
         let run = write_batch(disk, &batch, &next_run_name(shared))?;
+        // No run may know of an ending that a crash could still undo: the job would be archived
+        // and live, without its key or its dead-letter item.
+        settle(shared)?;
         let Some(run) = run else { continue };
         let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
         archive.push(run);
@@ -126,6 +129,12 @@ fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Result<(), Er
         shared.write().finished.archived(&batch);
     }
     write_manifest(shared, disk, None)
+}
+
+/// Waits until everything committed so far is durable.
+fn settle(shared: &Shared) -> Result<(), Error> {
+    let Some(journal) = &shared.journal else { return Ok(()) };
+    journal.flush().map(drop).map_err(|error| journal_failed(&error))
 }
 
 fn write_batch(disk: &Arc<dyn Disk>, batch: &Batch, name: &str) -> Result<Option<Run>, Error> {
@@ -167,22 +176,38 @@ fn merge_runs(shared: &Arc<Shared>, disk: &Arc<dyn Disk>, now: Timestamp) -> Res
 
 /// Takes a snapshot and cuts the journal behind it.
 pub(super) fn snapshot(shared: &Arc<Shared>, now: Timestamp) -> Result<(), Error> {
+    snapshot_by(shared, now, STRIDE, &mut || {})
+}
+
+/// The same by strides of a given size, with `between` called whenever no lock is held.
+pub(super) fn snapshot_by(
+    shared: &Arc<Shared>,
+    now: Timestamp,
+    stride: usize,
+    between: &mut dyn FnMut(),
+) -> Result<(), Error> {
     let (Some(disk), Some(journal)) = (&shared.disk, &shared.journal) else { return Ok(()) };
     forget_old_items(shared, now);
-    // Jobs that ended before the snapshot's start are in no frame that is kept.
     let first_segment = journal.current_segment();
     let start = {
         let _still = shared.write();
         journal.next_lsn()
     };
-    archive_finished(shared, disk)?;
+    between();
     let name = format!("snapshot-{start:016x}.snap");
     let mut writer =
         SnapshotWriter::create(disk.clone(), &name, start).map_err(|error| failed(&error))?;
-    let end = write_entities(shared, &mut writer, || journal.next_lsn() - 1)?;
+    let mut walk = Walk { stride, between };
+    let end = write_entities(shared, &mut writer, &mut walk, || journal.next_lsn() - 1)?;
+    between();
+    // Jobs that ended before the walk came by are in no frame that is kept and not in the
+    // snapshot: they must be in the archive before it counts.
+    archive_finished(shared, disk)?;
+    between();
+    // The snapshot may know of frames that are not durable yet: they must be, before it gets its
+    // name, because that can be the name of the snapshot that counts now.
+    settle(shared)?;
     let bytes = writer.finish(end).map_err(|error| failed(&error))?;
-    // The snapshot may know of frames that are not durable yet: they must be, before it counts.
-    journal.flush().map_err(|error| journal_failed(&error))?;
     shared.journal_bytes.store(0, Ordering::Relaxed);
     let old = write_snapshot_manifest(shared, disk, &name, first_segment)?;
     shared.snapshot_bytes.store(bytes, Ordering::Relaxed);
@@ -195,26 +220,27 @@ pub(super) fn snapshot(shared: &Arc<Shared>, now: Timestamp) -> Result<(), Error
 fn write_entities(
     shared: &Shared,
     writer: &mut SnapshotWriter,
+    walk: &mut Walk<'_>,
     last_frame: impl Fn() -> u64,
 ) -> Result<u64, Error> {
     let mut out = Buffer { bytes: Vec::with_capacity(2 * CHUNK_BYTES), writer };
     let mut slot = 0;
     while slot < { shared.read().slab.slots() } {
         let state = shared.read();
-        let until = slot.saturating_add(STRIDE as u32);
+        let until = slot.saturating_add(walk.stride as u32);
         for entry in (slot..until).filter_map(|slot| state.slab.get(slot)) {
-            let entry = entry.snapshot();
-            encode_snapshot(&entry.job, &entry.history, &mut out.bytes);
+            encode_snapshot(&entry.job, &entry.history(), &mut out.bytes);
         }
         drop(state);
         slot = until;
         out.pass_on()?;
+        (walk.between)();
     }
     let mut item = None;
     loop {
         let state = shared.read();
         let from: Bound<DlqId> = item.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut some = state.items.range((from, Bound::Unbounded)).take(STRIDE).peekable();
+        let mut some = state.items.range((from, Bound::Unbounded)).take(walk.stride).peekable();
         if some.peek().is_none() {
             break;
         }
@@ -224,12 +250,13 @@ fn write_entities(
         }
         drop(state);
         out.pass_on()?;
+        (walk.between)();
     }
     let mut key = None;
     loop {
         let state = shared.read();
         let before = key;
-        for (end, holder) in state.keys.ended_after(key).take(STRIDE) {
+        for (end, holder) in state.keys.ended_after(key).take(walk.stride) {
             encode_key(end.1, &holder, &mut out.bytes);
             key = Some(end);
         }
@@ -238,6 +265,7 @@ fn write_entities(
             break;
         }
         out.pass_on()?;
+        (walk.between)();
     }
     let state = shared.read();
     let end = last_frame();
@@ -251,6 +279,12 @@ fn write_entities(
     drop(state);
     out.write()?;
     Ok(end)
+}
+
+/// How a snapshot goes through the state.
+struct Walk<'a> {
+    stride: usize,
+    between: &'a mut dyn FnMut(),
 }
 
 struct Buffer<'a> {

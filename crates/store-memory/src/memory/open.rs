@@ -15,7 +15,7 @@ use mainspring_kernel::Timestamp;
 use mainspring_store::Recovery;
 use mainspring_store::record::{Entity, Names, entities_of, events_of};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, RwLock};
 
 /// Why a data directory could not be opened.
@@ -135,6 +135,7 @@ impl MemoryStore {
             opening_ms: AtomicU64::new(0),
             journal_bytes: AtomicU64::new(0),
             snapshot_bytes: AtomicU64::new(0),
+            frame_bytes: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             lock: Mutex::new(lock),
         });

@@ -6,9 +6,9 @@
 //! leads to: what a job already knows is skipped. A job that is missing although its events go on
 //! can only have ended before the walk reached it; that must show before the last position.
 
-use super::State;
 use super::slab::Entry;
 use super::totals::Totals;
+use super::{State, renewed};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::fingerprint::Digest;
@@ -79,8 +79,14 @@ impl Loader {
                 self.job_type(*spec);
                 Ok(())
             }
-            Event::LeaseRenewed { .. }
-            | Event::EffectCommitted { .. }
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
+                // Not through the state: an alarm set before the end would outlive its job.
+                if let Some(entry) = self.state.slab.by_id_mut(job) {
+                    renewed(&mut entry.job, fence, expires_at, progress_pct);
+                }
+                Ok(())
+            }
+            Event::EffectCommitted { .. }
             | Event::ItemOpened(_)
             | Event::ItemChanged { .. }
             | Event::QueueSet(_)

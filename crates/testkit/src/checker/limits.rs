@@ -1,0 +1,91 @@
+//! F1: never more valid grants than the type allows; P1: a paused queue hands out nothing.
+//!
+//! Only time during which a worker certainly held a grant counts: from the answer of its pull to
+//! the earliest of its report, a cancel, or the end of the lease as the worker knows it.
+
+use super::Findings;
+use super::facts::{Facts, Given};
+use crate::history::{Answer, Call, JobDump, TypeRules, fence};
+
+pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
+    for rules in &facts.history.types {
+        if let Some(limit) = rules.limit {
+            concurrency(facts, rules, limit, found);
+        }
+    }
+    pauses(facts, found);
+}
+
+fn concurrency(facts: &Facts<'_>, rules: &TypeRules, limit: u32, found: &mut Findings) {
+    let mut held: Vec<(u64, u64, &str, &str)> = Vec::new();
+    for (id, grants) in &facts.grants {
+        let Some(job) = facts.jobs.get(id).filter(|job| job.job_type == rules.name) else {
+            continue;
+        };
+        for given in grants {
+            let until = held_until(facts, id, given);
+            if until > given.ended_at && !is_doubtful(facts, job, given, until) {
+                held.push((given.ended_at, until, &*job.tenant, &*job.id));
+            }
+        }
+    }
+    for &(at, _, tenant, id) in &held {
+        let is_counted = |other: &&(u64, u64, &str, &str)| {
+            other.0 <= at && at < other.1 && (!rules.is_per_tenant || other.2 == tenant)
+        };
+        let count = held.iter().filter(is_counted).count();
+        let text = format!("{count} of {} run where {limit} may", rules.name);
+        found.expect(count as u64 <= u64::from(limit), "F1", id, text);
+    }
+}
+
+/// Until when the worker certainly held the grant.
+fn held_until(facts: &Facts<'_>, id: &str, given: &Given<'_>) -> u64 {
+    let mut until = given.invoked_at + given.lease_ms * 1000;
+    if let Some(job) = facts.jobs.get(id) {
+        until = until.min(given.invoked_at + job.timeout_ms * 1000);
+    }
+    for call in facts.calls.get(id).into_iter().flatten() {
+        let is_cancel = matches!(call.call, Call::Cancel { .. });
+        let is_own = call.is_report() && call.token() == Some(&*given.grant.token);
+        if is_cancel || is_own {
+            until = until.min(call.invoked_at);
+        }
+    }
+    until
+}
+
+/// A restart or a clock set forward can end an attempt before its worker knows.
+fn is_doubtful(facts: &Facts<'_>, job: &JobDump, given: &Given<'_>, until: u64) -> bool {
+    let end = job.attempt(fence(&given.grant.token)).and_then(|(_, end)| end);
+    let is_reaped = end.is_some_and(|end| end.actor == "system:reaper");
+    is_reaped
+        && facts.history.faults.iter().any(|fault| {
+            matches!(&*fault.kind, "restart" | "clock_forward")
+                && (given.invoked_at..=until).contains(&fault.at)
+        })
+}
+
+fn pauses(facts: &Facts<'_>, found: &mut Findings) {
+    let mut pauses = Vec::new();
+    for (nth, operation) in facts.history.operations.iter().enumerate() {
+        let Call::Pause { queue, is_paused: true } = &operation.call else { continue };
+        let (Some(from), Some(Answer::Done)) = (operation.ended_at, operation.answer()) else {
+            continue;
+        };
+        // Any other setting of the same queue that was under way or came later ends it.
+        let others = facts.history.operations.iter().enumerate().filter(|(other, op)| {
+            let ends = matches!(&op.call, Call::Pause { queue: q, is_paused: false } if q == queue);
+            *other != nth && ends && op.ended_at.is_none_or(|ended| ended >= from)
+        });
+        let until = others.map(|(_, op)| op.invoked_at).min().unwrap_or(u64::MAX);
+        pauses.push((queue, from, until));
+    }
+    for given in facts.grants.values().flatten() {
+        for (queue, from, until) in &pauses {
+            let is_paused =
+                given.grant.queue == **queue && given.invoked_at > *from && given.ended_at < *until;
+            found.expect(!is_paused, "P1", &given.grant.job, format!("{queue} was paused"));
+        }
+    }
+}

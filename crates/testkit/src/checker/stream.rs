@@ -1,0 +1,23 @@
+//! E1 and E2: a subscriber gets every move once and in order, or is told that it did not; and every
+//! move it gets is in the history.
+
+use super::Findings;
+use super::facts::Facts;
+
+pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
+    let mut last = None;
+    for moved in &facts.history.stream {
+        let is_next = last.is_none_or(|last: u64| {
+            moved.position == last + 1 || (moved.is_reset && moved.position > last)
+        });
+        let text = format!("position {} came after {last:?}", moved.position);
+        found.expect(is_next, "E1", &moved.job, text);
+        last = Some(moved.position);
+        let job = facts.jobs.get(&*moved.job);
+        let is_known = job.is_some_and(|job| {
+            job.events.iter().any(|event| event.seq == moved.seq && event.to == moved.to)
+        });
+        let text = format!("event {} to {} was streamed and is not", moved.seq, moved.to);
+        found.expect(is_known, "E2", &moved.job, text);
+    }
+}

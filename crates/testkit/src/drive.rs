@@ -1,0 +1,164 @@
+//! A store without an engine: short words for commands, and a batch that decides like the engine
+//! does. For tests that look at the store alone.
+
+use mainspring_kernel::command::{Claim, Submit};
+use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::job::Idempotency;
+use mainspring_kernel::{
+    Command, Decision, Event, Facts, Job, JobType, QueueName, Receipt, Rejection, TenantId,
+    Timestamp, UserId, WorkerId, decide, fingerprint,
+};
+use mainspring_store::{Desk, Error, Needs, Store, Ticket};
+
+/// The instant simulated worlds begin at.
+pub const BEGINNING: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+
+/// A tenant of that name.
+pub fn tenant(name: &str) -> TenantId {
+    TenantId::new(name).expect("test names are valid")
+}
+
+/// A user of that name.
+pub fn user(name: &str) -> UserId {
+    UserId::new(name).expect("test names are valid")
+}
+
+/// A job type of that name.
+pub fn kind(name: &str) -> JobType {
+    JobType::new(name).expect("test names are valid")
+}
+
+/// A queue of that name.
+pub fn queue(name: &str) -> QueueName {
+    QueueName::new(name).expect("test names are valid")
+}
+
+/// A worker of that name.
+pub fn worker(name: &str) -> WorkerId {
+    WorkerId::new(name).expect("test names are valid")
+}
+
+/// A wish that leaves everything to the type.
+pub fn wish(owner: &str, person: &str, job_type: &str, payload: &str) -> Submit {
+    Submit {
+        tenant: tenant(owner),
+        user: user(person),
+        job_type: kind(job_type),
+        payload: payload.into(),
+        run_at: None,
+        delay_ms: None,
+        priority: None,
+        queue: None,
+        timeout_ms: None,
+        max_retries: None,
+        idempotency: None,
+        trace: None,
+        parent: None,
+        subject: None,
+        labels: Vec::new(),
+        expires_at: None,
+    }
+}
+
+/// A key that is compared by payload, as contracts make it.
+pub fn key(owner: &str, name: &str, payload: &str, window_secs: Option<u32>) -> Box<Idempotency> {
+    Box::new(Idempotency {
+        hash: fingerprint::digest(&[owner.as_bytes(), b"", name.as_bytes()]),
+        scope: "".into(),
+        key: name.into(),
+        fingerprint: Some(fingerprint::digest(&[payload.as_bytes()])),
+        window_secs,
+    })
+}
+
+/// What one batch brought about.
+pub struct Done {
+    /// One outcome per command.
+    pub outcomes: Vec<Result<Receipt, Rejection>>,
+    /// The jobs the pull got.
+    pub granted: Vec<Job>,
+    /// Every event in order.
+    pub events: Vec<Event>,
+    /// Kept when the batch is durable.
+    pub ticket: Ticket,
+}
+
+/// Commits `commands` and then a pull of up to `pull` jobs as one batch.
+///
+/// # Errors
+/// If the store refuses the commit.
+pub fn commit(
+    store: &dyn Store,
+    commands: &[Command],
+    pull: usize,
+    now: Timestamp,
+    fresh: &mut u128,
+) -> Result<Done, Error> {
+    let mut needs = Needs { now, ready_max: pull, ..Needs::default() };
+    for command in commands {
+        needs.jobs.extend(command.job());
+        needs.items.extend(command.item());
+        if let Command::Submit(wish) = command {
+            needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
+        }
+    }
+    let (mut outcomes, mut granted, mut events) = (Vec::new(), Vec::new(), Vec::new());
+    let mut work = |desk: &mut dyn Desk| {
+        for command in commands {
+            outcomes.push(act(command, desk, now, fresh, &mut events));
+        }
+        let wanted = Wanted { tenant: None, types: None, queues: None };
+        for job in desk.take_ready(&wanted, pull, now) {
+            let claim = Claim { job, worker: worker("w1"), lease_ms: 30_000 };
+            if act(&Command::Claim(claim), desk, now, fresh, &mut events).is_ok() {
+                granted.extend(desk.job(job).cloned());
+            }
+        }
+    };
+    let ticket = ready(store.commit(needs, &mut work))?;
+    Ok(Done { outcomes, granted, events, ticket })
+}
+
+/// The value of a future that never waits.
+///
+/// # Panics
+/// If it does wait.
+pub fn ready<T>(future: impl Future<Output = T>) -> T {
+    futures_util::FutureExt::now_or_never(future).expect("nothing here has to wait")
+}
+
+fn act(
+    command: &Command,
+    desk: &mut dyn Desk,
+    now: Timestamp,
+    fresh: &mut u128,
+    log: &mut Vec<Event>,
+) -> Result<Receipt, Rejection> {
+    *fresh += 1;
+    let Decision { events, receipt } = {
+        let desk: &dyn Desk = desk;
+        let job = command.job().and_then(|id| desk.job(id));
+        let mut facts = Facts {
+            now,
+            fresh_id: (u128::try_from(now.as_millis()).unwrap_or(0) << 80) | *fresh,
+            fresh_secret: *fresh << 64 | 7,
+            job,
+            item: command.item().and_then(|id| desk.item(id)),
+            job_type: job.and_then(|job| desk.job_type(&job.job_type)),
+            are_types_strict: false,
+            key_holder: None,
+            key_job: None,
+        };
+        if let Command::Submit(wish) = command {
+            facts.job_type = desk.job_type(&wish.job_type);
+            facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
+            facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
+        }
+        decide(command, &facts)?
+    };
+    if !events.is_empty() {
+        log.extend(events.iter().cloned());
+        desk.apply(events);
+    }
+    Ok(receipt)
+}

@@ -1,0 +1,203 @@
+//! Everybody in a run: four tenants, each with submitters, workers and two people who interfere.
+
+use super::client::Client;
+use super::operator::Operator;
+use super::record::Recorder;
+use super::worker::Worker;
+use super::{Api, dump};
+use crate::blackbox::Server;
+use crate::history::{History, TypeRules};
+use crate::rng::Rng;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// The tenants of a run.
+pub const TENANTS: [&str; 4] = ["acme", "blue", "coral", "delta"];
+
+/// The types of a run: name, retries, timeout in seconds, most at once.
+pub const TYPES: [(&str, u16, u32, Option<u32>); 4] = [
+    ("quick", 2, 30, None),
+    ("brittle", 0, 30, None),
+    ("brief", 3, 1, None),
+    ("narrow", 1, 30, Some(3)),
+];
+
+/// Delay before the first retry and longest delay of every type, in milliseconds.
+const BACKOFF_MS: (u64, u64) = (20, 150);
+
+/// A configuration for a short run in which everything happens often: small files, short delays.
+pub fn config() -> String {
+    let mut text = String::from(
+        "[scheduler]\nrestart_grace = \"600ms\"\n[store]\nsegment_bytes = 262144\n\
+         snapshot_bytes_min = 700000\nfinished_bytes_max = 65536\n[types]\nstrict = true\n",
+    );
+    let (base, max) = BACKOFF_MS;
+    for (name, retries, timeout, limit) in TYPES {
+        text.push_str(&format!(
+            "[types.{name}]\nmax_retries = {retries}\ntimeout_seconds = {timeout}\n\
+             backoff_base_ms = {base}\nbackoff_max_ms = {max}\n"
+        ));
+        if let Some(limit) = limit {
+            text.push_str(&format!(
+                "concurrency_limit = {limit}\nconcurrency_scope = \"global\"\n"
+            ));
+        }
+    }
+    text
+}
+
+/// The rules of the types, for the checker.
+pub fn rules() -> Vec<TypeRules> {
+    let (base_ms, max_ms) = BACKOFF_MS;
+    let rule = |(name, _, _, limit): (&str, u16, u32, Option<u32>)| TypeRules {
+        name: name.to_owned(),
+        base_ms,
+        max_ms,
+        limit,
+        is_per_tenant: false,
+    };
+    TYPES.into_iter().map(rule).collect()
+}
+
+/// A token and whose it is.
+#[derive(Debug, Clone)]
+pub struct Badge {
+    /// The tenant.
+    pub tenant: &'static str,
+    /// For submitting, cancelling, running again and asking for discards.
+    pub one: String,
+    /// For agreeing to discards.
+    pub two: String,
+    /// For working.
+    pub worker: String,
+}
+
+/// When everybody has to stop what.
+#[derive(Debug, Default)]
+pub struct Signals {
+    is_winding_down: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Signals {
+    pub(super) fn is_winding_down(&self) -> bool {
+        self.is_winding_down.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// Jobs submitted lately, for those who interfere.
+#[derive(Debug, Default)]
+pub struct Yard(Mutex<Vec<String>>);
+
+impl Yard {
+    pub(super) fn add(&self, job: String) {
+        let mut jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if jobs.len() >= 300 {
+            jobs.remove(0);
+        }
+        jobs.push(job);
+    }
+
+    pub(super) fn some(&self, rng: &mut Rng) -> Option<String> {
+        let jobs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!jobs.is_empty()).then(|| rng.pick(&jobs).clone())
+    }
+}
+
+/// Everybody, at work.
+#[derive(Debug)]
+pub struct Fleet {
+    /// The record they write.
+    pub recorder: Arc<Recorder>,
+    signals: Arc<Signals>,
+    threads: Vec<JoinHandle<()>>,
+    address: SocketAddr,
+    admin: String,
+}
+
+impl Fleet {
+    /// Makes the tokens and sends everybody to work.
+    ///
+    /// # Panics
+    /// If a token cannot be made.
+    pub fn start(server: &Server, seed: u64) -> Self {
+        let recorder = Arc::new(Recorder::default());
+        let signals = Arc::new(Signals::default());
+        let mut fleet = Fleet {
+            recorder,
+            signals,
+            threads: Vec::new(),
+            address: server.address,
+            admin: server.admin.clone(),
+        };
+        for (nth, tenant) in TENANTS.into_iter().enumerate() {
+            let badge = Badge {
+                tenant,
+                one: server.caller(tenant, "one", &["submitter", "operator", "approver"]).token,
+                two: server.caller(tenant, "two", &["operator", "approver"]).token,
+                worker: server.caller(tenant, "robot", &["worker"]).token,
+            };
+            fleet.employ(&badge, seed * 100 + nth as u64 * 10);
+        }
+        fleet
+    }
+
+    fn employ(&mut self, badge: &Badge, seed: u64) {
+        let yard = Arc::new(Yard::default());
+        let api = |token: &str| Api::new(self.address, token, badge.tenant, &self.recorder);
+        for nth in 0..2 {
+            let (api, yard, signals) = (api(&badge.one), yard.clone(), self.signals.clone());
+            let (rng, name) = (Rng::new(seed, nth), format!("{}{nth}", badge.tenant));
+            self.threads.push(std::thread::spawn(move || {
+                // Types by weight: most jobs are quick, few are narrow.
+                let types =
+                    ["quick", "quick", "quick", "quick", "quick", "brittle", "brief", "narrow"];
+                let (yard, signals) = (&yard, &signals);
+                Client { api, rng, yard, signals, types: &types, name }.run();
+            }));
+        }
+        for nth in 0..2 {
+            let (api, signals) = (api(&badge.worker), self.signals.clone());
+            let (rng, name) = (Rng::new(seed, 10 + nth), format!("w-{}-{nth}", badge.tenant));
+            self.threads.push(std::thread::spawn(move || {
+                Worker { api, rng, signals: &signals, name }.run();
+            }));
+        }
+        let (api, second) = (api(&badge.one), api(&badge.two));
+        let (rng, signals) = (Rng::new(seed, 20), self.signals.clone());
+        self.threads.push(std::thread::spawn(move || {
+            Operator { api, second, rng, yard: &yard, signals: &signals }.run();
+        }));
+    }
+
+    /// Nobody makes new work or trouble any more; workers finish what is there.
+    pub fn wind_down(&self) {
+        self.signals.is_winding_down.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until every job has ended, sends everybody home and reads the final state.
+    ///
+    /// # Panics
+    /// If jobs do not end, or somebody panicked.
+    pub fn finish(self) -> History {
+        self.wind_down();
+        let mut admin = Api::new(self.address, &self.admin, "", &self.recorder);
+        dump::wait_until_settled(&mut admin);
+        self.signals.is_over.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            thread.join().expect("nobody panics");
+        }
+        // A report that was on its way may have moved something.
+        dump::wait_until_settled(&mut admin);
+        let mut history = self.recorder.take();
+        history.types = rules();
+        dump::fill(&mut admin, &mut history);
+        history
+    }
+}

@@ -1,0 +1,69 @@
+//! Writes a run down as it happens.
+
+use crate::history::{Answer, Call, Fault, History, Operation, Outcome, Work};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// The record of a run, shared by everybody in it.
+#[derive(Debug)]
+pub struct Recorder {
+    start: Instant,
+    history: Mutex<History>,
+    acknowledged: AtomicU64,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        let (history, acknowledged) = (Mutex::default(), AtomicU64::new(0));
+        Recorder { start: Instant::now(), history, acknowledged }
+    }
+}
+
+impl Recorder {
+    /// Microseconds since the run began.
+    pub fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call that has ended, or been given up.
+    pub fn call(&self, invoked_at: u64, call: Call, outcome: Outcome) {
+        let is_change = match &outcome {
+            Outcome::Ok(Answer::Grants(grants)) => !grants.is_empty(),
+            Outcome::Ok(Answer::Seen { .. }) | Outcome::Fail(_) | Outcome::Info => false,
+            Outcome::Ok(_) => true,
+        };
+        self.acknowledged.fetch_add(u64::from(is_change), Ordering::Relaxed);
+        let ended_at = (outcome != Outcome::Info).then(|| self.now());
+        self.lock().operations.push(Operation { invoked_at, ended_at, call, outcome });
+    }
+
+    /// A line of a worker's ledger.
+    pub fn work(&self, worker: &str, job: &str, token: &str, is_end: bool) {
+        let (worker, job, token) = (worker.to_owned(), job.to_owned(), token.to_owned());
+        let at = self.now();
+        self.lock().ledger.push(Work { at, worker, job, token, is_end });
+    }
+
+    /// Something that goes wrong on purpose.
+    pub fn fault(&self, kind: &str) {
+        let at = self.now();
+        self.lock().faults.push(Fault { at, kind: kind.to_owned() });
+    }
+
+    /// Changes that were acknowledged so far: calls that only read, or got nothing, do not count.
+    pub fn acknowledged(&self) -> u64 {
+        self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// The record so far, in the order in which the calls began.
+    pub fn take(&self) -> History {
+        let mut history = std::mem::take(&mut *self.lock());
+        history.operations.sort_by_key(|operation| operation.invoked_at);
+        history
+    }
+}
