@@ -1,5 +1,7 @@
 //! The dead letter queue from outside, running by hand, replays, and attempts that never report.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Caller, Options, Response, Server, eventually};
 use serde_json::{Value, json};

@@ -1,5 +1,7 @@
 //! Jobs from outside: submitting, listing, reading, explaining, cancelling, waiting.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Options, Request, Server, eventually, http};
 use serde_json::{Value, json};
@@ -284,9 +286,9 @@ fn o20_a_batch_answers_item_by_item_in_order() {
     let hit = json!({ "job_id": id, "status": "queued", "idempotent_hit": true });
     assert_eq!((&answers[0], &answers[1]), (&made, &hit));
     assert_eq!(answers[2]["error"]["code"], "IDEMPOTENCY_CONFLICT");
-    for index in 3..6 {
-        assert_eq!(answers[index]["error"]["code"], "REQ_VALIDATION_FAILED", "{index}");
-        assert!(answers[index]["job_id"].is_null());
+    for refused in &answers[3..6] {
+        assert_eq!(refused["error"]["code"], "REQ_VALIDATION_FAILED", "{refused}");
+        assert!(refused["job_id"].is_null());
     }
     assert_eq!(answers[6]["idempotent_hit"], false);
     assert_eq!(items(kim.get("/api/v1/jobs?type=batched").data()).len(), 2);

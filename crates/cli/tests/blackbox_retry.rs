@@ -1,5 +1,7 @@
 //! Failing from outside: the seven states, retries and their delays, effects.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use mainspring_testkit::blackbox::caller::text;
 use mainspring_testkit::blackbox::{Caller, Options, Response, Server};
 use serde_json::{Value, json};

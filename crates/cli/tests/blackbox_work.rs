@@ -1,5 +1,7 @@
 //! Working from outside: leases, heartbeats, releases, limits, order, turns, metrics.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
 use serde_json::{Value, json};
