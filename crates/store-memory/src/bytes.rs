@@ -35,6 +35,16 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// The format of a header that is ours, whole, and newer than `known`. Magic, format and the
+/// checksum at the header's end stay where they are in all formats to come.
+pub(crate) fn newer_format(header: &[u8], magic: &[u8; 8], known: u32) -> Option<u32> {
+    let (body, sum) = header.split_last_chunk::<4>()?;
+    let is_whole = u32::from_le_bytes(*sum) == checksum(&[body]);
+    let mut fields = Fields(body);
+    let is_ours = fields.take(magic.len())? == magic;
+    fields.u32().filter(|found| is_ours && is_whole && *found > known)
+}
+
 /// The checksum of several pieces as if they were one.
 pub(crate) fn checksum(pieces: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();

@@ -29,6 +29,16 @@ pub enum FileError {
         /// Which check failed.
         reason: String,
     },
+    /// Written by a later version of this program; not damaged, but not for us.
+    #[error("{file} has format {found} and this version reads {known}; start a newer mainspring")]
+    Newer {
+        /// The file, relative to the data directory.
+        file: String,
+        /// Its format.
+        found: u32,
+        /// The newest format known here.
+        known: u32,
+    },
 }
 
 impl FileError {

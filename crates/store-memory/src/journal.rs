@@ -129,6 +129,16 @@ pub enum JournalError {
         /// Which rule it breaks.
         reason: String,
     },
+    /// Written by a later version of this program; not damaged, but not for us.
+    #[error("{file} has format {found} and this version reads {known}; start a newer mainspring")]
+    Newer {
+        /// The file, relative to the data directory.
+        file: String,
+        /// Its format.
+        found: u32,
+        /// The newest format known here.
+        known: u32,
+    },
     /// An earlier write or sync failed; nothing can be acknowledged until a restart.
     #[error("the journal stopped after a failed write")]
     Poisoned,

@@ -84,7 +84,7 @@ struct Shared {
     journal_bytes: AtomicU64,
     /// Room the next frame starts with.
     frame_bytes: AtomicUsize,
-    /// Size of the last snapshot this process took.
+    /// Size of the last snapshot.
     snapshot_bytes: AtomicU64,
     is_closed: AtomicBool,
     /// Held until the store is closed.
@@ -139,6 +139,7 @@ fn journal_failed(error: &JournalError) -> Error {
         JournalError::Poisoned | JournalError::ShutDown => Error::Stopped,
         JournalError::Io { .. }
         | JournalError::Damaged { .. }
+        | JournalError::Newer { .. }
         | JournalError::NoSpace
         | JournalError::FrameTooLarge { .. }
         | JournalError::Replay { .. } => failed(error),

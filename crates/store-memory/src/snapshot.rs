@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::bytes::{Fields, checksum, publish, read_exact, temporary};
+use crate::bytes::{Fields, checksum, newer_format, publish, read_exact, temporary};
 use crate::disk::{Disk, DiskFile};
 use crate::error::FileError;
 use crate::journal::Lsn;
@@ -164,6 +164,9 @@ impl SnapshotReader {
     pub fn open(disk: &dyn Disk, name: &str) -> Result<Self, FileError> {
         let file = disk.open_read(name).map_err(|source| FileError::io("open", name, source))?;
         let header = read_exact(file.as_ref(), name, 0, HEADER)?;
+        if let Some(found) = newer_format(&header, MAGIC, VERSION) {
+            return Err(FileError::Newer { file: name.to_owned(), found, known: VERSION });
+        }
         let start_lsn = parse_header(&header)
             .ok_or_else(|| FileError::damaged(name, 0, "the snapshot header is invalid"))?;
         Ok(Self {

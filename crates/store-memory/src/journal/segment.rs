@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use super::JournalError;
-use crate::bytes::{Fields, checksum, temporary};
+use crate::bytes::{Fields, checksum, newer_format, temporary};
 use crate::disk::{Disk, DiskFile, is_out_of_space};
 
 /// Blocks start here: the header has a physical sector (4 KiB on current devices) to itself, so no
@@ -117,6 +117,9 @@ pub(super) fn open(disk: &dyn Disk, seq: u64) -> Result<Segment, JournalError> {
     let mut bytes = [0; HEADER];
     let read = |source| JournalError::io("read", &name, source);
     file.read_at(0, &mut bytes).map_err(read)?;
+    if let Some(found) = newer_format(&bytes, MAGIC, VERSION) {
+        return Err(JournalError::Newer { file: name, found, known: VERSION });
+    }
     let order = parse(&bytes)
         .ok_or_else(|| JournalError::damaged(&name, 0, "the segment header is invalid"))?;
     if order.seq != seq {

@@ -44,7 +44,7 @@ const QUEUE_BYTES_MAX: usize = 64 << 20;
 impl MemoryStore {
     /// A store without files: everything is gone when it stops.
     pub fn ephemeral(config: MemoryConfig) -> Self {
-        let parts = Parts { state: State::default(), archive: Archive::default(), at: 0 };
+        let parts = Parts::default();
         Self::assemble(config, None, None, None, parts, Recovery::default())
     }
 
@@ -79,10 +79,12 @@ impl MemoryStore {
                 false => Preparation::Inline,
             },
         };
+        let mut journal_bytes = 0;
         let mut replay = |lsn: u64, body: &[u8]| {
             if lsn < span.start {
                 return Ok(());
             }
+            journal_bytes += body.len() as u64;
             for event in events_of(body, &mut names) {
                 loader.replay(event.map_err(|bad| bad.to_string())?, lsn)?;
             }
@@ -96,7 +98,8 @@ impl MemoryStore {
         let state = loader.finish(now).map_err(OpenError::Mismatch)?;
         remove_strays(disk.as_ref(), manifest.as_ref())?;
         let recovery = summary(&state, found);
-        let parts = Parts { state, archive, at: found.last_lsn };
+        let parts =
+            Parts { state, archive, at: found.last_lsn, journal_bytes, snapshot_bytes: span.bytes };
         let store = Self::assemble(config, Some(disk), Some(log), Some(lock), parts, recovery);
         Ok(store)
     }
@@ -133,8 +136,8 @@ impl MemoryStore {
             config,
             recovery,
             opening_ms: AtomicU64::new(0),
-            journal_bytes: AtomicU64::new(0),
-            snapshot_bytes: AtomicU64::new(0),
+            journal_bytes: AtomicU64::new(parts.journal_bytes),
+            snapshot_bytes: AtomicU64::new(parts.snapshot_bytes),
             frame_bytes: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             lock: Mutex::new(lock),
@@ -145,10 +148,15 @@ impl MemoryStore {
 }
 
 /// What was read from the files.
+#[derive(Default)]
 struct Parts {
     state: State,
     archive: Archive,
     at: u64,
+    /// Journal behind the snapshot: counted on, or a server that restarts often would never take
+    /// one.
+    journal_bytes: u64,
+    snapshot_bytes: u64,
 }
 
 /// The stretch of the journal over which a snapshot was taken.
@@ -156,6 +164,8 @@ struct Parts {
 struct Span {
     start: u64,
     end: u64,
+    /// Size of what it holds.
+    bytes: u64,
 }
 
 fn load_snapshot(
@@ -167,7 +177,9 @@ fn load_snapshot(
     let mut reader = SnapshotReader::open(disk, name)?;
     let start = reader.start_lsn();
     let mut counters = None;
+    let mut bytes = 0;
     while let Some(chunk) = reader.next_chunk()? {
+        bytes += chunk.len() as u64;
         for entity in entities_of(chunk, names) {
             let entity = entity.map_err(|bad| OpenError::Mismatch(format!("{name}: {bad}")))?;
             match entity {
@@ -187,7 +199,7 @@ fn load_snapshot(
     let mut totals = [0; 7];
     totals.copy_from_slice(&counters[..7]);
     loader.totals(totals, counters[7], end);
-    Ok(Span { start, end })
+    Ok(Span { start, end, bytes })
 }
 
 /// Removes what a crash left behind: files that no manifest names.

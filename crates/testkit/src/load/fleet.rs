@@ -31,7 +31,7 @@ const BACKOFF_MS: (u64, u64) = (20, 150);
 pub fn config() -> String {
     let mut text = String::from(
         "[scheduler]\nrestart_grace = \"600ms\"\n[store]\nsegment_bytes = 262144\n\
-         snapshot_bytes_min = 700000\nfinished_bytes_max = 65536\n[types]\nstrict = true\n",
+         snapshot_bytes_min = 400000\nfinished_bytes_max = 65536\n[types]\nstrict = true\n",
     );
     let (base, max) = BACKOFF_MS;
     for (name, retries, timeout, limit) in TYPES {
