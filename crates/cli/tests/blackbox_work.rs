@@ -326,3 +326,20 @@ fn d17_a_concurrency_limit_counts_live_leases_in_its_scope() {
     assert_eq!(waiting.join().unwrap()["job_id"], held[2].as_str());
     assert!(jan.pull("limited", 10).is_empty());
 }
+
+#[test]
+fn o04_workers_of_one_name_in_two_tenants_do_not_hide_each_other() {
+    let (one, two) = (both("names-a"), both("names-b"));
+    let wish = |types: &str| json!({ "worker_id": "same-name", "types": [types] });
+    one.pull_with(wish("names-a"));
+    two.pull_with(wish("names-b"));
+    for (caller, tenant) in [(&one, "names-a"), (&two, "names-b")] {
+        let seen = items(caller.get("/api/v1/workers").data());
+        assert_eq!(seen.len(), 1, "{tenant} sees its own worker and no other");
+        assert_eq!(
+            (&seen[0]["worker_id"], &seen[0]["tenant_id"]),
+            (&json!("same-name"), &json!(tenant))
+        );
+        assert_eq!(seen[0]["types"], json!([tenant]));
+    }
+}
