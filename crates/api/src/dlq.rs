@@ -53,6 +53,10 @@ pub struct DlqItem {
 pub struct DlqContext {
     /// Who submitted the job.
     pub user_id: String,
+    /// The worker that had the last attempt, if a worker had it.
+    pub worker_id: Option<String>,
+    /// What that attempt was dispatched as.
+    pub execution_key: String,
     /// Retries scheduled.
     pub retry_count: u16,
     /// The last attempt, from 1.

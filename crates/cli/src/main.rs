@@ -9,6 +9,7 @@ mod logging;
 mod output;
 mod process;
 mod session;
+mod signals;
 mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -107,12 +108,9 @@ fn told(error: &anyhow::Error) -> String {
 fn run(cli: Cli) -> anyhow::Result<u8> {
     let Cli { output, url, log_format, command } = cli;
     let session = || Session::open(url.as_deref(), output);
-    let wants_log = match &command {
-        Command::Serve(_) => logging::Level::Info,
-        Command::Worker(_) => logging::Level::Info,
-        _ => logging::Level::Warn,
-    };
-    logging::start(log_format, wants_log);
+    let is_service = matches!(command, Command::Serve(_) | Command::Worker(_));
+    let level = if is_service { logging::Level::Info } else { logging::Level::Warn };
+    logging::start(log_format, level);
     match command {
         Command::Serve(args) => threaded(serve::run(args)),
         Command::Jobs(verb) => simple(jobs::run(verb, session()?)),

@@ -1,5 +1,5 @@
-//! Lengths of time as people write them: `7d`, `36h`, `15m`, `30s`, `250ms`. A number without a unit
-//! is refused, because nobody can tell seconds from milliseconds by looking.
+//! Lengths of time as people write them: `7d`, `36h`, `15m`, `30s`, `250ms`. A number without a
+//! unit is refused, because nobody can tell seconds from milliseconds by looking.
 
 use std::time::Duration;
 

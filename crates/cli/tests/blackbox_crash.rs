@@ -1,6 +1,6 @@
 //! The real binary is killed again and again under load, restarted at once on the same data, and the
-//! checker judges everything that clients and workers saw. Each kill is a power cut as well: journal
-//! sectors that were not synced are taken back. `MAINSPRING_TEST=full` does ten rounds.
+//! checker judges everything that clients and workers saw. Each kill is a power cut as well:
+//! journal sectors that were not synced are taken back. `MAINSPRING_TEST=full` does ten rounds.
 
 use mainspring_kernel::StateName;
 use mainspring_testkit::blackbox::command::{self, Background};

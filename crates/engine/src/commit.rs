@@ -8,11 +8,12 @@ use crate::engine::{Reply, Shared};
 use crate::pull::{Grant, Pull};
 use mainspring_kernel::command::{Claim, Release};
 use mainspring_kernel::{
-    Command, Decision, Event, Facts, Job, Receipt, Rejection, Timestamp, decide,
+    Command, Decision, Event, Facts, Job, JobId, Receipt, Rejection, Timestamp, decide,
 };
 use mainspring_store::{Desk, Error, Needs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -88,6 +89,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
             () = dispatcher.next_is_late() => {}
             () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
         }
+        gather(&shared, &mut inbox, &mut gathered).await;
         dispatcher.send_home_late();
         if !gathered.is_empty() || dispatcher.len() > 0 {
             commit(&shared, &mut dispatcher, std::mem::take(&mut gathered)).await;
@@ -100,17 +102,46 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
     dispatcher.send_all_home();
 }
 
+/// A batch of this many commands is worth a sync of its own.
+const BATCH_MIN: usize = 64;
+
+/// Lets a small batch grow while the store still syncs the one before: it could not be durable any
+/// sooner, and a sync shared by many is what makes single requests fast.
+async fn gather(shared: &Shared, inbox: &mut mpsc::Receiver<Request>, gathered: &mut Vec<Request>) {
+    let is_small = |gathered: &[Request]| {
+        let commands = gathered.iter().map(|request| request.commands.len().max(1));
+        commands.sum::<usize>() < BATCH_MIN
+    };
+    while shared.unsettled.load(Ordering::Acquire) > 0 && is_small(gathered) {
+        tokio::select! {
+            biased;
+            () = shared.settled.notified() => {}
+            count = inbox.recv_many(gathered, shared.config.batch_max) => {
+                if count == 0 {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// Decides and writes one batch.
 async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Vec<Request>) {
     if shared.store.is_low_on_space() {
         batch = refuse_new_work(batch);
     }
     let now = shared.clock.now();
+    let jump = shared.clock.take_jump();
+    let held = held_over(shared, jump).await;
     let mut parked = dispatcher.take();
-    let needs = needs(&batch, &parked, now);
+    let mut needs = needs(&batch, &parked, now);
+    needs.jobs.extend(&held);
     let mut made = Made::default();
     let mut work = |desk: &mut dyn Desk| {
         made = Made::default();
+        for id in &held {
+            extend(shared, *id, jump, desk, now, &mut made);
+        }
         for request in &mut batch {
             decide_request(shared, request, desk, now, &mut made);
         }
@@ -131,12 +162,44 @@ async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Ve
             let (served, waiting): (Vec<_>, Vec<_>) = everyone.partition(Request::is_served);
             dispatcher.park(waiting);
             let shared = shared.clone();
-            ticket.then(move |outcome| answer_all(&shared, served, &outcome, made.has_moves));
+            shared.unsettled.fetch_add(1, Ordering::AcqRel);
+            ticket.then(move |outcome| {
+                answer_all(&shared, served, &outcome, made.has_moves);
+                shared.unsettled.fetch_sub(1, Ordering::AcqRel);
+                shared.settled.notify_one();
+            });
         }
         Err(error) => {
             dispatcher.park(parked);
             answer_all(shared, batch, &Err(error), false);
         }
+    }
+}
+
+/// The jobs whose leases a clock that was set forward by `jump` would end.
+async fn held_over(shared: &Shared, jump: Duration) -> Vec<JobId> {
+    if jump.is_zero() {
+        return Vec::new();
+    }
+    tracing::warn!(?jump, "the clock was set forward; leases are extended");
+    // A store that cannot be read cannot commit either.
+    shared.store.running().await.unwrap_or_default()
+}
+
+/// Adds `jump` to the lease of a job: before anything else in the batch, so that no report is
+/// refused and nothing is reaped for it.
+fn extend(
+    shared: &Shared,
+    job: JobId,
+    jump: Duration,
+    desk: &mut dyn Desk,
+    now: Timestamp,
+    made: &mut Made,
+) {
+    let Some(lease) = desk.job(job).and_then(Job::lease) else { return };
+    let command = Command::ExtendLease { job, until: lease.expires_at + jump };
+    if let Ok(decision) = decide_one(shared, &command, desk, now) {
+        enact(decision, desk, made);
     }
 }
 

@@ -17,7 +17,7 @@ use mainspring_kernel::{
 use mainspring_store::{
     Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Store,
 };
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -86,6 +86,10 @@ pub(crate) struct Shared {
     /// Rung when a waiting job has become due, so that pulls that wait are served.
     pub(crate) work_is_due: Notify,
     pub(crate) ids: Ids,
+    /// Commits whose ticket is not kept yet.
+    pub(crate) unsettled: AtomicUsize,
+    /// Rung when one of them is.
+    pub(crate) settled: Notify,
     /// Rung when the next due instant may have changed.
     pub(crate) timer_changed: Notify,
     pub(crate) stop: CancellationToken,
@@ -132,6 +136,8 @@ impl Engine {
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
             ids: Ids::default(),
+            unsettled: AtomicUsize::new(0),
+            settled: Notify::new(),
             stop: CancellationToken::new(),
             tasks: Mutex::default(),
             started_at,
@@ -235,6 +241,7 @@ impl Engine {
                 return Ok(found);
             }
             tokio::select! {
+                biased;
                 _ = moved.changed() => {}
                 () = self.shared.stop.cancelled() => return Ok(found),
                 () = tokio::time::sleep_until(deadline) => return Ok(found),
@@ -343,6 +350,7 @@ impl Engine {
                 return Ok(page);
             }
             tokio::select! {
+                biased;
                 _ = moved.changed() => {}
                 () = self.shared.stop.cancelled() => return Ok(page),
                 () = tokio::time::sleep_until(deadline) => return Ok(page),

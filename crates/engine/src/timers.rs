@@ -28,28 +28,26 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 RETRY_AFTER
             }
         };
+        // In this order always, so that a simulated run can be repeated.
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = shared.timer_changed.notified() => {}
+            biased;
+            () = shared.stop.cancelled() => return,
             () = tokio::time::sleep_until(upkeep_at) => {
                 upkeep_at = tokio::time::Instant::now() + shared.config.maintain_every;
                 if let Err(error) = shared.store.maintain(shared.clock.now()).await {
                     tracing::warn!(%error, "upkeep of the store failed");
                 }
             }
-            () = shared.stop.cancelled() => return,
+            () = shared.timer_changed.notified() => {}
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }
 
 /// Does what is due and says how long nothing will be.
 async fn turn(shared: &Arc<Shared>) -> Result<Duration, Error> {
-    let jump = shared.clock.take_jump();
     let now = shared.clock.now();
-    if !jump.is_zero() {
-        tracing::warn!(?jump, "the clock was set forward; leases are extended");
-        extend_leases(shared, now + shared.config.restart_grace).await?;
-    }
+    // A clock set forward makes leases look overdue: the commit extends them before it reaps.
     let overdue = shared.store.overdue(now, REAP_MAX).await?;
     if !overdue.is_empty() {
         let commands = overdue.into_iter().map(|job| Command::Reap { job }).collect();

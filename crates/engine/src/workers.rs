@@ -36,30 +36,30 @@ impl WorkerSeen {
 /// At most this many are remembered; the one silent longest makes room.
 const WORKERS_MAX: usize = 10_000;
 
-/// The list of workers.
+/// The list of workers. Two tenants may well use one name: what one does never hides the other's.
 #[derive(Debug, Default)]
-pub(crate) struct Workers(Mutex<BTreeMap<WorkerId, WorkerSeen>>);
+pub(crate) struct Workers(Mutex<BTreeMap<(WorkerId, Option<TenantId>), WorkerSeen>>);
 
 impl Workers {
     /// Notes that a worker asked for jobs.
     pub(crate) fn pulled(&self, pull: &crate::Pull, now: Timestamp, granted: usize) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= WORKERS_MAX && !all.contains_key(&pull.worker) {
-            let silent = all.values().min_by_key(|seen| seen.last_seen).map(|seen| seen.id.clone());
-            if let Some(silent) = silent {
+        let key = (pull.worker.clone(), pull.tenant.clone());
+        if all.len() >= WORKERS_MAX && !all.contains_key(&key) {
+            let silent = all.iter().min_by_key(|(_, seen)| seen.last_seen);
+            if let Some(silent) = silent.map(|(key, _)| key.clone()) {
                 all.remove(&silent);
             }
         }
-        let seen = all.entry(pull.worker.clone()).or_insert_with(|| WorkerSeen {
+        let seen = all.entry(key).or_insert_with(|| WorkerSeen {
             id: pull.worker.clone(),
-            tenant: None,
+            tenant: pull.tenant.clone(),
             types: None,
             queues: None,
             last_seen: now,
             first_seen: now,
             granted: 0,
         });
-        seen.tenant.clone_from(&pull.tenant);
         seen.types.clone_from(&pull.types);
         seen.queues.clone_from(&pull.queues);
         seen.last_seen = now;
@@ -69,7 +69,8 @@ impl Workers {
     /// Notes a heartbeat.
     pub(crate) fn beat(&self, worker: &WorkerId, now: Timestamp) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(seen) = all.get_mut(worker) {
+        let named = all.range_mut((worker.clone(), None)..);
+        for (_, seen) in named.take_while(|((name, _), _)| name == worker) {
             seen.last_seen = now;
         }
     }

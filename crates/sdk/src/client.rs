@@ -1,6 +1,6 @@
 //! The client: one connection pool, one address, one token. Calls that can be repeated without harm
-//! are repeated when the server cannot be reached or says "not now"; others only when they certainly
-//! did not arrive. The typed calls are in `client/`, one file per noun.
+//! are repeated when the server cannot be reached or says "not now"; others only when they
+//! certainly did not arrive. The typed calls are in `client/`, one file per noun.
 
 mod governance;
 mod jobs;

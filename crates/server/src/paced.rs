@@ -1,5 +1,6 @@
 //! A connection that does not wait for ever: the head of a request must arrive within one limit,
 //! the next request within another. hyper has one timer for both, and an idle worker is no attack.
+//! The limit on idleness is a loose one, up to twice as long, so that a request costs no timer.
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::io;
@@ -88,7 +89,12 @@ impl<T> Paced<T> {
     /// Whether the client has been waited for long enough.
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
         if self.pace.is_busy.load(Ordering::Relaxed) {
+            // hyper need not read again when the answer is sent, so the timer has to be running
+            // by then: it rings at some time and finds out whether the connection is idle.
             self.deadline = None;
+            while self.timer.as_mut().poll(cx).is_ready() {
+                self.timer.as_mut().reset(Instant::now() + self.patience.idle);
+            }
             return false;
         }
         let requests = self.pace.requests.load(Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! Measures the journal on a real directory: group-commit appends, then recovery.
 //!
-//! `cargo run --release -p mainspring-store-memory --example journal_speed -- <dir> [frames] [threads]`
+//! `cargo run --release -p mainspring-store-memory --example journal_speed -- DIR [FRAMES]
+//! [THREADS]`
 //! The directory must be empty and is left behind. Must never be a test: its numbers depend on the
 //! machine.
 

@@ -20,7 +20,7 @@ use mainspring_kernel::{Job, JobId, Timestamp};
 use mainspring_store::record::{BadRecord, Names, decode_snapshot};
 use mainspring_store::{Error, Recovery, Snapshot};
 use settled::Settled;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -82,6 +82,8 @@ struct Shared {
     opening_ms: AtomicU64,
     /// Journal bytes since the last snapshot.
     journal_bytes: AtomicU64,
+    /// Room the next frame starts with.
+    frame_bytes: AtomicUsize,
     /// Size of the last snapshot.
     snapshot_bytes: AtomicU64,
     is_closed: AtomicBool,

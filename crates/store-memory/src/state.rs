@@ -195,6 +195,5 @@ fn renewed(
     let (old_end, expires_at) = (old.ends_at(), expires_at.max(old.expires_at));
     // A replay may bring a renewal of a lease that a snapshot knows to be over.
     renew(job, fence, expires_at, progress).ok()?;
-    let new_end = job.lease()?.ends_at();
-    Some((old_end, new_end))
+    Some((old_end, job.lease()?.ends_at()))
 }

@@ -5,15 +5,16 @@
 //! Read next: `crash/script.rs` for what is committed, `crash/watch.rs` for the boundaries.
 
 mod script;
+mod text;
 mod watch;
 
-pub use watch::{Lie, Watched};
+pub use watch::{Lie, Told, Watched};
 
 use crate::drive;
 use crate::rng::Rng;
 use mainspring_kernel::{Command, Receipt, Timestamp};
 use mainspring_store::Store;
-use mainspring_store::conformance::{ModelStore, dump};
+use mainspring_store::conformance::ModelStore;
 use mainspring_store_memory::disk::SimDisk;
 use mainspring_store_memory::disk::sim::{CrashChoice, Faults};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
@@ -21,6 +22,7 @@ use script::{Script, Step};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use text::{difference, text};
 
 /// How one campaign runs.
 #[derive(Debug, Clone, Copy)]
@@ -251,10 +253,10 @@ impl Run {
             self.summary.second_cuts += 1;
             let cut = self.rng.below(8);
             disk.set_faults(Faults { power_off_after: Some(cut), ..Faults::default() });
-            drop(open(&disk, self.rng.next()));
-            disk = disk.crash(CrashChoice::Random(self.rng.next()));
+            drop(open(&disk, self.rng.bits()));
+            disk = disk.crash(CrashChoice::Random(self.rng.bits()));
         }
-        let store = open(&disk, self.rng.next())?;
+        let store = open(&disk, self.rng.bits())?;
         let found = text(&store);
         let from = usize::try_from(image.acknowledged).expect("few commits");
         let prefixes = &self.expected[from..];
@@ -285,9 +287,9 @@ impl Run {
             store.take_snapshot(FAR).map_err(|error| format!("after recovery: {error}"))?;
         }
         let before = text(&store);
-        let disk = disk.crash(CrashChoice::Random(self.rng.next()));
+        let disk = disk.crash(CrashChoice::Random(self.rng.bits()));
         drop(store);
-        let store = open(&disk, self.rng.next())?;
+        let store = open(&disk, self.rng.bits())?;
         if drive::ready(store.job(*job)).ok().flatten().is_none() {
             return Err(format!("D1: {job}, accepted after recovery, is gone"));
         }
@@ -299,7 +301,7 @@ impl Run {
 impl Shelf {
     fn boundary(&mut self, disk: &SimDisk, acknowledged: u64, most: usize) {
         self.boundaries += 1;
-        let mut choices = disk.crash_choices(4, self.rng.next());
+        let mut choices = disk.crash_choices(4, self.rng.bits());
         // Dropping everything and keeping everything are always among them.
         let (first, last) = (choices.first().copied(), choices.last().copied());
         while choices.len() > most {
@@ -368,36 +370,4 @@ fn check_keys(store: &MemoryStore, prefix: &Expected, script: &mut Script) -> Re
         }
     }
     Ok(())
-}
-
-/// Everything a store answers; of the moves only how many there were.
-fn text(store: &dyn Store) -> String {
-    let all = drive::ready(dump(store, FAR)).expect("reads of a settled store work");
-    let end = all.find("\nmoved ").unwrap_or(all.len());
-    all[..end].lines().map(|line| to_the_second(line) + "\n").collect()
-}
-
-/// The age of the oldest due job is promised to the second only, and the model counts an item as
-/// open only while nobody has asked for a discard.
-fn to_the_second(line: &str) -> String {
-    let Some(rest) = line.strip_prefix("counts ") else { return line.to_owned() };
-    let (states, rest) = rest.split_once("] ").unwrap_or_default();
-    let numbers: Vec<&str> = rest.split(' ').collect();
-    let oldest = numbers.get(1).and_then(|text| text.get(..25)).unwrap_or("None");
-    let totals = numbers.get(2..6).unwrap_or_default().join(" ");
-    let queues = numbers.get(7..).unwrap_or_default().join(" ");
-    format!("counts {states} {} {oldest} {totals} {queues}", numbers[0])
-}
-
-fn difference(what: &str, wanted: &str, found: &str) -> String {
-    let mut lines = vec![format!("{what} does not fit")];
-    let (wanted, found): (Vec<_>, Vec<_>) = (wanted.lines().collect(), found.lines().collect());
-    let short = |line: &str| line.replace("xxxx", "").chars().take(300).collect::<String>();
-    let only = |these: &[&str], those: &[&str], mark: &str| -> Vec<String> {
-        let missing = these.iter().filter(|line| !those.contains(line));
-        missing.map(|line| format!("{mark} {}", short(line))).collect()
-    };
-    lines.extend(only(&wanted, &found, "-"));
-    lines.extend(only(&found, &wanted, "+"));
-    lines.join("\n")
 }

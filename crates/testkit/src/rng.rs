@@ -8,12 +8,12 @@ impl Rng {
     /// A stream of its own for every pair of seed and purpose.
     pub fn new(seed: u64, purpose: u64) -> Self {
         let mut rng = Rng(seed ^ purpose.wrapping_mul(0xd134_2543_de82_ef95));
-        rng.next();
+        rng.bits();
         rng
     }
 
     /// 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Rng {
 
     /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
+        self.bits() % end.max(1)
     }
 
     /// A number from `low` to `high`, both included.

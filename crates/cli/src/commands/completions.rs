@@ -1,6 +1,7 @@
 //! `mainspring completions`: a script for the shell.
 
 use crate::exit;
+use crate::output::say;
 
 /// Which shell.
 #[derive(Debug, clap::Args)]
@@ -10,6 +11,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, mut command: clap::Command) -> anyhow::Result<u8> {
-    clap_complete::generate(args.shell, &mut command, "mainspring", &mut std::io::stdout());
+    // Through a buffer: a reader that goes away (`| head`) must not be a panic.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "mainspring", &mut script);
+    say(String::from_utf8_lossy(&script).trim_end());
     Ok(exit::OK)
 }

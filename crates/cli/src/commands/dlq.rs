@@ -14,8 +14,8 @@ pub(crate) enum Verb {
         /// Only items in this state
         #[arg(long, value_parser = ["open", "requeued", "discard_requested", "discarded"])]
         status: Option<String>,
-        /// At most this many
-        #[arg(long, default_value_t = 20)]
+        /// At most this many, up to 100
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
         limit: u32,
         /// Where the last page ended
         #[arg(long)]

@@ -7,6 +7,7 @@ use crate::config::{CONTRACTS, Settings, StoreChoice, file, show};
 use crate::exit::{self, usage};
 use crate::output::say;
 use crate::session::{TOKEN_FILE, read_token};
+use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
 use mainspring_engine::{Clock, Engine, Entropy, SystemClock, SystemEntropy};
 use mainspring_kernel::Command;
@@ -20,7 +21,6 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// The flags of `serve`.
@@ -315,20 +315,17 @@ async fn until_stopped(
     served: impl Future<Output = std::io::Result<()>>,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = StopSignals::listen()?;
     let mut served = std::pin::pin!(served);
     tokio::select! {
         ended = &mut served => return ended.context("the server stopped"),
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        () = signals.first() => {}
     }
     tracing::info!("stopping: requests under way may finish; once more to stop at once");
     shutdown.cancel();
     tokio::select! {
         ended = &mut served => ended.context("the server stopped"),
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        () = signals.second() => Ok(()),
     }
 }
 

@@ -5,13 +5,15 @@ use crate::exit;
 use crate::output::{say, say_json};
 use crate::process::{self, Ending, Finished, Task};
 use crate::session::Session;
+use crate::signals::StopSignals;
 use crate::span;
+use anyhow::bail;
 use mainspring_sdk::api::Json;
 use mainspring_sdk::{Context, Failure, Worker};
 use serde_json::json;
 use std::ffi::OsString;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 /// Exit code of a command whose input can never work (`EX_DATAERR`): no retry.
 const EXIT_DATA_ERROR: i32 = 65;
@@ -74,8 +76,21 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
         });
     }
     tracing::info!(types = ?args.types, server = session.client.url(), "worker started");
-    let stop = stop_signal()?;
-    let summary = builder.run_until(stop).await?;
+    let mut signals = StopSignals::listen()?;
+    let stop = CancellationToken::new();
+    let mut working = Box::pin(builder.build().run(stop.clone()));
+    let summary = tokio::select! {
+        ended = &mut working => ended?,
+        () = signals.first() => {
+            tracing::info!("stopping: running jobs may finish; once more to stop at once");
+            stop.cancel();
+            tokio::select! {
+                ended = &mut working => ended?,
+                // Dropping the worker ends its commands; their leases run out by themselves.
+                () = signals.second() => bail!("stopped at once; running jobs were given up"),
+            }
+        }
+    };
     if session.is_json() {
         say_json(&json!({
             "completed": summary.completed, "failed": summary.failed,
@@ -87,20 +102,6 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
         say(&format!("{completed} completed, {failed} failed, {released} released, {lost} lost"));
     }
     Ok(exit::OK)
-}
-
-/// Ready at the first SIGTERM or SIGINT; the second one ends the process at once.
-fn stop_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-        tracing::info!("stopping: running jobs may finish; once more to stop at once");
-        tokio::spawn(async move {
-            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
-            std::process::exit(i32::from(exit::REFUSED));
-        });
-    })
 }
 
 fn task(ctx: &Context, command: Vec<OsString>, output_bytes_max: usize, grace: Duration) -> Task {

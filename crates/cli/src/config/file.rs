@@ -3,7 +3,6 @@
 
 use super::reader::{Problem, Problems, Section};
 use super::{CONTRACTS, EXECUTOR_MODES, Rhythm, Settings, StoreChoice, Template, suggest};
-use crate::span;
 use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -229,14 +228,6 @@ impl Rhythm {
         match self {
             Rhythm::Every(span) => ("interval_seconds", span.as_secs().to_string()),
             Rhythm::Cron(text) => ("cron", format!("{text:?}")),
-        }
-    }
-
-    /// For people.
-    pub(crate) fn told(&self) -> String {
-        match self {
-            Rhythm::Every(every) => format!("every {}", span::show(*every)),
-            Rhythm::Cron(text) => text.clone(),
         }
     }
 }

@@ -29,7 +29,7 @@ async fn gone(pid: i32) -> bool {
         if !is_alive(pid) {
             return true;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // paced: another process
     }
     false
 }
@@ -77,7 +77,7 @@ async fn stopping_ends_the_whole_group_even_if_it_ignores_the_first_signal() {
     );
     let stop = async {
         while std::fs::read_to_string(&file).unwrap_or_default().trim().is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await; // paced: another process
         }
     };
     let finished = run(shell(&script), stop).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_polite_command_may_tidy_up_within_the_grace() {
     );
     let stop = async {
         while !ready.exists() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await; // paced: another process
         }
     };
     let task = Task { grace: Duration::from_secs(10), ..shell(&script) };
@@ -129,7 +129,7 @@ async fn a_dropped_run_leaves_nothing_behind() {
         if let Ok(pid) = text.trim().parse() {
             break pid;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await; // paced: another process
     };
     running.abort();
     assert!(gone(pid).await, "the grandchild lives on");

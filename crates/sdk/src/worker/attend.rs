@@ -1,5 +1,5 @@
-//! One attempt from start to end: the handler runs in a task of its own, so that a panic is a failed
-//! attempt and not the end of the worker.
+//! One attempt from start to end: the handler runs in a task of its own, so that a panic is a
+//! failed attempt and not the end of the worker.
 
 use super::Setup;
 use crate::handler::{BoxHandler, Context, Failure, Outcome, StopReason};

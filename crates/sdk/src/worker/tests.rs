@@ -69,7 +69,7 @@ async fn serve(
         let Some(data) = answer else { return };
         if data.is_null() {
             // A long poll without work.
-            tokio::time::sleep(Duration::from_secs(3600)).await;
+            tokio::time::sleep(Duration::from_secs(3600)).await; // paced: a long poll
         }
         let meta = json!({"trace_id": "t", "request_id": "r"});
         let text = json!({"success": true, "data": data, "meta": meta}).to_string();

@@ -173,6 +173,11 @@ impl State {
         let all = std::mem::take(&mut self.pending);
         for pending in all {
             if covers(&pending.change) && !pending.is_forgotten {
+                // What is durable cannot be undone by an older change that lost its sync.
+                let is_past = |older: &mut Pending| {
+                    older.is_forgotten && pending.change.supersedes(&older.change)
+                };
+                self.pending.extract_if(.., is_past).for_each(drop);
                 crash::apply(&mut self.inodes, &mut self.durable_names, &pending.change);
             } else {
                 self.pending.push(pending);

@@ -71,8 +71,8 @@ pub(super) fn padded(length: usize) -> usize {
     (HEADER + length).next_multiple_of(HEADER)
 }
 
-/// Completes a block in place: `block` holds `HEADER` bytes to fill and then the frames. The padding
-/// behind them is never written, the segment is zero there.
+/// Completes a block in place: `block` holds `HEADER` bytes to fill and then the frames. The
+/// padding behind them is never written, the segment is zero there.
 pub(super) fn finish(block: &mut [u8], kind: Kind, place: Place, first_lsn: Lsn, count: u32) {
     let body = block.len() - HEADER;
     let body_checksum = checksum(&[&block[HEADER..]]);

@@ -216,8 +216,8 @@ impl GroupCommit {
         self.shared.lock().bytes
     }
 
-    /// The segment being written, as of the last flush. Frames not durable yet are here or later, so
-    /// a snapshot reads this first and the lsn it starts from second, never the other way round.
+    /// The segment being written, as of the last flush. Frames not durable yet are here or later,
+    /// so a snapshot reads this first and the lsn it starts from second, never the other way round.
     pub fn current_segment(&self) -> u64 {
         self.shared.current_segment.load(Ordering::Acquire)
     }

@@ -64,7 +64,7 @@ impl Desk for MemoryDesk<'_> {
     }
 }
 
-/// A first guess at a frame's size: a claim and a completion fit, a batch of submissions grows it.
+/// The least room a frame starts with: a claim and a completion fit.
 const FRAME_BYTES: usize = 512;
 
 pub(super) fn commit(
@@ -78,7 +78,8 @@ pub(super) fn commit(
     let mut desk = MemoryDesk {
         state: &mut state,
         ended,
-        frame: Vec::with_capacity(FRAME_BYTES),
+        // Batches come in rows of like size: room for the last one saves growing step by step.
+        frame: Vec::with_capacity(shared.frame_bytes.load(Ordering::Relaxed).max(FRAME_BYTES)),
         writer: None,
         now: needs.now,
         is_journaled: shared.journal.is_some(),
@@ -98,6 +99,7 @@ pub(super) fn commit(
         Some(journal) => {
             let settled = shared.settled.clone();
             shared.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+            shared.frame_bytes.store(frame.len() + frame.len() / 8, Ordering::Relaxed);
             append(journal, shared, frame, move |outcome| match outcome {
                 Ok(lsn) => {
                     settled.advance(lsn, newest_move);

@@ -229,8 +229,7 @@ fn write_entities(
         let state = shared.read();
         let until = slot.saturating_add(walk.stride as u32);
         for entry in (slot..until).filter_map(|slot| state.slab.get(slot)) {
-            let entry = entry.snapshot();
-            encode_snapshot(&entry.job, &entry.history, &mut out.bytes);
+            encode_snapshot(&entry.job, &entry.history(), &mut out.bytes);
         }
         drop(state);
         slot = until;

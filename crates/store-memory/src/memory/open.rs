@@ -15,7 +15,7 @@ use mainspring_kernel::Timestamp;
 use mainspring_store::Recovery;
 use mainspring_store::record::{Entity, Names, entities_of, events_of};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, RwLock};
 
 /// Why a data directory could not be opened.
@@ -138,6 +138,7 @@ impl MemoryStore {
             opening_ms: AtomicU64::new(0),
             journal_bytes: AtomicU64::new(parts.journal_bytes),
             snapshot_bytes: AtomicU64::new(parts.snapshot_bytes),
+            frame_bytes: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             lock: Mutex::new(lock),
         });

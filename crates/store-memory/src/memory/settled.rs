@@ -1,16 +1,20 @@
 //! How far the journal has synced, and who waits for it.
 
 use mainspring_store::{Error, Promise};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// The durable end of the journal.
 pub(super) struct Settled {
     /// Frames handed to the journal.
     staged: AtomicU64,
     /// Frames that survive a crash.
-    durable: watch::Sender<u64>,
+    durable: AtomicU64,
+    /// Rung when they have become more, or never will. Wakes in the order of arrival, which a
+    /// `watch` does not, so that a simulated run can be repeated.
+    moved: Notify,
     /// Position of the newest move that survives a crash.
     moves: AtomicU64,
     /// Commits that wrote nothing but saw frames that are not durable yet.
@@ -22,7 +26,8 @@ impl Settled {
     pub(super) fn new(frame: u64, newest_move: u64) -> Self {
         Settled {
             staged: AtomicU64::new(frame),
-            durable: watch::Sender::new(frame),
+            durable: AtomicU64::new(frame),
+            moved: Notify::new(),
             moves: AtomicU64::new(newest_move),
             waiting: Mutex::new(Vec::new()),
             is_broken: AtomicBool::new(false),
@@ -50,7 +55,8 @@ impl Settled {
     /// Everything up to `frame` is durable, and with it moves up to `newest_move`.
     pub(super) fn advance(&self, frame: u64, newest_move: u64) {
         self.moves.fetch_max(newest_move, Ordering::AcqRel);
-        self.durable.send_modify(|durable| *durable = frame.max(*durable));
+        self.durable.fetch_max(frame, Ordering::AcqRel);
+        self.moved.notify_waiters();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_empty() {
             return;
@@ -65,7 +71,7 @@ impl Settled {
     /// Nothing more becomes durable: everybody who waits is told.
     pub(super) fn give_up(&self) {
         self.is_broken.store(true, Ordering::Release);
-        self.durable.send_modify(|_| {});
+        self.moved.notify_waiters();
         // Dropped promises fail their tickets.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -74,7 +80,7 @@ impl Settled {
     pub(super) fn keep_at(&self, frame: u64, promise: Promise) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked under the lock: `advance` publishes before it takes the lock.
-        if *self.durable.borrow() >= frame {
+        if self.durable.load(Ordering::Acquire) >= frame {
             drop(waiting);
             promise.keep(Ok(()));
         } else if !self.is_broken() {
@@ -84,11 +90,17 @@ impl Settled {
 
     /// Waits until `frame` is durable.
     pub(super) async fn reached(&self, frame: u64) -> Result<(), Error> {
-        let mut durable = self.durable.subscribe();
-        let outcome = durable.wait_for(|durable| *durable >= frame || self.is_broken()).await;
-        match outcome {
-            Ok(durable) if *durable >= frame => Ok(()),
-            Ok(_) | Err(_) => Err(Error::Stopped),
+        loop {
+            // Enlisted before the look, so that no ring in between is missed.
+            let mut rung = pin!(self.moved.notified());
+            rung.as_mut().enable();
+            if self.durable.load(Ordering::Acquire) >= frame {
+                return Ok(());
+            }
+            if self.is_broken() {
+                return Err(Error::Stopped);
+            }
+            rung.await;
         }
     }
 }

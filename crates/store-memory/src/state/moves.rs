@@ -55,9 +55,13 @@ impl Moves {
 
     /// Moves after `position` up to `until`; whether some in between are gone.
     pub(crate) fn after(&self, position: u64, until: u64, limit: usize) -> (Vec<LoggedMove>, bool) {
+        // Whoever wants to know the newest position alone asks behind the largest one.
+        if position >= self.newest {
+            return (Vec::new(), false);
+        }
         let oldest = self.newest - self.ring.len() as u64 + 1;
         let from = (position + 1).max(oldest);
-        let has_gap = from > position + 1 && position < self.newest;
+        let has_gap = from > position + 1;
         let skip = usize::try_from(from - oldest).unwrap_or(usize::MAX);
         let numbered = (from..).zip(self.ring.iter().skip(skip));
         let within = numbered.take_while(|(at, _)| *at <= until).take(limit);

@@ -37,12 +37,15 @@ impl Entry {
         self.moves.as_deref().map_or(&[], Vec::as_slice)
     }
 
+    /// The whole history.
+    pub(crate) fn history(&self) -> Vec<Transition> {
+        let first = Transition::submitted(&self.job);
+        std::iter::once(first).chain(self.moves().iter().cloned()).collect()
+    }
+
     /// A copy of the job with its whole history.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let history = std::iter::once(Transition::submitted(&self.job))
-            .chain(self.moves().iter().cloned())
-            .collect();
-        Snapshot { job: self.job.clone(), history }
+        Snapshot { job: self.job.clone(), history: self.history() }
     }
 
     /// The job with its whole history.

@@ -155,8 +155,10 @@ pub(super) async fn moves_come_in_order_without_gaps(bench: &mut Bench) {
     assert_eq!(*of_job[0].trace_id, *job.trace_id());
     let some = bench.store.moves_after(2, 3).await.expect("reads work");
     assert_eq!(some.moves, all.moves[2..5]);
-    let none = bench.store.moves_after(6, 3).await.expect("reads work");
-    assert_eq!((none.moves.len(), none.newest), (0, 6));
+    for beyond in [6, 7, u64::MAX] {
+        let none = bench.store.moves_after(beyond, 3).await.expect("reads work");
+        assert_eq!((none.moves.len(), none.newest, none.has_gap), (0, 6, false));
+    }
 }
 
 pub(super) async fn standing_explains_the_wait(bench: &mut Bench) {

@@ -91,6 +91,9 @@ fn after_a_failed_disk(facts: &Facts<'_>, found: &mut Findings) {
     let mut failed_at = None;
     for fault in &facts.history.faults {
         match &*fault.kind {
+            "stopped_for_nothing" => {
+                found.add("D5", "the store", "stopped although no write or sync had failed");
+            }
             "disk_failed" => failed_at = failed_at.or(Some(fault.at)),
             "restart" => {
                 if let Some(from) = failed_at.take() {

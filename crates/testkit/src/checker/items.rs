@@ -63,10 +63,10 @@ fn discards(facts: &Facts<'_>, item: &ItemDump, found: &mut Findings) {
     let mut approvers = BTreeSet::new();
     for operation in facts.history.operations.iter().filter(|op| op.may_have_happened()) {
         match &operation.call {
-            Call::RequestDiscard { item: id, by, reason } if *id == item.id => {
-                if !reason.is_empty() {
-                    proposers.insert(&**by);
-                }
+            Call::RequestDiscard { item: id, by, reason }
+                if *id == item.id && !reason.is_empty() =>
+            {
+                proposers.insert(&**by);
             }
             Call::ApproveDiscard { item: id, by } if *id == item.id => {
                 approvers.insert(&**by);

@@ -2,9 +2,12 @@
 
 use super::Findings;
 use super::facts::{Facts, Given};
-use crate::history::{Answer, Call, JobDump, fence};
+use crate::history::{Answer, Call, JobDump, Outcome, fence};
 use mainspring_kernel::StateName;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// A clock set forward by less than this counts as slewing, and leases are not extended for it.
+const SKEW_MICROS: u64 = 2_000_000;
 
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
     let mut tokens = BTreeSet::new();
@@ -20,6 +23,7 @@ pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
         leases_kept(facts, job, grants, found);
         after_cancel(facts, job, grants, found);
         stale_heartbeats(facts, job, grants, found);
+        refused_in_time(facts, job, grants, found);
     }
     ledger(facts, found);
 }
@@ -102,6 +106,39 @@ fn stale_heartbeats(facts: &Facts<'_>, job: &JobDump, grants: &[Given<'_>], foun
         let mut newer = grants.iter().filter(|given| fence(&given.grant.token) > used);
         let is_stale = newer.any(|given| given.ended_at < operation.invoked_at);
         found.expect(!is_stale, "L6", &job.id, format!("stale lease {used} was honoured"));
+    }
+}
+
+/// L5: a worker that reports within its lease, by its own clock, is heard, whatever the server's
+/// clock does; unless the server restarted in between, when only the grace counts.
+fn refused_in_time(facts: &Facts<'_>, job: &JobDump, grants: &[Given<'_>], found: &mut Findings) {
+    let calls = facts.calls.get(&*job.id).map(Vec::as_slice).unwrap_or_default();
+    for call in calls.iter().filter(|call| call.outcome == Outcome::Fail("LEASE_LOST".into())) {
+        let (Some(token), Some(ended_at)) = (call.token(), call.ended_at) else { continue };
+        let Some(given) = grants.iter().find(|given| given.grant.token == token) else { continue };
+        let Some((start, end)) = job.attempt(fence(token)) else { continue };
+        // The start-to-close timeout is not a lease: it goes by the server's clock.
+        let timeout = i64::try_from(job.timeout_ms).unwrap_or(0) * 1000;
+        let has_other_end =
+            end.is_some_and(|end| end.actor.starts_with("user:") || end.at >= start.at + timeout);
+        let is_over = calls.iter().any(|other| {
+            let ends = matches!(other.call, Call::Cancel { .. })
+                || (other.is_report() && other.token() == Some(token));
+            ends && !std::ptr::eq(*other, *call)
+                && other.may_have_happened()
+                && other.invoked_at <= ended_at
+        });
+        let has_restarted = facts.history.faults.iter().any(|fault| {
+            fault.kind == "restart" && fault.at > given.invoked_at && fault.at <= ended_at
+        });
+        let jumps = facts.history.faults.iter().filter(|fault| {
+            fault.kind == "clock_forward" && (given.invoked_at..=ended_at).contains(&fault.at)
+        });
+        let slack = SKEW_MICROS * jumps.count() as u64;
+        let is_in_time = ended_at + slack < given.invoked_at + given.lease_ms * 1000;
+        if is_in_time && !has_other_end && !is_over && !has_restarted {
+            found.add("L5", &job.id, format!("{token} was refused within its lease"));
+        }
     }
 }
 

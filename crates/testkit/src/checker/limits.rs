@@ -5,7 +5,7 @@
 
 use super::Findings;
 use super::facts::{Facts, Given};
-use crate::history::{Answer, Call, TypeRules};
+use crate::history::{Answer, Call, JobDump, TypeRules, fence};
 
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
     for rules in &facts.history.types {
@@ -24,7 +24,7 @@ fn concurrency(facts: &Facts<'_>, rules: &TypeRules, limit: u32, found: &mut Fin
         };
         for given in grants {
             let until = held_until(facts, id, given);
-            if until > given.ended_at {
+            if until > given.ended_at && !is_doubtful(facts, job, given, until) {
                 held.push((given.ended_at, until, &*job.tenant, &*job.id));
             }
         }
@@ -53,6 +53,17 @@ fn held_until(facts: &Facts<'_>, id: &str, given: &Given<'_>) -> u64 {
         }
     }
     until
+}
+
+/// A restart or a clock set forward can end an attempt before its worker knows.
+fn is_doubtful(facts: &Facts<'_>, job: &JobDump, given: &Given<'_>, until: u64) -> bool {
+    let end = job.attempt(fence(&given.grant.token)).and_then(|(_, end)| end);
+    let is_reaped = end.is_some_and(|end| end.actor == "system:reaper");
+    is_reaped
+        && facts.history.faults.iter().any(|fault| {
+            matches!(&*fault.kind, "restart" | "clock_forward")
+                && (given.invoked_at..=until).contains(&fault.at)
+        })
 }
 
 fn pauses(facts: &Facts<'_>, found: &mut Findings) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
 /// Told after every write, sync and directory change.
-pub(super) type Told = Arc<dyn Fn() + Send + Sync>;
+pub type Told = Arc<dyn Fn() + Send + Sync>;
 
 /// The watched disk. The planted bugs of the byte layer are here too.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub enum Lie {
 
 impl Watched {
     /// Watches `inner`.
-    pub(super) fn new(inner: SimDisk, lie: Lie, told: Told) -> Self {
+    pub fn new(inner: SimDisk, lie: Lie, told: Told) -> Self {
         Watched { inner, told, lie, writes: Arc::default() }
     }
 

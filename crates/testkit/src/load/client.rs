@@ -40,7 +40,7 @@ impl Client<'_> {
             }
             self.send(wishes, &mut kept, &mut unknown);
             let pause = self.rng.within(15, 50);
-            std::thread::sleep(Duration::from_millis(pause)); // paced: a client has other things to do
+            std::thread::sleep(Duration::from_millis(pause)); // paced: a client's rhythm
         }
         for wish in unknown {
             self.api.submit(&wish);

@@ -1,6 +1,6 @@
 //! Power cuts for the real binary. A kill alone proves little, because the kernel still writes what
-//! the process had not synced. The shim (`shim.c`, built on the spot) notes the block in flight, and
-//! [`Shim::tear`] takes back some or all of its sectors.
+//! the process had not synced. The shim (`shim.c`, built on the spot) notes the block in flight,
+//! and [`Shim::tear`] takes back some or all of its sectors.
 
 use crate::rng::Rng;
 use std::fs::OpenOptions;

@@ -8,8 +8,10 @@ use crate::json;
 use hyper::StatusCode;
 use mainspring_api as api;
 use mainspring_engine::store::ItemFilter;
+use mainspring_kernel::evolve::Transition;
+use mainspring_kernel::job::Actor;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, DlqState, JobType, Principal, Receipt, Rejection, Role,
+    Command, DlqId, DlqItem, DlqState, JobType, Principal, Receipt, Rejection, Role, StateName,
 };
 use serde_json::value::RawValue;
 
@@ -38,7 +40,8 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     let item = visible(&ask, &who).await?;
     let mut answer = shown(&item);
     answer.payload_snapshot = RawValue::from_string(item.job.payload.to_string()).ok();
-    answer.context_snapshot = Some(context(&item));
+    let history = ask.engine().job(item.job.id).await?.map(|found| found.history);
+    answer.context_snapshot = Some(context(&item, &history.unwrap_or_default()));
     Ok(Reply::data(&answer))
 }
 
@@ -177,12 +180,14 @@ fn shown(item: &DlqItem) -> api::dlq::DlqItem {
     answer
 }
 
-fn context(item: &DlqItem) -> api::dlq::DlqContext {
+fn context(item: &DlqItem, history: &[Transition]) -> api::dlq::DlqContext {
     let job = &item.job;
     let extras = job.extras.as_deref();
     let labels = extras.map_or(&[][..], |extras| &extras.labels);
     api::dlq::DlqContext {
         user_id: job.user.to_string(),
+        worker_id: last_worker(history),
+        execution_key: format!("{}:{}", job.id, job.retry_count),
         retry_count: job.retry_count,
         attempt: job.attempt(),
         max_retries: job.max_retries,
@@ -197,4 +202,10 @@ fn context(item: &DlqItem) -> api::dlq::DlqContext {
         started_at: job.started_at.map(|at| api::Time(at.0)),
         failed_at: job.trouble.as_ref().map(|trouble| api::Time(trouble.at.0)),
     }
+}
+
+/// Who had the job last; whoever moves jobs by hand is no worker.
+fn last_worker(history: &[Transition]) -> Option<String> {
+    let start = history.iter().rfind(|step| step.to == StateName::Running)?;
+    if let Actor::Worker(worker) = &start.actor { Some(worker.to_string()) } else { None }
 }

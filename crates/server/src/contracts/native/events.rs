@@ -17,6 +17,9 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+/// A position no store reaches, which every store can write down.
+const BEYOND: u64 = i64::MAX as u64;
+
 const BEAT: Duration = Duration::from_secs(STREAM_BEAT_SECS);
 
 /// Where a client stands.
@@ -42,7 +45,7 @@ pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Fault> {
             })?),
             None => query.number("after")?,
         };
-    let newest = ask.engine().moves_after(u64::MAX, 1, Duration::ZERO).await?.newest;
+    let newest = ask.engine().moves_after(BEYOND, 1, Duration::ZERO).await?.newest;
     let mut greeting = Out::sized(64);
     greeting.raw(": welcome\nretry: 1000\n\n");
     let position = match named {

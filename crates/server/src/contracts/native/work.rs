@@ -193,9 +193,12 @@ pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Fault> {
         }
         (translate::worker(&worker)?, commands, lines)
     };
-    ask.engine().worker_seen(&worker);
     let outcomes =
         if commands.is_empty() { Vec::new() } else { ask.engine().execute(commands).await? };
+    // Anybody can say a worker's name; a lease that was renewed proves that there is one.
+    if outcomes.iter().any(|outcome| matches!(outcome, Ok(Receipt::Renewed { .. }))) {
+        ask.engine().worker_seen(&worker);
+    }
     let mut out = Out::data(90 * lines.len() + 32);
     out.raw("{\"items\":[");
     let mut outcomes = outcomes.into_iter();

@@ -140,6 +140,31 @@ impl Change {
         }
     }
 
+    /// Whether this change, once durable, leaves nothing of `older`.
+    pub(super) fn supersedes(&self, older: &Change) -> bool {
+        match (self, older) {
+            (
+                Self::Write { inode, offset, bytes },
+                Self::Write { inode: same, offset: old, bytes: old_bytes },
+            ) => {
+                let end = |offset: &u64, bytes: &[u8]| offset + bytes.len() as u64;
+                let sectors = offset / SECTOR..end(offset, bytes).div_ceil(SECTOR);
+                let old_sectors = old / SECTOR..end(old, old_bytes).div_ceil(SECTOR);
+                inode == same && sectors.start < old_sectors.end && old_sectors.start < sectors.end
+            }
+            _ => self.name().is_some() && self.name() == older.name(),
+        }
+    }
+
+    /// The name a change of the directory is about.
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Link { name, .. } | Self::Unlink { name } => Some(name),
+            Self::Rename { to, .. } => Some(to),
+            Self::Write { .. } | Self::SetLen { .. } => None,
+        }
+    }
+
     fn fragments(&self) -> usize {
         if let Self::Write { offset, bytes, .. } = self {
             return sectors(*offset, bytes).count();

@@ -1,0 +1,149 @@
+//! The table of figures: on the screen, as JSON, and between the markers of `docs/benchmarks.md`.
+
+use crate::output::thousands;
+use anyhow::{Context, bail};
+use serde::Serialize;
+use std::path::Path;
+
+/// What a figure is compared with, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Target {
+    /// The ratio must be at least this.
+    AtLeast(f64),
+    /// The ratio must be at most this.
+    AtMost(f64),
+    /// Told, not judged.
+    Told,
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Row {
+    pub(crate) id: &'static str,
+    pub(crate) what: String,
+    pub(crate) figure: f64,
+    pub(crate) unit: &'static str,
+    /// The yardstick and its figure; `None` where it could not be measured.
+    pub(crate) beside: Option<(String, f64)>,
+    pub(crate) target: Target,
+}
+
+impl Row {
+    /// The figure divided by its yardstick.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        let (_, beside) = self.beside.as_ref()?;
+        (*beside > 0.0).then(|| self.figure / beside)
+    }
+
+    /// Whether the target is met; `None` if it cannot be said.
+    pub(crate) fn is_met(&self) -> Option<bool> {
+        let ratio = self.ratio()?;
+        match self.target {
+            Target::AtLeast(bound) => Some(ratio >= bound),
+            Target::AtMost(bound) => Some(ratio <= bound),
+            Target::Told => None,
+        }
+    }
+
+    /// The cells of the table.
+    pub(crate) fn cells(&self) -> Vec<String> {
+        let beside = match &self.beside {
+            Some((name, figure)) => format!("{name}: {}", number(*figure)),
+            None => "-".into(),
+        };
+        let target = match self.target {
+            Target::AtLeast(bound) => format!(">= {bound}"),
+            Target::AtMost(bound) => format!("<= {bound}"),
+            Target::Told => "-".into(),
+        };
+        let met = match self.is_met() {
+            Some(true) => "met",
+            Some(false) => "NOT MET",
+            None => "-",
+        };
+        vec![
+            self.id.to_owned(),
+            self.what.clone(),
+            format!("{} {}", number(self.figure), self.unit),
+            beside,
+            self.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}")),
+            target,
+            met.to_owned(),
+        ]
+    }
+}
+
+/// The heads of the columns.
+pub(crate) const COLUMNS: [&str; 7] =
+    ["#", "workload", "figure", "beside", "ratio", "target", "verdict"];
+
+fn number(figure: f64) -> String {
+    if figure >= 1_000.0 { thousands(figure.round() as u64) } else { format!("{figure:.2}") }
+}
+
+const BEGIN: &str = "<!-- bench:begin -->";
+const END: &str = "<!-- bench:end -->";
+
+/// Puts the table between the markers of the file, which is made if it is not there.
+pub(crate) fn write(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    let old = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!(
+                "# Benchmarks\n\nMade by `mainspring bench --suite --write`.\n\n{BEGIN}\n{END}\n"
+            )
+        }
+        Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+    };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(path, replaced(&old, &markdown(rows))?)
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+fn replaced(old: &str, table: &str) -> anyhow::Result<String> {
+    let parts = old.split_once(BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(END)?;
+        Some((before, after))
+    });
+    let Some((before, after)) = parts else { bail!("the file has no {BEGIN} and {END}") };
+    Ok(format!("{before}{BEGIN}\n{table}{END}{after}"))
+}
+
+fn markdown(rows: &[Row]) -> String {
+    let mut text = format!("| {} |\n|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
+    for row in rows {
+        text.push_str(&format!("| {} |\n", row.cells().join(" | ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(figure: f64, target: Target) -> Row {
+        let beside = Some(("peer".to_owned(), 50.0));
+        Row { id: "E1", what: "x".into(), figure, unit: "/s", beside, target }
+    }
+
+    #[test]
+    fn ratios_are_judged_in_the_right_direction() {
+        assert_eq!(row(200.0, Target::AtLeast(4.0)).is_met(), Some(true));
+        assert_eq!(row(199.0, Target::AtLeast(4.0)).is_met(), Some(false));
+        assert_eq!(row(50.0, Target::AtMost(1.0)).is_met(), Some(true));
+        assert_eq!(row(50.0, Target::Told).is_met(), None);
+        assert_eq!(Row { beside: None, ..row(1.0, Target::AtMost(1.0)) }.is_met(), None);
+    }
+
+    #[test]
+    fn only_the_part_between_the_markers_changes() {
+        let old = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
+        let new = replaced(&old, &markdown(&[row(123_456.0, Target::Told)])).unwrap();
+        assert!(new.starts_with("before\n") && new.ends_with("\nafter\n"));
+        assert!(new.contains("123,456 /s") && !new.contains("old"));
+        assert!(replaced("no markers", "").is_err());
+    }
+}

@@ -1,0 +1,325 @@
+//! Who may do what, from outside: every route, every role, every kind of id that is not one's own.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use mainspring_testkit::blackbox::caller::{items, text};
+use mainspring_testkit::blackbox::{Caller, Options, Request, Response, Server};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+/// One server for the whole file; every test has tenants and types of its own.
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| {
+        Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
+    })
+}
+
+const ROLES: [&str; 7] =
+    ["submitter", "worker", "viewer", "operator", "approver", "internal", "admin"];
+
+const ANYONE: &str = "submitter worker viewer operator approver internal admin";
+
+/// Every route with the roles that get past its door. `lease` routes need no access token, `open`
+/// ones need nothing at all. A route that is missing here fails the test below.
+const DOORS: &[(&str, &str, &str)] = &[
+    ("POST", "/api/v1/jobs", "submitter operator admin"),
+    ("POST", "/api/v1/jobs/batch", "submitter operator admin"),
+    ("GET", "/api/v1/jobs", ANYONE),
+    ("GET", "/api/v1/jobs/{job_id}", ANYONE),
+    ("GET", "/api/v1/jobs/{job_id}/events", ANYONE),
+    ("GET", "/api/v1/jobs/{job_id}/explain", ANYONE),
+    ("POST", "/api/v1/jobs/{job_id}/cancel", "submitter operator admin"),
+    ("POST", "/api/v1/work/pull", "worker admin"),
+    ("POST", "/api/v1/work/complete", "lease"),
+    ("POST", "/api/v1/work/fail", "lease"),
+    ("POST", "/api/v1/work/release", "lease"),
+    ("POST", "/api/v1/work/heartbeat", "lease"),
+    ("PUT", "/api/v1/work/effects/{job_id}/{name}", "lease"),
+    ("GET", "/api/v1/work/effects/{job_id}/{name}", "lease"),
+    ("GET", "/api/v1/types", ANYONE),
+    ("GET", "/api/v1/types/{name}", ANYONE),
+    ("PUT", "/api/v1/types/{name}", "operator admin"),
+    ("GET", "/api/v1/queues", "viewer operator approver internal admin"),
+    ("PUT", "/api/v1/queues/{name}", "operator admin"),
+    ("POST", "/api/v1/queues/{name}/pause", "operator admin"),
+    ("POST", "/api/v1/queues/{name}/resume", "operator admin"),
+    ("GET", "/api/v1/workers", "viewer operator approver internal admin"),
+    ("GET", "/api/v1/dlq/items", ANYONE),
+    ("GET", "/api/v1/dlq/items/{dlq_id}", ANYONE),
+    ("POST", "/api/v1/dlq/items/{dlq_id}/requeue", "submitter operator admin"),
+    ("POST", "/api/v1/dlq/items/{dlq_id}/discard", "operator internal admin"),
+    ("POST", "/api/v1/dlq/items/{dlq_id}/approve", "approver admin"),
+    ("POST", "/api/v1/dlq/items/{dlq_id}/reject", "approver admin"),
+    ("POST", "/api/v1/tokens", "admin"),
+    ("GET", "/api/v1/tokens", "admin"),
+    ("DELETE", "/api/v1/tokens/{token_id}", "admin"),
+    ("GET", "/api/v1/events", ANYONE),
+    ("GET", "/api/v1/runtime", "viewer operator approver internal admin"),
+    ("POST", "/api/v1/internal/jobs/{job_id}/run", "internal"),
+    ("POST", "/api/v1/internal/jobs/{job_id}/transition", "internal"),
+    ("GET", "/healthz", "open"),
+    ("GET", "/readyz", "open"),
+    ("GET", "/metrics", "open"),
+    ("GET", "/openapi.json", "open"),
+];
+
+/// A body that is good enough to get past the reading of it.
+fn body(path: &str) -> Value {
+    match path {
+        "/api/v1/jobs" => json!({ "job_type": "door", "payload": 0 }),
+        "/api/v1/jobs/batch" => json!({ "jobs": [] }),
+        "/api/v1/work/pull" => json!({ "worker_id": "w", "types": ["nothing"] }),
+        "/api/v1/tokens" => json!({ "tenant_id": "d", "user_id": "d", "roles": ["viewer"] }),
+        "/api/v1/queues/{name}" => json!({ "order": "aged" }),
+        path if path.ends_with("/transition") => json!({ "new_status": "running" }),
+        path if path.ends_with("/discard") => json!({ "reason": "r" }),
+        _ => json!({}),
+    }
+}
+
+fn call(caller: &Caller, method: &str, path: &str, body: &Value) -> Response {
+    let mut request = caller.request(method, path).header("x-internal-debug", "true");
+    if method != "GET" {
+        request = request.json(body);
+    }
+    request.send(caller.address)
+}
+
+#[test]
+fn o02_o04_every_route_opens_for_its_roles_and_for_nobody_else() {
+    let document = server().admin().get("/openapi.json").json();
+    let mut served = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for method in operations.as_object().unwrap().keys() {
+            served.insert((method.to_uppercase(), path.clone()));
+        }
+    }
+    let known: BTreeSet<_> =
+        DOORS.iter().map(|(method, path, _)| (method.to_string(), path.to_string())).collect();
+    assert_eq!(served, known, "every route needs a row in DOORS, and every row a route");
+
+    let callers = ROLES.map(|role| (role, server().caller("doors", role, &[role])));
+    for (method, path, may) in DOORS {
+        if ["open", "lease"].contains(may) || *path == "/api/v1/events" {
+            continue;
+        }
+        let target = path.replace("{name}", "door").replace(['{', '}'], "");
+        for (role, caller) in &callers {
+            let answer = call(caller, method, &target, &body(path));
+            assert!(answer.status < 500, "{role} {method} {path}: {}", answer.text());
+            let is_let_in = may.split(' ').any(|name| name == *role);
+            let is_shut = answer.status == 403;
+            // Behind the door, an id that is not one's own gets the same 403.
+            let has_id = path.contains("_id}");
+            if !is_let_in {
+                assert_eq!(
+                    answer.refusal(),
+                    (403, "AUTH_FORBIDDEN".into()),
+                    "{role} {method} {path}"
+                );
+            } else if !has_id {
+                assert!(!is_shut, "{role} {method} {path}: {}", answer.text());
+            } else if *role == "admin" {
+                assert_eq!(answer.status, 404, "{role} {method} {path}: {}", answer.text());
+            }
+        }
+    }
+}
+
+/// What an answer shows apart from what names the request.
+fn bare(answer: &Response) -> (u16, Vec<(String, String)>, String) {
+    let mut headers = answer.headers.clone();
+    headers.retain(|(name, _)| !["x-trace-id", "x-request-id", "date"].contains(&name.as_str()));
+    let meta = answer.json()["meta"].clone();
+    let mut body = answer.text();
+    for name in ["trace_id", "request_id"] {
+        // Of the same length, so that the length of the body is compared as well.
+        let id = text(&meta, name);
+        body = body.replace(&id, &"#".repeat(id.len()));
+    }
+    (answer.status, headers, body)
+}
+
+#[test]
+fn o04_foreign_and_unknown_ids_get_one_and_the_same_answer_on_every_route() {
+    let owner = server().caller("own", "ann", &["submitter", "worker"]);
+    let live = owner.submit_plain("o04");
+    let dead = owner.submit_plain("o04-dead");
+    owner.fail(&owner.pull_one("o04-dead"), "BAD", false);
+    let item = text(&owner.job(&dead), "dlq_id");
+    let everything = ["submitter", "worker", "viewer", "operator", "approver", "internal"];
+    // Somebody of another tenant with every role, and a neighbour without a view of the tenant.
+    let strangers = [
+        server().caller("other", "eve", &everything),
+        server().caller("own", "eve", &["submitter", "worker"]),
+    ];
+    let unknown_job = "job_0000000000000000000000000z";
+    let unknown_item = "dlq_0000000000000000000000000z";
+    for stranger in &strangers {
+        let mut compared = 0;
+        for (method, path, may) in DOORS {
+            let Some(name) = ["{job_id}", "{dlq_id}"].into_iter().find(|name| path.contains(name))
+            else {
+                continue;
+            };
+            let is_job = name == "{job_id}";
+            let (foreign, unknown) =
+                if is_job { (&live, unknown_job) } else { (&item, unknown_item) };
+            let ask = |id: &str| {
+                let target = path.replace(name, id).replace("{name}", "effect");
+                bare(&call(stranger, method, &target, &effect_or(body(path), path)))
+            };
+            let answer = ask(foreign);
+            for id in
+                [unknown, "nonsense", "job_", "%2e%2e", "x%00y", if is_job { &dead } else { "1" }]
+            {
+                assert_eq!(ask(id), answer, "{method} {path} with {id}");
+            }
+            let expected = if *may == "lease" && *method == "PUT" { 409 } else { 403 };
+            assert_eq!(answer.0, expected, "{method} {path}: {}", answer.2);
+            compared += 1;
+        }
+        assert_eq!(compared, 13);
+        assert!(
+            items(stranger.get("/api/v1/jobs?limit=100").data())
+                .iter()
+                .all(|job| job["user_id"] == "eve")
+        );
+        assert!(items(stranger.get("/api/v1/dlq/items").data()).is_empty());
+    }
+    assert_eq!(owner.job(&live)["status"], "queued");
+    assert_eq!(owner.get(&format!("/api/v1/dlq/items/{item}")).data()["status"], "open");
+    // Whoever may see every tenant is told the difference.
+    let admin = server().admin();
+    assert_eq!(admin.job(&live)["user_id"], "ann");
+    let unknown = admin.get(&format!("/api/v1/jobs/{unknown_job}"));
+    assert_eq!(unknown.refusal(), (404, "JOB_NOT_FOUND".into()));
+}
+
+fn effect_or(body: Value, path: &str) -> Value {
+    if path.contains("/effects/") { json!({ "value": 1, "lease_token": "1" }) } else { body }
+}
+
+#[test]
+fn o04_a_lease_token_opens_its_own_attempt_and_nothing_else() {
+    let ann = server().caller("lease-a", "ann", &["submitter", "worker"]);
+    let bob = server().caller("lease-b", "bob", &["submitter", "worker"]);
+    let (one, two) = (ann.submit_plain("lease"), ann.submit_plain("lease"));
+    let grants = ann.pull("lease", 2);
+    let theirs = bob.submit_plain("lease");
+    let foreign = bob.pull_one("lease");
+    let first = json!({ "job_id": one, "lease_token": grants[0]["lease_token"] });
+    for (job, token) in [
+        (&two, &grants[0]["lease_token"]),
+        (&one, &grants[1]["lease_token"]),
+        (&one, &foreign["lease_token"]),
+        (&theirs, &grants[0]["lease_token"]),
+    ] {
+        let crossed = json!({ "job_id": job, "lease_token": token });
+        for verb in ["complete", "fail", "release"] {
+            assert_eq!(ann.report(verb, &crossed, json!({}))["error"]["code"], "LEASE_LOST");
+        }
+        let effect = json!({ "value": 1, "lease_token": token });
+        let put = ann.put(&format!("/api/v1/work/effects/{job}/e"), &effect);
+        assert_eq!(put.refusal(), (409, "LEASE_LOST".into()));
+    }
+    // Its own job it opens without any access token, until the attempt is over.
+    let put = Request::new("PUT", &format!("/api/v1/work/effects/{one}/e"))
+        .header("x-lease-token", first["lease_token"].as_str().unwrap())
+        .json(&json!({ "value": 1 }));
+    assert_eq!(server().send(&put).data()["is_first"], true);
+    let read = Request::new("GET", &format!("/api/v1/work/effects/{one}/e"))
+        .header("x-lease-token", first["lease_token"].as_str().unwrap());
+    assert_eq!(server().send(&read).data()["value"], 1);
+    assert_eq!(ann.complete(&first)["status"], "succeeded");
+    assert_eq!(server().send(&put).refusal(), (409, "LEASE_LOST".into()));
+    assert_eq!(server().send(&read).refusal(), (409, "LEASE_LOST".into()));
+    assert_eq!(ann.job(&two)["status"], "running");
+    assert_eq!(bob.job(&theirs)["status"], "running");
+}
+
+#[test]
+fn o02_a_revoked_token_stops_at_once_and_is_never_shown_again() {
+    let admin = server().admin();
+    let wish = json!({ "tenant_id": "tok", "user_id": "ann", "roles": ["viewer", "submitter"] });
+    let made = admin.post("/api/v1/tokens", &wish);
+    assert_eq!(made.status, 201);
+    let (id, secret) = (text(&made.data(), "token_id"), text(&made.data(), "token"));
+    let ann = Caller { address: admin.address, token: secret.clone() };
+    ann.submit_plain("tok");
+    let listed = admin.get("/api/v1/tokens").text();
+    assert!(listed.contains(&id) && !listed.contains(&secret));
+    let half = &secret[..secret.len() - 1];
+    let forged = Caller { address: admin.address, token: format!("{half}x") };
+    assert_eq!(forged.get("/api/v1/jobs").refusal(), (401, "AUTH_UNAUTHORIZED".into()));
+    let revoked = admin.delete(&format!("/api/v1/tokens/{id}")).data();
+    assert!(revoked["revoked_at"].is_string());
+    assert_eq!(ann.get("/api/v1/jobs").refusal(), (401, "AUTH_UNAUTHORIZED".into()));
+    assert_eq!(admin.delete(&format!("/api/v1/tokens/{id}")).status, 200, "twice is fine");
+    let unknown = admin.delete("/api/v1/tokens/tok_0000000000000000000000000z").refusal();
+    assert_eq!(unknown, (404, "TOKEN_NOT_FOUND".into()));
+    // Nothing on disk or in the log has the secret.
+    let tail = secret.rsplit('_').next().unwrap().as_bytes();
+    let is_told = |bytes: &[u8]| bytes.windows(tail.len()).any(|window| window == tail);
+    assert!(!is_told(server().log().as_bytes()));
+    for entry in std::fs::read_dir(server().data_dir()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            assert!(!is_told(&std::fs::read(&path).unwrap()), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn g11_no_way_around_the_second_person() {
+    let ann = server().caller("two", "ann", &["submitter", "worker", "operator", "approver"]);
+    let id = ann.submit_plain("two");
+    ann.fail(&ann.pull_one("two"), "BAD", false);
+    let item = text(&ann.job(&id), "dlq_id");
+    let path = |verb: &str| format!("/api/v1/dlq/items/{item}/{verb}");
+    let status = || text(&ann.get(&format!("/api/v1/dlq/items/{item}")).data(), "status");
+    // Somebody of that name in another tenant is another person, but sees nothing.
+    let namesake = server().caller("elsewhere", "bob", &["approver"]);
+    ann.post(&path("discard"), &json!({ "reason": "r" })).data();
+    let same = (409, "APPROVAL_SAME_PERSON".to_owned());
+    assert_eq!(ann.poke(&path("approve")).refusal(), same);
+    let rotated = server().caller("two", "ann", &["approver"]);
+    assert_eq!(rotated.poke(&path("approve")).refusal(), same);
+    let as_admin = server().caller("two", "ann", &["admin"]);
+    assert_eq!(as_admin.poke(&path("approve")).refusal(), same, "admins are not exempt");
+    for name in ["ann ", " ann", "ann\u{a0}", "\tann", "an\u{0}n", ""] {
+        let wish = json!({ "tenant_id": "two", "user_id": name, "roles": ["approver"] });
+        let refused = server().admin().post("/api/v1/tokens", &wish).refusal();
+        assert_eq!(refused, (400, "REQ_VALIDATION_FAILED".into()), "{name:?} looks like ann");
+    }
+    assert_eq!(namesake.poke(&path("approve")).refusal(), (403, "AUTH_FORBIDDEN".into()));
+    let forged = json!({ "reason": "r", "reviewer_id": "x", "reviewer_id_2": "y" });
+    assert_eq!(ann.post(&path("discard"), &forged).refusal(), (403, "AUTH_FORBIDDEN".into()));
+    // Someone ann let in herself after asking cannot be her second person.
+    let puppet = {
+        let wish = json!({ "tenant_id": "two", "user_id": "puppet", "roles": ["approver"] });
+        let made = as_admin.post("/api/v1/tokens", &wish).data();
+        Caller { address: ann.address, token: text(&made, "token") }
+    };
+    assert!(puppet.poke(&path("approve")).status >= 400, "a puppet approved");
+    assert_eq!(status(), "discard_requested");
+
+    // Two approvals at once: one counts.
+    let others: Vec<_> =
+        (0..8).map(|n| server().caller("two", &format!("p-{n}"), &["approver"])).collect();
+    ann.poke(&path("reject"));
+    let again = ann.post(&path("discard"), &json!({ "reason": "again" }));
+    assert!(again.status == 200 || again.status == 409, "{}", again.text());
+    let threads: Vec<_> = others
+        .into_iter()
+        .map(|caller| {
+            let path = path("approve");
+            std::thread::spawn(move || caller.poke(&path).status)
+        })
+        .collect();
+    let statuses: Vec<u16> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(status(), "discarded");
+}

@@ -1,0 +1,163 @@
+//! `mainspring worker` from outside: real commands, real exit codes, real processes left behind.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+use mainspring_testkit::blackbox::caller::text;
+use mainspring_testkit::blackbox::command::{Background, prepare, signal};
+use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
+use serde_json::{Value, json};
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
+
+/// One server for the whole file; every test has a tenant and types of its own.
+fn server() -> &'static Server {
+    static SERVER: OnceLock<Server> = OnceLock::new();
+    SERVER.get_or_init(|| Server::start(Options::new(BINARY)))
+}
+
+fn ann(tenant: &str) -> Caller {
+    server().caller(tenant, "ann", &["submitter", "worker", "operator"])
+}
+
+/// A worker of `caller` that runs a shell script for every job of a type.
+fn worker(caller: &Caller, job_type: &str, flags: &[&str], script: &str) -> Background {
+    let mut args = vec!["worker", "--type", job_type, "--id", "w-cli"];
+    args.extend(flags);
+    args.extend(["--", "sh", "-c", script]);
+    let env = [("MAINSPRING_URL", &*server().url), ("MAINSPRING_TOKEN", &*caller.token)];
+    let mut command = prepare(BINARY, &args, &env, server().directory());
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    Background(child.expect("the worker starts"))
+}
+
+#[track_caller]
+fn ended(caller: &Caller, id: &str) -> Value {
+    eventually("the job ends", || {
+        let job = caller.job(id);
+        let is_over = |state: &Value| {
+            ["succeeded", "failed", "cancelled"].contains(&state.as_str()?).then_some(())
+        };
+        is_over(&job["status"]).map(|()| job)
+    })
+}
+
+#[test]
+fn o15_o16_a_command_per_job_and_its_exit_code_decides() {
+    let ann = ann("exit");
+    let script = r#"read -r line
+case "$line" in
+  *fine*) printf '{"got":%s,"key":"%s"}' "$line" "$MAINSPRING_EXECUTION_KEY" ;;
+  *text*) echo plain words ;;
+  *bad*) echo "row 7 is wrong" >&2; exit 65 ;;
+  *) echo "no luck" >&2; exit 3 ;;
+esac"#;
+    let submit = |payload: &str, retries: u16| {
+        let wish = json!({ "job_type": "exit", "payload": payload, "max_retries": retries });
+        text(&ann.submit(&wish), "job_id")
+    };
+    let (fine, plain) = (submit("fine", 0), submit("text", 0));
+    let (bad, luck) = (submit("bad", 3), submit("other", 0));
+    let worker = worker(&ann, "exit", &["--concurrency", "4"], script);
+    let job = ended(&ann, &fine);
+    assert_eq!(job["result"], json!({ "got": "fine", "key": format!("{fine}:0") }));
+    assert_eq!(ended(&ann, &plain)["result"], "plain words");
+    let job = ended(&ann, &bad);
+    assert_eq!((&job["status"], &job["retry_count"]), (&json!("failed"), &json!(0)));
+    assert_eq!(job["last_error"]["code"], "EXIT_65");
+    assert_eq!(job["last_error"]["message"], "row 7 is wrong");
+    let job = ended(&ann, &luck);
+    assert_eq!((&job["status"], &job["error_code"]), (&json!("failed"), &json!("EXIT_3")));
+    assert_eq!(job["last_error"]["message"], "no luck");
+    assert_eq!(ann.events(&luck)[1]["actor"], "worker:w-cli");
+    assert_eq!(worker.terminate(), Some(0), "a worker that is told to stop stops well");
+}
+
+/// Processes `sleep` with this argument, which is odd enough to be a name.
+fn sleepers(name: &str) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let is_it = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line == format!("sleep\0{name}\0").as_bytes()
+    };
+    processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_it).collect()
+}
+
+fn is_running(name: &str) -> bool {
+    !sleepers(name).is_empty()
+}
+
+#[test]
+fn o15_d17_a_timeout_or_a_cancel_ends_the_whole_process_group() {
+    let ann = ann("group");
+    // A grandchild that nobody waits for: it must go, too. The odd number is its name.
+    let script = "sleep 98765.25 & sleep 98765.25";
+    let timed = json!({ "job_type": "group", "payload": 0, "timeout_ms": 700, "max_retries": 0 });
+    let id = text(&ann.submit(&timed), "job_id");
+    let worker = worker(&ann, "group", &["--lease-ms", "1000", "--kill-grace", "100ms"], script);
+    eventually("the command runs", || is_running("98765.25").then_some(()));
+    let job = ended(&ann, &id);
+    assert_eq!(job["last_error"]["code"], "TASK_TIMEOUT", "{job}");
+    eventually("all of it is gone", || (!is_running("98765.25")).then_some(()));
+
+    let id = ann.submit_plain("group");
+    eventually("the command runs", || is_running("98765.25").then_some(()));
+    ann.poke(&format!("/api/v1/jobs/{id}/cancel")).data();
+    eventually("all of it is gone", || (!is_running("98765.25")).then_some(()));
+    assert_eq!(ann.job(&id)["status"], "cancelled");
+    assert_eq!(worker.terminate(), Some(0));
+}
+
+#[test]
+fn o21_d17_a_worker_process_that_dies_leaves_a_failed_job_with_its_context() {
+    let ann = ann("dies");
+    let wish = json!({
+        "job_type": "dies", "payload": 0, "max_retries": 0, "trace_id": "trace-of-a-death"
+    });
+    let id = text(&ann.submit(&wish), "job_id");
+    let worker = worker(&ann, "dies", &["--lease-ms", "500"], "exec sleep 43210.75");
+    eventually("the command runs", || is_running("43210.75").then_some(()));
+    drop(worker); // kill -9
+    let job = ended(&ann, &id);
+    assert_eq!((&job["status"], &job["error_code"]), (&json!("failed"), &json!("TASK_LEASE_LOST")));
+    let item = ann.get(&format!("/api/v1/dlq/items/{}", text(&job, "dlq_id"))).data();
+    let context = &item["context_snapshot"];
+    assert_eq!(context["worker_id"], "w-cli");
+    assert_eq!(context["execution_key"], format!("{id}:0"));
+    assert_eq!(context["trace_id"], "trace-of-a-death");
+    // Nobody is left to end the command of a worker that was killed; this test is.
+    sleepers("43210.75").into_iter().for_each(|pid| signal(pid, rustix::process::Signal::KILL));
+}
+
+#[test]
+fn o16_o21_a_command_that_cannot_start_fails_with_its_own_code() {
+    let ann = ann("absent");
+    let wish = json!({ "job_type": "absent", "payload": 0, "max_retries": 0 });
+    let id = text(&ann.submit(&wish), "job_id");
+    let args = ["worker", "--type", "absent", "--id", "w-cli", "--", "/no/such/program"];
+    let env = [("MAINSPRING_URL", &*server().url), ("MAINSPRING_TOKEN", &*ann.token)];
+    let mut command = prepare(BINARY, &args, &env, server().directory());
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let worker = Background(child);
+    let job = ended(&ann, &id);
+    assert_eq!(
+        (&job["status"], &job["error_code"]),
+        (&json!("failed"), &json!("COMMAND_NOT_STARTED"))
+    );
+    assert_eq!(worker.terminate(), Some(0));
+}
+
+#[test]
+fn o15_a_worker_that_is_told_to_stop_gives_its_job_back() {
+    let ann = ann("stop");
+    let id = ann.submit_plain("stop");
+    let flags = ["--grace", "100ms", "--kill-grace", "100ms"];
+    let worker = worker(&ann, "stop", &flags, "sleep 55555.5");
+    eventually("the command runs", || is_running("55555.5").then_some(()));
+    assert_eq!(worker.terminate(), Some(0));
+    eventually("the command is gone", || (!is_running("55555.5")).then_some(()));
+    let job = ann.job(&id);
+    assert_eq!((&job["status"], &job["retry_count"]), (&json!("retrying"), &json!(0)));
+    assert_eq!(ann.pull_one("stop")["job_id"], id.as_str());
+}

@@ -1,0 +1,100 @@
+//! Who may do what, and what nobody learns.
+
+use super::server::{ADMIN, Server, request};
+use hyper::{Method, StatusCode};
+use mainspring_server::Config;
+use serde_json::json;
+
+#[tokio::test]
+async fn every_token_that_does_not_work_gets_one_answer() {
+    let server = Server::new().await;
+    let token = server.token("t", "u", &["viewer"]).await;
+    let list = server.get(ADMIN, "/api/v1/tokens").await;
+    assert!(!list.text.contains(&token), "a secret is listed");
+    let items = list.data()["items"].clone();
+    let mine = items.as_array().unwrap().iter().find(|one| one["user_id"] == "u").unwrap().clone();
+    let path = format!("/api/v1/tokens/{}", mine["token_id"].as_str().unwrap());
+    assert_eq!(server.get(&token, "/api/v1/jobs").await.status, StatusCode::OK);
+    let revoked = server.ask(request(Method::DELETE, &path, ADMIN, None)).await;
+    assert!(revoked.data()["revoked_at"].is_string());
+    let wrong_secret = format!("{}{}", &token[..token.len() - 1], "z");
+    let expected = server.get("", "/api/v1/jobs").await;
+    assert_eq!(
+        (expected.status, &*expected.code()),
+        (StatusCode::UNAUTHORIZED, "AUTH_UNAUTHORIZED")
+    );
+    for bad in [&*token, &*wrong_secret, "ms_", "nobody", "ms_x_y"] {
+        let answer = server.get(bad, "/api/v1/jobs").await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{bad}");
+        assert_eq!(answer.without_ids(), expected.without_ids(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_foreign_and_nonsense_ids_are_one_answer() {
+    let server = Server::new().await;
+    let ann = server.token("t1", "ann", &["submitter"]).await;
+    let bob = server.token("t1", "bob", &["submitter"]).await;
+    let eve = server.token("t2", "eve", &["operator"]).await;
+    let job = server.submit(&ann, json!({ "job_type": "t", "payload": 0 })).await;
+    let unknown = "job_00000000000000000000000000";
+    for step in ["", "/events", "/explain"] {
+        let expected = server.get(&bob, &format!("/api/v1/jobs/{unknown}{step}")).await;
+        assert_eq!((expected.status, &*expected.code()), (StatusCode::FORBIDDEN, "AUTH_FORBIDDEN"));
+        for token in [&bob, &eve] {
+            for id in [&*job, unknown, "nonsense"] {
+                let answer = server.get(token, &format!("/api/v1/jobs/{id}{step}")).await;
+                assert_eq!(answer.without_ids(), expected.without_ids(), "{id}{step}");
+            }
+        }
+        let own = server.get(&ann, &format!("/api/v1/jobs/{job}{step}")).await;
+        assert_eq!(own.status, StatusCode::OK);
+        let admin = server.get(ADMIN, &format!("/api/v1/jobs/{unknown}{step}")).await;
+        assert_eq!((admin.status, &*admin.code()), (StatusCode::NOT_FOUND, "JOB_NOT_FOUND"));
+    }
+    let item = server.get(ADMIN, "/api/v1/dlq/items/dlq_00000000000000000000000000").await;
+    assert_eq!((item.status, &*item.code()), (StatusCode::NOT_FOUND, "DLQ_ITEM_NOT_FOUND"));
+    let cancel = format!("/api/v1/jobs/{job}/cancel");
+    for token in [&bob, &eve] {
+        assert_eq!(server.post(token, &cancel, json!({})).await.code(), "AUTH_FORBIDDEN");
+    }
+    let seen = server.get(&bob, "/api/v1/jobs").await.data();
+    assert_eq!(seen["items"], json!([]));
+}
+
+#[tokio::test]
+async fn roles_are_needed() {
+    let server = Server::new().await;
+    let viewer = server.token("t", "v", &["viewer"]).await;
+    let job = json!({ "job_type": "t", "payload": 0 });
+    assert_eq!(server.post(&viewer, "/api/v1/jobs", job).await.code(), "AUTH_FORBIDDEN");
+    let pull = json!({ "worker_id": "w" });
+    assert_eq!(server.post(&viewer, "/api/v1/work/pull", pull).await.code(), "AUTH_FORBIDDEN");
+    assert_eq!(server.get(&viewer, "/api/v1/tokens").await.code(), "AUTH_FORBIDDEN");
+    assert_eq!(server.put(&viewer, "/api/v1/types/t", json!({})).await.code(), "AUTH_FORBIDDEN");
+    assert_eq!(server.get(&viewer, "/api/v1/runtime").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn ids_are_on_every_answer() {
+    let server = Server::new().await;
+    for path in ["/api/v1/jobs", "/nowhere", "/healthz", "/docs", "/openapi.json"] {
+        let mut request = request(Method::GET, path, "", None);
+        request.headers_mut().insert("x-trace-id", "my-trace".parse().unwrap());
+        let answer = server.ask(request).await;
+        assert_eq!(answer.headers["x-trace-id"], "my-trace", "{path}");
+        assert!(answer.headers.contains_key("x-request-id"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_public_server_keeps_its_metrics_and_takes_any_host() {
+    let server = Server::with(Config { is_public: true, ..Config::standard() }).await;
+    let mut metrics = request(Method::GET, "/metrics", "", None);
+    metrics.headers_mut().insert("host", "example.org".parse().unwrap());
+    assert_eq!(server.ask(metrics).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(server.get(ADMIN, "/metrics").await.status, StatusCode::OK);
+    // Internal routes are not there unless asked for.
+    let path = "/api/v1/internal/jobs/job_00000000000000000000000000/run";
+    assert_eq!(server.post(ADMIN, path, json!({})).await.code(), "REQ_NOT_FOUND");
+}

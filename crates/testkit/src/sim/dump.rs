@@ -1,0 +1,108 @@
+//! The final answer of a server, read as any client with all rights could read it.
+
+use crate::history::{Dump, EventDump, ItemDump, JobDump, TypeRules};
+use mainspring_engine::Engine;
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::{DlqItem, DlqState, TypeSpec};
+use mainspring_store::{ItemFilter, JobFilter, Scope, Snapshot};
+
+const PAGE: usize = 50;
+
+/// Reads everything.
+pub(super) async fn take(engine: &Engine) -> Dump {
+    let mut dump = Dump { is_settled: true, ..Dump::default() };
+    let filter =
+        JobFilter { scope: Scope::All, state: None, job_type: None, queue: None, trace_id: None };
+    let mut before = None;
+    while let Ok(page) = engine.jobs(&filter, before, PAGE).await {
+        for job in page.items {
+            if let Ok(Some(found)) = engine.job(job.id).await {
+                dump.jobs.push(job_dump(&found));
+            }
+        }
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+    let mut before = None;
+    while let Ok(page) = engine.items(&filter, before, PAGE).await {
+        dump.items.extend(page.items.iter().map(item_dump));
+        before = page.next.map(mainspring_kernel::JobId::dlq);
+        if before.is_none() {
+            break;
+        }
+    }
+    dump.by_state = engine.counts().await.ok().map(|counts| counts.by_state);
+    dump
+}
+
+/// The rules of a type, as the checker wants them.
+pub(super) fn rules(spec: &TypeSpec) -> TypeRules {
+    TypeRules {
+        name: spec.name.to_string(),
+        base_ms: u64::from(spec.backoff.base_ms),
+        max_ms: u64::from(spec.backoff.max_ms),
+        limit: spec.concurrency_limit,
+        is_per_tenant: spec.concurrency_scope == ConcurrencyScope::Tenant,
+    }
+}
+
+fn job_dump(found: &Snapshot) -> JobDump {
+    let job = &found.job;
+    let extras = job.extras.as_deref();
+    let effects = extras.map(|extras| extras.effects.as_slice()).unwrap_or_default();
+    JobDump {
+        id: job.id.to_string(),
+        tenant: job.tenant.to_string(),
+        job_type: job.job_type.to_string(),
+        payload: job.payload.to_string(),
+        key: job.idempotency.as_ref().map(|key| key.key.to_string()),
+        source_item: extras.and_then(|extras| extras.source_dlq).map(|item| item.to_string()),
+        state: job.state.name(),
+        retry_count: u32::from(job.retry_count),
+        max_retries: u32::from(job.max_retries),
+        timeout_ms: u64::from(job.timeout_ms),
+        created_at: job.created_at.0,
+        updated_at: job.updated_at.0,
+        run_at: job.run_at.0,
+        started_at: job.started_at.map(|at| at.0),
+        finished_at: job.finished_at().map(|at| at.0),
+        effects: effects.iter().map(|e| (e.name.to_string(), e.value.to_string())).collect(),
+        events: found
+            .history
+            .iter()
+            .map(|line| EventDump {
+                seq: line.seq,
+                from: line.from,
+                to: line.to,
+                at: line.at.0,
+                attempt: line.attempt,
+                code: line.reason.as_ref().map(|reason| reason.code.to_string()),
+                actor: line.actor.to_string(),
+            })
+            .collect(),
+    }
+}
+
+fn item_dump(item: &DlqItem) -> ItemDump {
+    let mut dump = ItemDump {
+        id: item.id.to_string(),
+        job: item.job.id.to_string(),
+        state: item.state.as_str().to_owned(),
+        requeued_as: None,
+        proposed_by: None,
+        approved_by: None,
+    };
+    match &item.state {
+        DlqState::Open => {}
+        DlqState::Requeued { job, .. } => dump.requeued_as = Some(job.to_string()),
+        DlqState::DiscardRequested(proposal) => dump.proposed_by = Some(proposal.by.to_string()),
+        DlqState::Discarded { proposal, approved_by } => {
+            dump.proposed_by = Some(proposal.by.to_string());
+            dump.approved_by = Some(approved_by.to_string());
+        }
+    }
+    dump
+}
