@@ -1,5 +1,6 @@
 //! Stopping on purpose: what is under way is answered, nothing is lost, no try is used up, leases
-//! outlive the server, and whoever is impatient may ask twice. `MAINSPRING_TEST=full` stops 500 times.
+//! outlive the server, and whoever is impatient may ask twice. `MAINSPRING_TEST=full`
+//! stops 500 times.
 
 use mainspring_testkit::blackbox::caller::items;
 use mainspring_testkit::blackbox::command::{self, Background, signal};
@@ -7,12 +8,12 @@ use mainspring_testkit::blackbox::http::{self, Response};
 use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
 use mainspring_testkit::checker;
 use mainspring_testkit::history::{Call, Outcome};
-use mainspring_testkit::load::{Fleet, Temper, config};
+use mainspring_testkit::load::{Fleet, Stopwatch, Temper, config};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the server gives requests under way.
 const GRACE: Duration = Duration::from_secs(10);
@@ -33,7 +34,7 @@ fn rounds(seed: u64, stops: u64) {
         });
         let poll = long_poll(&server.admin());
         fleet.recorder.fault("stop");
-        let asked = Instant::now();
+        let asked = Stopwatch::start();
         let status = server.terminate();
         slowest = slowest.max(asked.elapsed());
         assert_eq!(status.code(), Some(0), "{}", server.log());
@@ -104,7 +105,7 @@ fn o15_a_second_signal_stops_at_once() {
     signal(pid, Signal::TERM);
     let log = || std::fs::read_to_string(server.directory().join("log")).unwrap_or_default();
     eventually("the first signal is seen", || log().contains("once more").then_some(()));
-    let asked = Instant::now();
+    let asked = Stopwatch::start();
     assert_eq!(server.terminate().code(), Some(0));
     assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
     server.restart();
@@ -124,7 +125,7 @@ fn o15_event_streams_end_with_the_server() {
     let mut first = [0; 12];
     stream.read_exact(&mut first).expect("an answer");
     assert_eq!(&first, b"HTTP/1.1 200");
-    let asked = Instant::now();
+    let asked = Stopwatch::start();
     assert_eq!(server.terminate().code(), Some(0));
     assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
     stream.read_to_end(&mut Vec::new()).expect("the stream ends");
@@ -155,7 +156,7 @@ fn d17_a_stopped_worker_releases_what_it_cannot_finish() {
     let job = admin.submit_plain("slow");
     let hasty = worker(&server, &["--grace", "300ms", "--kill-grace", "300ms"], "sleep 60");
     wait_for(&admin, &job, "running");
-    let asked = Instant::now();
+    let asked = Stopwatch::start();
     assert_eq!(hasty.terminate(), Some(0));
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     let given_back = admin.job(&job);
@@ -182,7 +183,7 @@ fn d17_a_worker_told_twice_stops_at_once() {
     let mut busy = worker(&server, &["--grace", "60s", "--lease-ms", "1000"], "sleep 60");
     wait_for(&admin, &job, "running");
     signal(busy.0.id(), Signal::TERM);
-    let asked = Instant::now();
+    let asked = Stopwatch::start();
     let status = eventually("the worker stops", || {
         signal(busy.0.id(), Signal::TERM);
         busy.0.try_wait().expect("our child")
@@ -235,7 +236,7 @@ fn d17_a_server_away_longer_than_the_lease_steals_nothing() {
     server.kill9();
     std::thread::sleep(Duration::from_millis(1_400)); // paced: twice the lease
     server.restart();
-    let back = Instant::now();
+    let back = Stopwatch::start();
     let admin = server.admin();
     let (returning, gone) = grants.split_at(JOBS - 10);
     for grant in returning {

@@ -17,5 +17,5 @@ pub mod worker;
 
 pub use api::Api;
 pub use fleet::{Fleet, Temper, config};
-pub use record::Recorder;
+pub use record::{Recorder, Stopwatch};
 pub use shim::Shim;

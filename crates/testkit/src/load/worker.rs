@@ -6,7 +6,7 @@ use super::fleet::{Signals, Temper};
 use super::wish::{Pull, Report};
 use crate::history::{Grant, Outcome};
 use crate::rng::Rng;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A worker of one tenant, with a new name after each death.
 pub(super) struct Worker<'a> {
@@ -19,7 +19,8 @@ pub(super) struct Worker<'a> {
 
 /// A report that comes late or again.
 struct Later {
-    due: Instant,
+    /// On the recorder's clock.
+    due: u64,
     job: String,
     token: String,
     report: Report,
@@ -79,7 +80,7 @@ impl Worker<'_> {
             self.api.recorder().work(&pull.worker, &job, &token, true);
             let report = self.report(&token, is_gentle);
             if !is_gentle && self.rng.chance(6) {
-                let due = Instant::now() + Duration::from_millis(pull.lease_ms + 300);
+                let due = self.api.recorder().now() + (pull.lease_ms + 300) * 1000;
                 later.push(Later { due, job, token, report });
                 continue;
             }
@@ -93,7 +94,7 @@ impl Worker<'_> {
                 *outcome == Outcome::Info || *outcome == Outcome::Fail("UNREACHABLE".to_owned())
             });
             if is_unknown || self.rng.chance(5) {
-                later.push(Later { due: Instant::now(), job, token, report });
+                later.push(Later { due: 0, job, token, report });
             }
         }
         more
@@ -121,7 +122,7 @@ impl Worker<'_> {
     /// Sends the reports that are due, sometimes with another content, which must be refused if the
     /// first one counted.
     fn late_ones(&mut self, later: &mut Vec<Later>) {
-        let now = Instant::now();
+        let now = self.api.recorder().now();
         let due: Vec<Later> = later.extract_if(.., |one| one.due <= now).collect();
         for Later { job, token, report, .. } in due {
             if self.rng.chance(10) {
@@ -133,7 +134,7 @@ impl Worker<'_> {
                 *outcome == Outcome::Info || *outcome == Outcome::Fail("UNREACHABLE".to_owned())
             });
             if is_unknown {
-                let due = now + Duration::from_millis(20);
+                let due = now + 20_000;
                 later.push(Later { due, job, token, report });
             } else if self.rng.chance(20) {
                 let other = Report::Complete("\"something else\"".to_owned());
