@@ -11,6 +11,7 @@ use mainspring_testkit::load::{Fleet, Shim, Stopwatch, Temper, config};
 use mainspring_testkit::rng::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -20,8 +21,11 @@ const CYCLES: u64 = 44;
 /// Acknowledged changes that make a cycle count.
 const ACKNOWLEDGED_MIN: u64 = 60;
 
-fn rounds() -> u64 {
-    if std::env::var("MAINSPRING_TEST").is_ok_and(|mode| mode == "full") { 10 } else { 1 }
+/// One round, ten of them, or the one of `MAINSPRING_SEED`.
+fn seeds() -> RangeInclusive<u64> {
+    let wanted = std::env::var("MAINSPRING_SEED").ok().and_then(|seed| seed.parse().ok());
+    let is_full = std::env::var("MAINSPRING_TEST").is_ok_and(|mode| mode == "full");
+    wanted.map_or(if is_full { 1..=10 } else { 1..=1 }, |seed| seed..=seed)
 }
 
 /// Sums over the lives of a server.
@@ -37,7 +41,8 @@ struct Seen {
     recovery_ms_max: u64,
     acknowledged_least: u64,
     snapshots: u64,
-    archive_runs_most: u64,
+    archive_runs: u64,
+    archive_merges: u64,
 }
 
 impl Seen {
@@ -62,7 +67,8 @@ impl Seen {
             last_snapshot.clone_from(newest);
         }
         let runs = names.iter().filter(|name| name.ends_with(".arc")).count() as u64;
-        self.archive_runs_most = self.archive_runs_most.max(runs);
+        self.archive_merges += u64::from(runs < self.archive_runs);
+        self.archive_runs = runs;
     }
 }
 
@@ -158,8 +164,7 @@ fn is_valid(seen: &Seen, coverage: &Coverage, acknowledged: u64, cycles: u64) {
     assert!(acknowledged >= cycles * ACKNOWLEDGED_MIN, "{acknowledged}");
     assert!(seen.acknowledged_least >= ACKNOWLEDGED_MIN);
     assert!(seen.unsynced_bytes_cut > 0, "{seen:?}");
-    assert!(seen.snapshots >= cycles / 10, "{seen:?}");
-    assert!(seen.archive_runs_most >= 2, "{seen:?}");
+    assert!(seen.snapshots >= 2 && seen.archive_merges >= 1, "{seen:?}");
     assert!(seen.recovered_running > 0 && seen.replayed_frames > 0, "{seen:?}");
     assert!(!coverage.refusals.contains_key("INTERNAL_ERROR"), "{:?}", coverage.refusals);
     for refusal in ["LEASE_LOST", "IDEMPOTENCY_CONFLICT", "REPORT_CONFLICT", "APPROVAL_SAME_PERSON"]
@@ -185,7 +190,7 @@ fn is_valid(seen: &Seen, coverage: &Coverage, acknowledged: u64, cycles: u64) {
 /// Everything acknowledged survives, leases and keys hold, over more than forty crashes.
 #[test]
 fn d17_g08_o06_nothing_acknowledged_is_lost_or_done_twice_in_forty_crashes() {
-    for seed in 1..=rounds() {
+    for seed in seeds() {
         round(seed, CYCLES);
     }
 }
