@@ -18,9 +18,16 @@ struct Need {
     package: &'static str,
 }
 
-/// `test` needs nothing yet. PostgreSQL (`psql`, postgresql) and a browser (`chromium`, chromium)
-/// get their rows with the first test that uses them.
-const NEEDS: &[Need] = &[Need { task: "bench", program: "beanstalkd", package: "beanstalkd" }];
+/// PostgreSQL (`psql`, postgresql) and a browser (`chromium`, chromium) get their rows with the
+/// first test that uses them.
+const NEEDS: &[Need] = &[
+    Need { task: "bench", program: "beanstalkd", package: "beanstalkd" },
+    // The shim for power cuts is built on the spot, the README talks HTTP with curl, and full disks
+    // are small file systems.
+    Need { task: "test", program: "gcc", package: "gcc" },
+    Need { task: "test", program: "curl", package: "curl" },
+    Need { task: "test", program: "mount", package: "mount" },
+];
 
 /// Directories that hold servers and are often absent from a user's PATH.
 const EXTRA_DIRECTORIES: [&str; 2] = ["/usr/sbin", "/sbin"];

@@ -1,5 +1,5 @@
-//! The real binary is killed again and again under load, restarted at once on the same data, and the
-//! checker judges everything that clients and workers saw. Each kill is a power cut as well:
+//! The real binary is killed again and again under load, restarted at once on the same data, and
+//! the checker judges everything that clients and workers saw. Each kill is a power cut as well:
 //! journal sectors that were not synced are taken back. `MAINSPRING_TEST=full` does ten rounds.
 
 use mainspring_kernel::StateName;
@@ -7,13 +7,13 @@ use mainspring_testkit::blackbox::command::{self, Background};
 use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
 use mainspring_testkit::checker::{self, Coverage};
 use mainspring_testkit::history::{History, JobDump};
-use mainspring_testkit::load::{Fleet, Shim, config};
+use mainspring_testkit::load::{Fleet, Shim, Stopwatch, Temper, config};
 use mainspring_testkit::rng::Rng;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Crashes of one round.
 const CYCLES: u64 = 44;
@@ -73,10 +73,10 @@ fn round(seed: u64, cycles: u64) {
     let mut options = Options::new(env!("CARGO_BIN_EXE_mainspring")).config(&config());
     options.env = shim.environment(0);
     let mut server = Server::start(options);
-    let fleet = Fleet::start(&server, seed);
+    let fleet = Fleet::start(&server, seed, Temper::Rough);
     let mut rng = Rng::new(seed, 99);
     let mut seen = Seen { acknowledged_least: u64::MAX, ..Seen::default() };
-    let (started, mut last_snapshot) = (Instant::now(), String::new());
+    let (started, mut last_snapshot) = (Stopwatch::start(), String::new());
     for _ in 0..cycles {
         let before = fleet.recorder.acknowledged();
         // Half of the lives end before the first upkeep, half during or after it.
@@ -218,7 +218,7 @@ fn d17_the_job_of_a_killed_worker_comes_back_and_is_finished_elsewhere() {
     let first = worker(&server, "first", "sleep 60");
     let job = admin.submit_plain("slow");
     wait_for(&admin, &job, "running");
-    let killed = Instant::now();
+    let killed = Stopwatch::start();
     drop(first);
     let _second = worker(&server, "second", "cat");
     let done = wait_for(&admin, &job, "succeeded");

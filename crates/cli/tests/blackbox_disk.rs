@@ -1,5 +1,5 @@
-//! Disk trouble under the real binary: full, failing, torn, damaged, shared, from the future. Either
-//! everything acknowledged is there, or the server refuses and says which file and where.
+//! Disk trouble under the real binary: full, failing, torn, damaged, shared, from the future.
+//! Either everything acknowledged is there, or the server refuses and says which file and where.
 
 #[path = "blackbox_disk/mount.rs"]
 mod mount;
@@ -7,7 +7,7 @@ mod mount;
 mod raw;
 
 use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
-use mainspring_testkit::load::Shim;
+use mainspring_testkit::load::{Shim, Stopwatch};
 use mainspring_testkit::rng::Rng;
 use mount::Mount;
 use raw::{Raw, contents, write};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Small files, so that little data makes many of them.
 const SMALL: &str = "[store]\nsegment_bytes = 262144\nsnapshot_bytes_min = 300000\n\
@@ -82,7 +82,7 @@ fn o05_a_full_disk_refuses_new_work_only_and_heals_by_itself() {
         assert_eq!(admin.job(running)["status"], "cancelled");
         assert!(admin.get("/api/v1/runtime").data()["store"]["low_on_space"] == true);
         mount.free();
-        let freed = Instant::now();
+        let freed = Stopwatch::start();
         let healed = eventually("it takes new work again", || {
             submit(&admin, &format!("{episode}-healed"), 10).ok()
         });

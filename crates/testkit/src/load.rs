@@ -16,6 +16,6 @@ pub mod wish;
 pub mod worker;
 
 pub use api::Api;
-pub use fleet::{Badge, Fleet, TYPES, config};
-pub use record::Recorder;
+pub use fleet::{Fleet, Temper, config};
+pub use record::{Recorder, Stopwatch};
 pub use shim::Shim;

@@ -40,7 +40,7 @@ impl Raw {
 
     /// The admin, once the server takes work; none if it ends before.
     pub(crate) fn admin(&mut self) -> Option<Caller> {
-        let ready = eventually("the server is up or gone", || {
+        eventually("the server is up or gone", || {
             if self.child.try_wait().expect("our child").is_some() {
                 return Some(None);
             }
@@ -49,8 +49,7 @@ impl Raw {
             let caller = Caller { address, token: ADMIN.to_owned() };
             let answer = caller.request("GET", "/readyz").try_send(address).ok()?;
             (answer.status == 200).then_some(Some(caller))
-        });
-        ready
+        })
     }
 
     /// Waits until it ends by itself.

@@ -110,6 +110,16 @@ impl Yard {
     }
 }
 
+/// How workers behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Temper {
+    /// They fail, stall, die and repeat themselves.
+    Rough,
+    /// They finish everything they get, with long leases, and nobody interferes: whatever goes
+    /// wrong is the server's doing.
+    Polite,
+}
+
 /// Everybody, at work.
 #[derive(Debug)]
 pub struct Fleet {
@@ -126,7 +136,7 @@ impl Fleet {
     ///
     /// # Panics
     /// If a token cannot be made.
-    pub fn start(server: &Server, seed: u64) -> Self {
+    pub fn start(server: &Server, seed: u64, temper: Temper) -> Self {
         let recorder = Arc::new(Recorder::default());
         let signals = Arc::new(Signals::default());
         let mut fleet = Fleet {
@@ -143,12 +153,12 @@ impl Fleet {
                 two: server.caller(tenant, "two", &["operator", "approver"]).token,
                 worker: server.caller(tenant, "robot", &["worker"]).token,
             };
-            fleet.employ(&badge, seed * 100 + nth as u64 * 10);
+            fleet.employ(&badge, seed * 100 + nth as u64 * 10, temper);
         }
         fleet
     }
 
-    fn employ(&mut self, badge: &Badge, seed: u64) {
+    fn employ(&mut self, badge: &Badge, seed: u64, temper: Temper) {
         let yard = Arc::new(Yard::default());
         let api = |token: &str| Api::new(self.address, token, badge.tenant, &self.recorder);
         for nth in 0..2 {
@@ -156,18 +166,23 @@ impl Fleet {
             let (rng, name) = (Rng::new(seed, nth), format!("{}{nth}", badge.tenant));
             self.threads.push(std::thread::spawn(move || {
                 // Types by weight: most jobs are quick, few are narrow.
-                let types =
-                    ["quick", "quick", "quick", "quick", "quick", "brittle", "brief", "narrow"];
+                let types: &[&str] = match temper {
+                    Temper::Rough => &["quick", "quick", "quick", "brittle", "brief", "narrow"],
+                    Temper::Polite => &["quick", "brittle"],
+                };
                 let (yard, signals) = (&yard, &signals);
-                Client { api, rng, yard, signals, types: &types, name }.run();
+                Client { api, rng, yard, signals, types, name }.run();
             }));
         }
         for nth in 0..2 {
             let (api, signals) = (api(&badge.worker), self.signals.clone());
             let (rng, name) = (Rng::new(seed, 10 + nth), format!("w-{}-{nth}", badge.tenant));
             self.threads.push(std::thread::spawn(move || {
-                Worker { api, rng, signals: &signals, name }.run();
+                Worker { api, rng, signals: &signals, name, temper }.run();
             }));
+        }
+        if temper == Temper::Polite {
+            return;
         }
         let (api, second) = (api(&badge.one), api(&badge.two));
         let (rng, signals) = (Rng::new(seed, 20), self.signals.clone());

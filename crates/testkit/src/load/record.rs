@@ -3,12 +3,29 @@
 use crate::history::{Answer, Call, Fault, History, Operation, Outcome, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Real time, for what happens in other processes.
+#[derive(Debug, Clone, Copy)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// From now on.
+    #[expect(clippy::disallowed_methods, reason = "other processes live in real time")]
+    pub fn start() -> Self {
+        Stopwatch(Instant::now())
+    }
+
+    /// Time since the start.
+    pub fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
 
 /// The record of a run, shared by everybody in it.
 #[derive(Debug)]
 pub struct Recorder {
-    start: Instant,
+    start: Stopwatch,
     history: Mutex<History>,
     acknowledged: AtomicU64,
 }
@@ -16,7 +33,7 @@ pub struct Recorder {
 impl Default for Recorder {
     fn default() -> Self {
         let (history, acknowledged) = (Mutex::default(), AtomicU64::new(0));
-        Recorder { start: Instant::now(), history, acknowledged }
+        Recorder { start: Stopwatch::start(), history, acknowledged }
     }
 }
 

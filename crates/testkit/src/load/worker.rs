@@ -2,11 +2,11 @@
 //! all the same, some die and never say a word. Whatever report got no answer is sent again.
 
 use super::Api;
-use super::fleet::Signals;
+use super::fleet::{Signals, Temper};
 use super::wish::{Pull, Report};
 use crate::history::{Grant, Outcome};
 use crate::rng::Rng;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A worker of one tenant, with a new name after each death.
 pub(super) struct Worker<'a> {
@@ -14,11 +14,13 @@ pub(super) struct Worker<'a> {
     pub(super) rng: Rng,
     pub(super) signals: &'a Signals,
     pub(super) name: String,
+    pub(super) temper: Temper,
 }
 
 /// A report that comes late or again.
 struct Later {
-    due: Instant,
+    /// On the recorder's clock.
+    due: u64,
     job: String,
     token: String,
     report: Report,
@@ -30,7 +32,8 @@ impl Worker<'_> {
         let mut later: Vec<Later> = Vec::new();
         let mut life = 0;
         while !self.signals.is_over() {
-            let is_gentle = self.signals.is_winding_down();
+            let is_polite = self.temper == Temper::Polite;
+            let is_gentle = is_polite || self.signals.is_winding_down();
             if self.rng.chance(2) {
                 life += 1;
             }
@@ -38,7 +41,7 @@ impl Worker<'_> {
                 worker: format!("{}-{life}", self.name),
                 limit: self.rng.within(1, 6),
                 wait_ms: self.rng.within(0, 150),
-                lease_ms: self.rng.within(300, 1_500),
+                lease_ms: if is_polite { 10_000 } else { self.rng.within(300, 1_500) },
             };
             let mut grants = self.api.pull(&pull);
             while !grants.is_empty() {
@@ -77,7 +80,7 @@ impl Worker<'_> {
             self.api.recorder().work(&pull.worker, &job, &token, true);
             let report = self.report(&token, is_gentle);
             if !is_gentle && self.rng.chance(6) {
-                let due = Instant::now() + Duration::from_millis(pull.lease_ms + 300);
+                let due = self.api.recorder().now() + (pull.lease_ms + 300) * 1000;
                 later.push(Later { due, job, token, report });
                 continue;
             }
@@ -91,7 +94,7 @@ impl Worker<'_> {
                 *outcome == Outcome::Info || *outcome == Outcome::Fail("UNREACHABLE".to_owned())
             });
             if is_unknown || self.rng.chance(5) {
-                later.push(Later { due: Instant::now(), job, token, report });
+                later.push(Later { due: 0, job, token, report });
             }
         }
         more
@@ -119,7 +122,7 @@ impl Worker<'_> {
     /// Sends the reports that are due, sometimes with another content, which must be refused if the
     /// first one counted.
     fn late_ones(&mut self, later: &mut Vec<Later>) {
-        let now = Instant::now();
+        let now = self.api.recorder().now();
         let due: Vec<Later> = later.extract_if(.., |one| one.due <= now).collect();
         for Later { job, token, report, .. } in due {
             if self.rng.chance(10) {
@@ -131,7 +134,7 @@ impl Worker<'_> {
                 *outcome == Outcome::Info || *outcome == Outcome::Fail("UNREACHABLE".to_owned())
             });
             if is_unknown {
-                let due = now + Duration::from_millis(20);
+                let due = now + 20_000;
                 later.push(Later { due, job, token, report });
             } else if self.rng.chance(20) {
                 let other = Report::Complete("\"something else\"".to_owned());

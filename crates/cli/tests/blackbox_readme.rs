@@ -1,0 +1,182 @@
+//! The quick start of README.md, run as it is written: only the program's path and the port are
+//! replaced. Then server and worker are killed, started again by the same commands, and everything
+//! is still there.
+
+#[path = "blackbox_readme/blocks.rs"]
+mod blocks;
+
+use blocks::{Block, Role, adapted, quick_start};
+use mainspring_testkit::blackbox::eventually;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const README: &str = include_str!("../../../README.md");
+
+/// A person with terminals in one directory.
+struct Reader {
+    place: tempfile::TempDir,
+    port: u16,
+}
+
+impl Reader {
+    fn new() -> Self {
+        let place = tempfile::tempdir().expect("a directory");
+        let programs = place.path().join(".programs");
+        std::fs::create_dir(&programs).expect("a directory");
+        let binary = env!("CARGO_BIN_EXE_mainspring");
+        std::os::unix::fs::symlink(binary, programs.join("mainspring")).expect("a link");
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = socket.local_addr().expect("an address").port();
+        Reader { place, port }
+    }
+
+    /// A shell as a terminal would start it, but with our program first and on our port. What
+    /// earlier blocks exported is known in later ones.
+    fn shell(&self, script: &str) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new("sh");
+        command
+            .args(["-e", "-c", script])
+            .current_dir(self.place.path())
+            .env_clear()
+            .env("PATH", format!("{}:{path}", self.place.path().join(".programs").display()))
+            .env("MAINSPRING_LISTEN", format!("127.0.0.1:{}", self.port))
+            .env("MAINSPRING_URL", format!("http://127.0.0.1:{}", self.port))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Leaves a block running in a terminal of its own.
+    fn leave_running(&self, block: &Block) -> Terminal {
+        let log = self.place.path().join(format!(".{:?}.log", block.role));
+        let mut command = self.shell(&adapted(&block.text, self.port));
+        command.stdout(File::create(&log).expect("a file")).stderr(Stdio::null());
+        Terminal { child: command.process_group(0).spawn().expect("a shell"), log }
+    }
+
+    /// Runs a block to its end, in the one terminal for such blocks.
+    fn run(&self, text: &str) -> String {
+        let script = format!(
+            "[ -f .exports ] && . ./.exports\n{}\nexport -p > .exports",
+            adapted(text, self.port)
+        );
+        let ran = self.shell(&script).output().expect("a shell");
+        let told = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(ran.status.success(), "{text}\n{}{}", told(&ran.stdout), told(&ran.stderr));
+        told(&ran.stdout)
+    }
+
+    fn jobs(&self) -> Vec<(String, String)> {
+        let told = self.run("mainspring jobs list --output json");
+        let jobs: Value = serde_json::from_str(&told).expect("JSON");
+        let items = jobs["items"].as_array().or(jobs.as_array()).expect("a list").clone();
+        let text = |job: &Value, field: &str| job[field].as_str().expect("text").to_owned();
+        items.iter().map(|job| (text(job, "job_id"), text(job, "status"))).collect()
+    }
+}
+
+/// A terminal with something running in it.
+struct Terminal {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Terminal {
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Everything in it ends, as with a power cut.
+    fn kill9(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let Some(group) = group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn wait_until_up(terminal: &mut Terminal, place: &Path) {
+    eventually("the server is up", || {
+        let ended = terminal.child.try_wait().expect("our child");
+        assert!(ended.is_none(), "the server ended: {}", terminal.said());
+        let is_up = terminal.said().contains(" on http://");
+        (is_up && place.join("mainspring-data/admin.token").exists()).then_some(())
+    });
+}
+
+/// Literally what the README says, then the promise it makes about kill -9.
+#[test]
+fn o01_o15_the_quick_start_works_as_written_and_survives_kill_9() {
+    let blocks = quick_start(README);
+    let of = |role: Role| blocks.iter().find(|block| block.role == role).expect("such a block");
+    assert!(blocks.len() >= 4, "{blocks:?}");
+    let reader = Reader::new();
+    let place = reader.place.path();
+    let (mut server, mut worker) = (None, None);
+    for block in &blocks {
+        match block.role {
+            Role::Serve => {
+                let mut terminal = reader.leave_running(block);
+                wait_until_up(&mut terminal, place);
+                server = Some(terminal);
+            }
+            Role::Worker => worker = Some(reader.leave_running(block)),
+            Role::Commands => {
+                let told = reader.run(&block.text);
+                assert!(!told.contains("\"success\":false"), "{told}");
+            }
+        }
+    }
+    let done = reader.jobs();
+    assert!(!done.is_empty() && done.iter().all(|(_, status)| status == "succeeded"), "{done:?}");
+
+    worker.expect("a worker").kill9();
+    reader.run("mainspring jobs submit hello '{\"name\": \"again\"}'");
+    let before = reader.jobs();
+    assert_eq!(before.len(), done.len() + 1, "{before:?}");
+    server.expect("a server").kill9();
+    let mut server = reader.leave_running(of(Role::Serve));
+    wait_until_up(&mut server, place);
+    assert_eq!(reader.jobs(), before, "what was there is there, as it was");
+    let worker = reader.leave_running(of(Role::Worker));
+    let after = eventually("the waiting job is done", || {
+        let jobs = reader.jobs();
+        jobs.iter().all(|(_, status)| status == "succeeded").then_some(jobs)
+    });
+    assert_eq!(after.len(), before.len());
+    worker.kill9();
+    server.kill9();
+}
+
+/// The extractor takes what it should and nothing else.
+#[test]
+fn the_extractor_takes_marked_blocks_of_the_quick_start_only() {
+    let markdown = "# T\n<!-- test: quickstart -->\n```sh\noutside\n```\n## Quick start\n\
+        <!-- test: quickstart serve -->\n\n```sh\ncargo run --release -p x -- serve --demo\n```\n\
+        text\n```sh\nunmarked\n```\n<!-- test: quickstart -->\nwords between\n```sh\nlost mark\n```\n\
+        ### Deeper\n<!-- test: quickstart -->\n```bash\n$ cargo build --release\ncurl -s \\\n  \
+        http://localhost:7070/x\n```\n<!-- test: quickstart worker -->\n```sh\ncargo mainspring \
+        worker --type a -- cat\n```\n## Next\n<!-- test: quickstart -->\n```sh\ntoo late\n```\n";
+    let blocks = quick_start(markdown);
+    let roles: Vec<Role> = blocks.iter().map(|block| block.role).collect();
+    assert_eq!(roles, [Role::Serve, Role::Commands, Role::Worker], "{blocks:?}");
+    let texts: Vec<String> = blocks.iter().map(|block| adapted(&block.text, 9)).collect();
+    assert_eq!(texts[0], "mainspring serve --demo");
+    assert_eq!(texts[1], "true\ncurl -s \\\n  http://127.0.0.1:9/x");
+    assert_eq!(texts[2], "mainspring worker --type a -- cat");
+}
