@@ -206,7 +206,7 @@ fn d16_jobs_that_are_not_due_cost_a_pull_nothing() {
         let answer = fay.post("/api/v1/jobs/batch", &far).data();
         assert_eq!(answer["items"].as_array().unwrap().len(), 10_000);
     }
-    let queues = items(fay.get("/api/v1/queues").data());
+    let queues = items(server().admin().get("/api/v1/queues").data());
     let pending = queues.iter().find(|queue| queue["name"] == "default").unwrap();
     assert_eq!(pending["pending"], 200_000);
     let among = pulls(&own, &fay, 400);
@@ -249,7 +249,7 @@ fn d11_the_five_metrics_say_what_is_so() {
 fn d16_priority_and_due_order_decide_who_is_next() {
     let hal = both("order");
     // A queue in due order: run_at first, whatever the priority says.
-    hal.put("/api/v1/queues/order-due", &json!({ "order": "due" })).data();
+    server().admin().put("/api/v1/queues/order-due", &json!({ "order": "due" })).data();
     let later = |delay_ms: u64, priority: u8| {
         let wish = json!({
             "job_type": "due", "payload": 0, "queue": "order-due", "delay_ms": delay_ms,
@@ -290,7 +290,7 @@ fn d16_tenants_take_turns_and_a_paused_queue_hands_out_nothing() {
         &ivy.submit(&json!({ "job_type": "paused", "payload": 0, "queue": "paused-q" })),
         "job_id",
     );
-    assert_eq!(ivy.poke("/api/v1/queues/paused-q/pause").data()["paused"], true);
+    assert_eq!(server().admin().poke("/api/v1/queues/paused-q/pause").data()["paused"], true);
     assert!(ivy.pull("paused", 1).is_empty());
     let told = ivy.get(&format!("/api/v1/jobs/{id}/explain")).data();
     assert_eq!(told["reasons"][0]["code"], "QUEUE_PAUSED", "{told}");
@@ -298,7 +298,7 @@ fn d16_tenants_take_turns_and_a_paused_queue_hands_out_nothing() {
         let ivy = ivy.clone();
         std::thread::spawn(move || ivy.pull_one("paused"))
     };
-    assert_eq!(ivy.poke("/api/v1/queues/paused-q/resume").data()["paused"], false);
+    assert_eq!(server().admin().poke("/api/v1/queues/paused-q/resume").data()["paused"], false);
     assert_eq!(waiting.join().unwrap()["job_id"], id.as_str(), "a waiting pull is woken");
 }
 
@@ -306,7 +306,7 @@ fn d16_tenants_take_turns_and_a_paused_queue_hands_out_nothing() {
 fn d17_a_concurrency_limit_counts_live_leases_in_its_scope() {
     let jan = both("limit");
     let spec = json!({ "concurrency_limit": 2, "concurrency_scope": "tenant" });
-    jan.put("/api/v1/types/limited", &spec).data();
+    server().admin().put("/api/v1/types/limited", &spec).data();
     let held: Vec<_> = (0..4).map(|_| jan.submit_plain("limited")).collect();
     let grants = jan.pull("limited", 10);
     assert_eq!(grants.len(), 2);

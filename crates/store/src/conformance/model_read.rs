@@ -90,7 +90,8 @@ pub(super) fn counts(memory: &Memory, now: Timestamp) -> Counts {
         }
     }
     counts.queues = queues.into_values().collect();
-    let is_open = |item: &&DlqItem| matches!(item.state, DlqState::Open);
+    let is_open =
+        |item: &&DlqItem| matches!(item.state, DlqState::Open | DlqState::DiscardRequested(_));
     counts.items_open = memory.items.values().filter(is_open).count() as u64;
     counts
 }

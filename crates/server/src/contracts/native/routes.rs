@@ -13,7 +13,6 @@ const ANYONE: &[Role] = &Role::ALL;
 /// Whoever may look at the whole tenant.
 const LOOKERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Approver, Role::Internal];
 const SUBMITTERS: &[Role] = &[Role::Submitter, Role::Operator];
-const OPERATORS: &[Role] = &[Role::Operator];
 const APPROVERS: &[Role] = &[Role::Approver];
 const DISCARDERS: &[Role] = &[Role::Operator, Role::Internal];
 /// Nobody but admins, who stand for every role.
@@ -212,33 +211,33 @@ fn registry_routes() -> Vec<Route> {
         ),
         put(
             "/api/v1/types/{name}",
-            roles!(OPERATORS, types::set),
+            roles!(ADMINS, types::set),
             Doc::new("registry", "setType", "Register or replace a type")
                 .takes(shape::<api::registry::SetType>)
                 .gives(200, job_type),
         ),
         get(
             "/api/v1/queues",
-            roles!(LOOKERS, queues::list),
+            roles!(ADMINS, queues::list),
             Doc::new("registry", "listQueues", "List queues with their numbers")
                 .gives(200, Gives::Page(shape::<api::registry::Queue>)),
         ),
         put(
             "/api/v1/queues/{name}",
-            roles!(OPERATORS, queues::set),
+            roles!(ADMINS, queues::set),
             Doc::new("registry", "setQueue", "Choose the order of a queue")
                 .takes(shape::<api::registry::SetQueue>)
                 .gives(200, queue),
         ),
         post(
             "/api/v1/queues/{name}/pause",
-            roles!(OPERATORS, queues::pause),
+            roles!(ADMINS, queues::pause),
             Takes::Nothing,
             Doc::new("registry", "pauseQueue", "Stop handing out a queue's jobs").gives(200, queue),
         ),
         post(
             "/api/v1/queues/{name}/resume",
-            roles!(OPERATORS, queues::resume),
+            roles!(ADMINS, queues::resume),
             Takes::Nothing,
             Doc::new("registry", "resumeQueue", "Hand out a queue's jobs again").gives(200, queue),
         ),
