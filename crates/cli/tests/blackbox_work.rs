@@ -206,7 +206,7 @@ fn d16_jobs_that_are_not_due_cost_a_pull_nothing() {
         let answer = fay.post("/api/v1/jobs/batch", &far).data();
         assert_eq!(answer["items"].as_array().unwrap().len(), 10_000);
     }
-    let queues = items(server().admin().get("/api/v1/queues").data());
+    let queues = items(own.admin().get("/api/v1/queues").data());
     let pending = queues.iter().find(|queue| queue["name"] == "default").unwrap();
     assert_eq!(pending["pending"], 200_000);
     let among = pulls(&own, &fay, 400);
@@ -259,7 +259,7 @@ fn d16_priority_and_due_order_decide_who_is_next() {
     };
     let (third, first, second) = (later(400, 255), later(0, 1), later(200, 200));
     eventually("all are due", || {
-        let queues = items(hal.get("/api/v1/queues").data());
+        let queues = items(server().admin().get("/api/v1/queues").data());
         let due = queues.iter().find(|queue| queue["name"] == "order-due")?;
         (due["ready"] == 3).then_some(())
     });
