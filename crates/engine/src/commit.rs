@@ -89,7 +89,6 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
             () = dispatcher.next_is_late() => {}
             () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
         }
-        gather(&shared, &mut inbox, &mut gathered).await;
         dispatcher.send_home_late();
         if !gathered.is_empty() || dispatcher.len() > 0 {
             commit(&shared, &mut dispatcher, std::mem::take(&mut gathered)).await;
@@ -100,29 +99,6 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
         shared.tally.parked_pulls.store(dispatcher.len() as u64, Ordering::Relaxed);
     }
     dispatcher.send_all_home();
-}
-
-/// A batch of this many commands is worth a sync of its own.
-const BATCH_MIN: usize = 64;
-
-/// Lets a small batch grow while the store still syncs the one before: it could not be durable any
-/// sooner, and a sync shared by many is what makes single requests fast.
-async fn gather(shared: &Shared, inbox: &mut mpsc::Receiver<Request>, gathered: &mut Vec<Request>) {
-    let is_small = |gathered: &[Request]| {
-        let commands = gathered.iter().map(|request| request.commands.len().max(1));
-        commands.sum::<usize>() < BATCH_MIN
-    };
-    while shared.unsettled.load(Ordering::Acquire) > 0 && is_small(gathered) {
-        tokio::select! {
-            biased;
-            () = shared.settled.notified() => {}
-            count = inbox.recv_many(gathered, shared.config.batch_max) => {
-                if count == 0 {
-                    return;
-                }
-            }
-        }
-    }
 }
 
 /// Decides and writes one batch.
@@ -162,12 +138,7 @@ async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Ve
             let (served, waiting): (Vec<_>, Vec<_>) = everyone.partition(Request::is_served);
             dispatcher.park(waiting);
             let shared = shared.clone();
-            shared.unsettled.fetch_add(1, Ordering::AcqRel);
-            ticket.then(move |outcome| {
-                answer_all(&shared, served, &outcome, made.has_moves);
-                shared.unsettled.fetch_sub(1, Ordering::AcqRel);
-                shared.settled.notify_one();
-            });
+            ticket.then(move |outcome| answer_all(&shared, served, &outcome, made.has_moves));
         }
         Err(error) => {
             dispatcher.park(parked);

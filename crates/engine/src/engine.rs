@@ -17,7 +17,7 @@ use mainspring_kernel::{
 use mainspring_store::{
     Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Store,
 };
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -86,10 +86,6 @@ pub(crate) struct Shared {
     /// Rung when a waiting job has become due, so that pulls that wait are served.
     pub(crate) work_is_due: Notify,
     pub(crate) ids: Ids,
-    /// Commits whose ticket is not kept yet.
-    pub(crate) unsettled: AtomicUsize,
-    /// Rung when one of them is.
-    pub(crate) settled: Notify,
     /// Rung when the next due instant may have changed.
     pub(crate) timer_changed: Notify,
     pub(crate) stop: CancellationToken,
@@ -136,8 +132,6 @@ impl Engine {
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
             ids: Ids::default(),
-            unsettled: AtomicUsize::new(0),
-            settled: Notify::new(),
             stop: CancellationToken::new(),
             tasks: Mutex::default(),
             started_at,
