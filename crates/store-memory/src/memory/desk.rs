@@ -73,7 +73,7 @@ pub(super) fn commit(
     work: &mut Work<'_>,
 ) -> Result<Ticket, Error> {
     let mut state = shared.write();
-    let ended = ended(shared, &state, needs)?;
+    let ended = ended(shared, &state, needs);
     state.begin(needs.now);
     let mut desk = MemoryDesk {
         state: &mut state,
@@ -128,16 +128,22 @@ fn append(
 }
 
 /// The finished jobs among those a batch names that have left RAM: repeats of reports and of
-/// idempotency keys. Rare, so the disk is read under the lock.
-fn ended(shared: &Shared, state: &State, needs: &Needs) -> Result<HashMap<JobId, Job>, Error> {
+/// idempotency keys. Rare, so the disk is read under the lock. One that cannot be read is treated
+/// as gone: a damaged block must not fail the neighbours in the batch.
+fn ended(shared: &Shared, state: &State, needs: &Needs) -> HashMap<JobId, Job> {
     let holders = needs.keys.iter().filter_map(|key| state.keys.get(*key)).map(|held| held.job);
     let mut ended = HashMap::new();
     for id in needs.jobs.iter().copied().chain(holders) {
-        if state.job(id).is_none()
-            && let Some(snapshot) = shared.archived(id)?
-        {
-            ended.insert(id, snapshot.job);
+        if state.job(id).is_some() {
+            continue;
+        }
+        match shared.archived(id) {
+            Ok(Some(snapshot)) => {
+                ended.insert(id, snapshot.job);
+            }
+            Ok(None) => {}
+            Err(error) => tracing::error!(job = %id, %error, "a finished job cannot be read"),
         }
     }
-    Ok(ended)
+    ended
 }
