@@ -16,7 +16,7 @@ pub struct DlqItem {
     pub created_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// Grows by one with every change; an approval is bound to it.
+    /// Grows by one with every change; replays skip what they know by it.
     pub version: u32,
     /// Where it stands.
     pub state: DlqState,

@@ -7,7 +7,7 @@ const PAGE: usize = 1 << 10;
 
 #[derive(Debug, Default)]
 struct Page {
-    /// As bytes, because `u128` would align every page entry to 16 and nothing is gained by it.
+    /// Rising; dead ones stay until half the page is dead.
     ids: Vec<JobId>,
     dead: usize,
 }
