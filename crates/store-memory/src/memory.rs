@@ -16,7 +16,7 @@ use crate::disk::{DirLock, Disk};
 use crate::journal::{GroupCommit, JournalError};
 use crate::state::State;
 use keeper::Keeper;
-use mainspring_kernel::{Job, JobId, Timestamp};
+use mainspring_kernel::{JobId, Timestamp};
 use mainspring_store::record::{BadRecord, Names, decode_snapshot};
 use mainspring_store::{Error, Recovery, Snapshot};
 use settled::Settled;
@@ -191,11 +191,6 @@ impl MemoryStore {
         between: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         keeper::snapshot_by(&self.shared, now, 1, between)
-    }
-
-    /// Live jobs in RAM.
-    pub fn live_jobs(&self) -> Vec<Job> {
-        self.shared.read().slab.iter().map(|entry| entry.job.clone()).collect()
     }
 
     fn is_broken(&self) -> bool {

@@ -149,11 +149,6 @@ impl Slab {
         let cells = self.chunks.iter_mut().flatten().enumerate();
         cells.filter_map(|(at, cell)| Some((u32::try_from(at).ok()?, cell.as_mut()?)))
     }
-
-    /// Every live job.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.chunks.iter().flatten().flatten()
-    }
 }
 
 fn cell(chunks: &mut [Vec<Option<Entry>>], slot: u32) -> Option<&mut Option<Entry>> {
