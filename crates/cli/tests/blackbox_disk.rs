@@ -154,11 +154,22 @@ fn o05_a_failed_sync_stops_the_server_and_loses_nothing_acknowledged() {
 }
 
 /// A data directory with several segments, a snapshot, archive runs and a manifest; and its jobs.
+/// Every file in it counts: a kill between a new file and the removal of what it replaces leaves
+/// files that nobody will read, so another one is tried.
 fn grown(place: &Path) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
     let data = place.join("grown");
-    let mut server = Raw::start(&data, SMALL, &[]);
-    let admin = server.admin().expect("it starts");
     let mut jobs = Vec::new();
+    let files = eventually("a kill finds the directory at rest", || {
+        grow(&data, &mut jobs);
+        Some(contents(&data)).filter(is_at_rest)
+    });
+    (files, jobs)
+}
+
+/// Runs a server until all kinds of files are there, then kills it.
+fn grow(data: &Path, jobs: &mut Vec<String>) {
+    let mut server = Raw::start(data, SMALL, &[]);
+    let admin = server.admin().expect("it starts");
     eventually("all kinds of files are there", || {
         for nth in 0..60 {
             jobs.push(submit(&admin, &format!("{}-{nth}", jobs.len()), 600).expect("accepted"));
@@ -166,14 +177,25 @@ fn grown(place: &Path) -> (BTreeMap<String, Vec<u8>>, Vec<String>) {
         for grant in admin.pull("work", 40) {
             admin.complete(&grant);
         }
-        let files = contents(&data);
+        let files = contents(data);
         let count = |ending: &str| files.keys().filter(|name| name.ends_with(ending)).count();
         (count(".snap") == 1 && count(".arc") >= 2 && count(".log") >= 3).then_some(())
     });
     // A last block of several sectors, for the tear.
     jobs.push(submit(&admin, "last", 4_000).expect("accepted"));
     server.kill9();
-    (contents(&data), jobs)
+}
+
+/// Whether the manifest names all that is there. Old segments go before the old snapshot does, so
+/// one snapshot means that no segment is left over either.
+fn is_at_rest(files: &BTreeMap<String, Vec<u8>>) -> bool {
+    let Some(manifest) = files.get("MANIFEST") else { return false };
+    let is_named = |name: &str| manifest.windows(name.len()).any(|found| found == name.as_bytes());
+    files.keys().all(|name| match name.rsplit_once('.') {
+        Some((_, "snap" | "arc")) => is_named(name),
+        Some((_, "tmp")) => false,
+        _ => true,
+    }) && files.keys().any(|name| name.ends_with(".snap"))
 }
 
 fn segments(files: &BTreeMap<String, Vec<u8>>) -> Vec<(String, usize)> {

@@ -72,13 +72,17 @@ impl Drop for Raw {
     }
 }
 
-/// Every file of a directory with its bytes.
+/// Every file of a directory with its bytes; a running server may remove one meanwhile.
 pub(crate) fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
         let entry = entry.expect("an entry");
         let name = entry.file_name().to_string_lossy().into_owned();
-        files.insert(name, std::fs::read(entry.path()).expect("a file"));
+        match std::fs::read(entry.path()) {
+            Ok(bytes) => files.insert(name, bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => panic!("{name}: {error}"),
+        };
     }
     files
 }
