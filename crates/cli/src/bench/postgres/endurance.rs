@@ -1,0 +1,157 @@
+//! The rows that compare us with ourselves: beside many jobs (P6), for a long time under a
+//! transaction that is held open (P8), and with nothing to do.
+
+use super::cluster::Cluster;
+use super::load;
+use super::session::Session;
+use super::stand::{Node, Stand};
+use crate::bench::report::{Row, Target as Goal};
+use crate::bench::stopwatch::{Stopwatch, median};
+use crate::bench::suite::row;
+use crate::bench::workload::{self, TOMORROW_MS, Target};
+use crate::output::thousands;
+use std::time::Duration;
+
+/// Into how many stretches the load of P8 is cut.
+const STRETCHES: u32 = 10;
+/// The load before the transaction is opened.
+const WARM_UP: Duration = Duration::from_secs(5);
+/// Nodes that idle, and workers that wait at each.
+const NODES: usize = 10;
+const WORKERS: usize = 10;
+/// What a node may still have to do after its start.
+const SETTLING: Duration = Duration::from_secs(10);
+/// Statements a second that ten idle nodes may send.
+const IDLE_MAX: f64 = 50.0;
+
+/// Jobs ended before the drain beside finished ones are ended in portions of this size, so that the
+/// backlog stays small.
+const PORTION: usize = 100_000;
+
+/// Submit and drain beside jobs that are due tomorrow, and beside jobs that have ended.
+pub(crate) fn beside_many(stand: &Stand) -> anyhow::Result<Vec<Row>> {
+    let plan = &stand.plan;
+    let (mut fill, mut submit, mut drain) = (vec![], vec![], vec![]);
+    let (mut submit_empty, mut drain_empty, mut drain_full) = (vec![], vec![], vec![]);
+    for run in 0..plan.runs {
+        stand.on_fresh_node(|target, url| {
+            let there_and_back = |submit: &mut Vec<f64>, drain: &mut Vec<f64>| {
+                Session::open(url)?.run("checkpoint")?;
+                submit.push(workload::submit_batches(target, plan.jobs, None)?);
+                drain.push(workload::drain_batches(target, plan.jobs)?);
+                anyhow::Ok(())
+            };
+            there_and_back(&mut submit_empty, &mut drain_empty)?;
+            fill.push(workload::submit_batches(target, plan.waiting, Some(TOMORROW_MS))?);
+            there_and_back(&mut submit, &mut drain)?;
+            if let (Some(finished), 0) = (plan.finished, run) {
+                finish(target, finished)?;
+                for _ in 0..plan.runs {
+                    there_and_back(&mut vec![], &mut drain_full)?;
+                }
+            }
+            Ok(())
+        })?;
+    }
+    let waiting = thousands(plan.waiting as u64);
+    let empty = median(drain_empty);
+    let mut rows = vec![
+        row("P6", format!("fill with {waiting} jobs for tomorrow"), median(fill), None, Goal::Told),
+        row(
+            "P6",
+            format!("submit beside {waiting} waiting jobs"),
+            median(submit),
+            Some(("empty".into(), median(submit_empty))),
+            Goal::AtLeast(0.95),
+        ),
+        row(
+            "P6",
+            format!("drain beside {waiting} waiting jobs"),
+            median(drain),
+            Some(("empty".into(), empty)),
+            Goal::AtLeast(0.95),
+        ),
+    ];
+    if let Some(finished) = plan.finished {
+        let finished = thousands(finished as u64);
+        let what = format!("drain beside {waiting} waiting and {finished} finished jobs");
+        let empty = Some(("empty".to_owned(), empty));
+        rows.push(row("P6", what, median(drain_full), empty, Goal::AtLeast(0.85)));
+    }
+    Ok(rows)
+}
+
+/// Makes jobs that have ended, through the front door: a row put into the tables by hand could be
+/// one that the server would never have written.
+fn finish(target: &Target, count: usize) -> anyhow::Result<()> {
+    eprintln!("  ending {} jobs first", thousands(count as u64));
+    for _ in 0..count / PORTION {
+        workload::submit_batches(target, PORTION, None)?;
+        workload::drain_batches(target, PORTION)?;
+    }
+    Ok(())
+}
+
+/// Submit and drain while somebody holds a snapshot, so that no dead row can be taken away.
+pub(crate) fn held_open(stand: &Stand) -> anyhow::Result<Vec<Row>> {
+    let span = stand.plan.sustained;
+    let rates = stand.on_fresh_node(|target, url| {
+        load::sustained(target, WARM_UP, 1)?;
+        let mut holder = Session::open(url)?;
+        holder.run("begin isolation level repeatable read")?;
+        holder.number("select count(*) from pg_class")?;
+        let rates = load::sustained(target, span, STRETCHES)?;
+        holder.run("rollback")?;
+        Ok(rates)
+    })?;
+    let told: Vec<String> = rates.iter().map(|rate| thousands(rate.round() as u64)).collect();
+    eprintln!("  stretches of {:?}: {}", span / STRETCHES, told.join(", "));
+    let first = rates.first().copied().unwrap_or(f64::NAN);
+    let last = rates.last().copied().unwrap_or(f64::NAN);
+    let what = format!("submit and drain for {span:?}, a transaction held open, last tenth");
+    let beside = Some(("first tenth".to_owned(), first));
+    Ok(vec![row("P8", what, last, beside, Goal::AtLeast(0.9))])
+}
+
+/// What ten nodes with a hundred waiting workers and no job ask of the database.
+pub(crate) fn idle(stand: &Stand) -> anyhow::Result<Vec<Row>> {
+    let (cluster, counts_statements) = counting_cluster(stand)?;
+    let database = cluster.database()?;
+    let mut session = Session::open(&database.url)?;
+    if counts_statements {
+        session.run("create extension pg_stat_statements")?;
+    }
+    let (count, unit) = match counts_statements {
+        true => ("select coalesce(sum(calls), 0)::bigint from pg_stat_statements", "statements/s"),
+        false => (
+            "select sum(xact_commit + xact_rollback)::bigint from pg_stat_database",
+            "transactions/s",
+        ),
+    };
+    let nodes: anyhow::Result<Vec<Node>> = (0..NODES).map(|_| stand.node(&database.url)).collect();
+    let nodes = nodes?;
+    let targets: Vec<Target> = nodes.iter().map(|node| node.target.clone()).collect();
+    let rate = load::while_waiting(&targets, WORKERS, || {
+        std::thread::sleep(SETTLING);
+        let before = session.number(count)?;
+        let stopwatch = Stopwatch::start();
+        std::thread::sleep(stand.plan.idle);
+        // The first count is among the second.
+        let sent = (session.number(count)? - before - 1).max(0);
+        Ok(stopwatch.rate(usize::try_from(sent)?))
+    })?;
+    let what = format!("idle: {NODES} nodes, {} waiting workers", NODES * WORKERS);
+    let goal = Some(("goal".to_owned(), IDLE_MAX));
+    Ok(vec![Row { unit, ..row("IDLE", what, rate, goal, Goal::AtMost(1.0)) }])
+}
+
+/// A cluster that counts statements, or the plain one where the extension is not installed.
+fn counting_cluster(stand: &Stand) -> anyhow::Result<(Cluster, bool)> {
+    // Ten nodes may want more connections than the hundred of the default.
+    let room = "max_connections=400";
+    let counting = ["shared_preload_libraries=pg_stat_statements", room];
+    match Cluster::start(&stand.plan.directory, &counting) {
+        Ok(cluster) => Ok((cluster, true)),
+        Err(_) => Ok((Cluster::start(&stand.plan.directory, &[room])?, false)),
+    }
+}
