@@ -121,6 +121,9 @@ fn run_journal(names: &[String], args: &Args, output: Output) -> anyhow::Result<
 }
 
 fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result<u8> {
+    if args.write.is_some() && args.store != Store::Postgres {
+        return Err(usage("only figures of --store postgres are written down"));
+    }
     let seconds = |quick, usual, full| {
         Duration::from_secs(if args.quick { quick } else { [usual, full][usize::from(args.full)] })
     };
@@ -137,6 +140,9 @@ fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result
         has_peer: !args.no_peer,
         peer_folder: args.peer_dir.clone(),
     })?;
+    if args.store != Store::Postgres {
+        eprintln!("our figures are those of the memory store: they try the drivers, no more");
+    }
     let mut rows: Vec<Row> = Vec::new();
     let mut failed = Vec::new();
     for name in names {
@@ -155,9 +161,6 @@ fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result
         bail!("these workloads failed: {}", failed.join(", "));
     }
     if let Some(path) = &args.write {
-        if args.store != Store::Postgres {
-            return Err(usage("only figures of --store postgres are written down"));
-        }
         report::write(path, &report::POSTGRES, &stand.notes()?, &rows)?;
         eprintln!("written to {}", path.display());
     }
@@ -224,4 +227,41 @@ fn names(args: &Args) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn named(line: &str) -> Result<Vec<String>, String> {
+        let line =
+            Line::try_parse_from(line.split_whitespace()).map_err(|told| told.to_string())?;
+        names(&line.args).map_err(|told| told.to_string())
+    }
+
+    #[test]
+    fn each_store_has_its_workloads() {
+        assert_eq!(named("bench e1 ram").unwrap(), ["E1", "RAM"]);
+        assert_eq!(named("bench --suite").unwrap(), suite::NAMES);
+        assert_eq!(named("bench --store postgres").unwrap(), postgres::NAMES);
+        assert_eq!(named("bench --store postgres --rows p1,P3").unwrap(), ["P1", "P3"]);
+        assert_eq!(named("bench --store memory --rows p8").unwrap(), ["P8"]);
+        assert_eq!(named("bench raw").unwrap(), ["RAW"]);
+        for refused in [
+            "bench",
+            "bench P9",
+            "bench E1 P1",
+            "bench --store postgres E1",
+            "bench --quick --full raw",
+        ] {
+            assert!(named(refused).is_err(), "{refused}");
+        }
+    }
 }

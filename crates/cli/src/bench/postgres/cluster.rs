@@ -133,9 +133,11 @@ fn owner() -> anyhow::Result<Option<(u32, u32)>> {
     Ok(Some(ids.context("PostgreSQL does not run as root, and there is no user `postgres`")?))
 }
 
-/// A program of the newest PostgreSQL of Debian, else of the path.
+/// A program from the folder in `PG_BIN`, of the newest PostgreSQL of Debian, or of the path.
 fn program(name: &str, owner: Option<(u32, u32)>) -> Command {
-    let mut command = Command::new(newest(name).unwrap_or_else(|| PathBuf::from(name)));
+    let asked = std::env::var_os("PG_BIN").map(|folder| PathBuf::from(folder).join(name));
+    let found = asked.or_else(|| newest(name)).unwrap_or_else(|| PathBuf::from(name));
+    let mut command = Command::new(found);
     command.stdin(Stdio::null()).current_dir("/");
     if let Some((user, group)) = owner {
         command.uid(user).gid(group);
