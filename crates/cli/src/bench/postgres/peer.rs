@@ -1,4 +1,4 @@
-//! graphile-worker, the fastest drain among the job queues on PostgreSQL: installed with npm by
+//! graphile-worker, a job queue on PostgreSQL that works hard to be fast: installed with npm by
 //! name, together with the Node it needs, and driven by `peer.mjs` in a process of its own.
 
 use crate::bench::latency::Latency;
