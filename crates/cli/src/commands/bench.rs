@@ -140,7 +140,8 @@ fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result
         has_peer: !args.no_peer,
         peer_folder: args.peer_dir.clone(),
     })?;
-    if args.store != Store::Postgres {
+    let has_ours = names.iter().any(|name| postgres::NAMES.contains(&name.as_str()));
+    if args.store != Store::Postgres && has_ours {
         eprintln!("our figures are those of the memory store: they try the drivers, no more");
     }
     let mut rows: Vec<Row> = Vec::new();

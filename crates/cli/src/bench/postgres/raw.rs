@@ -39,15 +39,15 @@ const INSERT_READY: &str = "
     ) insert into raw_ready select id from new";
 const CLAIM: &str = "
     with picked as (
-        delete from raw_ready where id in (
-            select id from raw_ready order by id limit $1 for update skip locked
-        ) returning id
+        delete from raw_ready where ctid = any (array(
+            select ctid from raw_ready order by id limit $1 for update skip locked
+        )) returning id
     ), lease as (
         insert into raw_lease (jobs, until)
         select array_agg(id), now() + interval '10 minutes' from picked having count(*) > 0
         returning id
     ) select lease.id, job.id, job.payload
-      from lease, picked join raw_payload job on job.id = picked.id";
+      from lease, raw_payload job where job.id = any (array(select id from picked))";
 const COMPLETE: &str = "
     with done as (
         delete from raw_lease where id = $1 returning jobs

@@ -229,6 +229,7 @@ fn peer(stand: &Stand) -> anyhow::Result<Vec<Row>> {
     for _ in 0..stand.plan.runs {
         latencies.extend(their_latency(stand)?);
     }
-    rows.extend(latency_rows("W3", "graphile-worker, submit to handler", &latencies, &[]));
+    let told = latency_rows("W3", "graphile-worker, submit to handler", &latencies, &[]);
+    rows.extend(told.into_iter().map(|row| Row { target: Goal::Told, ..row }));
     Ok(rows)
 }
