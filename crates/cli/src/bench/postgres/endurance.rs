@@ -4,7 +4,7 @@
 use super::cluster::Cluster;
 use super::load;
 use super::session::Session;
-use super::stand::{Node, Stand};
+use super::stand::{Node, Stand, settle};
 use crate::bench::report::{Row, Target as Goal};
 use crate::bench::stopwatch::{Stopwatch, median};
 use crate::bench::suite::row;
@@ -38,20 +38,19 @@ pub(crate) fn beside_many(stand: &Stand) -> anyhow::Result<Vec<Row>> {
     let fill = stand.on_fresh_node(|empty, empty_url| {
         stand.on_fresh_node(|full, full_url| {
             let pass = |target, url, submit: &mut Vec<f64>, drain: &mut Vec<f64>| {
-                Session::open(url)?.run("checkpoint")?;
+                settle(url)?;
                 submit.push(workload::submit_batches(target, plan.jobs, None)?);
+                settle(url)?;
                 drain.push(workload::drain_batches(target, plan.jobs)?);
                 anyhow::Ok(())
             };
             let fill = workload::submit_batches(full, plan.waiting, Some(TOMORROW_MS))?;
-            settle(full_url)?;
             for _ in 0..plan.runs {
                 pass(empty, empty_url, &mut submit_empty, &mut drain_empty)?;
                 pass(full, full_url, &mut submit, &mut drain)?;
             }
             if let Some(finished) = plan.finished {
                 finish(full, finished)?;
-                settle(full_url)?;
                 for _ in 0..plan.runs {
                     pass(empty, empty_url, &mut vec![], &mut drain_finished)?;
                     pass(full, full_url, &mut vec![], &mut drain_beside_finished)?;
@@ -85,11 +84,6 @@ pub(crate) fn beside_many(stand: &Stand) -> anyhow::Result<Vec<Row>> {
         rows.push(row("P6", what, median(drain_beside_finished), empty, Goal::AtLeast(0.85)));
     }
     Ok(rows)
-}
-
-/// What the database would do by itself within a minute or two, in the middle of a figure.
-fn settle(url: &str) -> anyhow::Result<()> {
-    Session::open(url)?.run("vacuum (analyze)")
 }
 
 /// Makes jobs that have ended, through the front door: a row put into the tables by hand could be

@@ -107,7 +107,8 @@ pub(crate) fn claim_and_complete(url: &str, jobs: usize) -> anyhow::Result<f64> 
     let mut session = Session::open(url)?;
     session.run(LEASES)?;
     insert_ready(&mut session, jobs / BATCH)?;
-    session.run("analyze; checkpoint")?;
+    session.run("analyze")?;
+    session.run("checkpoint")?;
     drain(&mut session, jobs / BATCH * BATCH)
 }
 

@@ -119,16 +119,16 @@ impl Stand {
         let database = self.database()?;
         let node = self.node(&database.url)?;
         warm_up(&node.target, &node.target)?;
-        Session::open(&database.url)?.run("checkpoint")?;
+        settle(&database.url)?;
         work(&node.target, &database.url)
     }
 
     /// A figure of ours.
     pub(crate) fn ours<'a>(
         &'a self,
-        work: impl Fn(&Target) -> anyhow::Result<f64> + 'a,
+        work: impl Fn(&Target, &str) -> anyhow::Result<f64> + 'a,
     ) -> Measure<'a> {
-        Box::new(move || self.on_fresh_node(|target, _| work(target)))
+        Box::new(move || self.on_fresh_node(|target, url| work(target, url)))
     }
 
     /// A figure of PostgreSQL itself.
@@ -146,6 +146,14 @@ impl Stand {
             None => Ok(f64::NAN),
         })
     }
+}
+
+/// What the database would do by itself within a minute or two, in the middle of a figure. Every
+/// drain comes after it, ours and that of graphile-worker.
+pub(crate) fn settle(url: &str) -> anyhow::Result<()> {
+    let mut session = Session::open(url)?;
+    session.run("vacuum (analyze)")?;
+    session.run("checkpoint")
 }
 
 /// Sends jobs through that nobody counts.

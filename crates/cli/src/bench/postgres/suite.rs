@@ -1,7 +1,7 @@
 //! The rows that have a yardstick beside us: P1 to P5 and P7. A round takes every figure once, in
 //! turn, so that what else the machine does hits all of them alike.
 
-use super::stand::{Node, Stand, Store, warm_up};
+use super::stand::{Node, Stand, Store, settle, warm_up};
 use super::{endurance, raw};
 use crate::bench::latency::{self, Latency};
 use crate::bench::report::{Row, Target as Goal};
@@ -47,8 +47,8 @@ fn submit_batches(stand: &Stand) -> anyhow::Result<Vec<Row>> {
     let [one, two, raw_one, raw_two, peer] = side_by_side(
         stand.plan.runs,
         [
-            stand.ours(|target| load::submit_batches_over(target, jobs, None, 1)),
-            stand.ours(|target| load::submit_batches_over(target, jobs, None, 2)),
+            stand.ours(|target, _| load::submit_batches_over(target, jobs, None, 1)),
+            stand.ours(|target, _| load::submit_batches_over(target, jobs, None, 2)),
             stand.raw(|url| raw::insert_batches(url, jobs, 1)),
             stand.raw(|url| raw::insert_batches(url, jobs, 2)),
             stand.theirs("W1", jobs),
@@ -73,8 +73,9 @@ fn drain_batches(stand: &Stand) -> anyhow::Result<Vec<Row>> {
     let [figure, raw, peer] = side_by_side(
         stand.plan.runs,
         [
-            stand.ours(|target| {
+            stand.ours(|target, url| {
                 load::submit_batches(target, jobs, None)?;
+                settle(url)?;
                 load::drain_batches(target, jobs)
             }),
             stand.raw(|url| raw::claim_and_complete(url, jobs)),
@@ -93,7 +94,7 @@ fn submit_single(stand: &Stand) -> anyhow::Result<Vec<Row>> {
     let [figure, raw, peer] = side_by_side(
         stand.plan.runs,
         [
-            stand.ours(|target| load::submit_single(target, jobs, CONNECTIONS)),
+            stand.ours(|target, _| load::submit_single(target, jobs, CONNECTIONS)),
             stand.raw(|url| raw::insert_single(url, jobs / 2, 2)),
             stand.theirs("W1s", jobs / 2),
         ],
@@ -111,8 +112,9 @@ fn drain_single(stand: &Stand) -> anyhow::Result<Vec<Row>> {
     let [figure, peer] = side_by_side(
         stand.plan.runs,
         [
-            stand.ours(|target| {
+            stand.ours(|target, url| {
                 load::submit_batches(target, jobs, None)?;
+                settle(url)?;
                 load::drain_single(target, jobs, CONNECTIONS)
             }),
             stand.theirs("W2s", jobs / 2 / BATCH * BATCH),
