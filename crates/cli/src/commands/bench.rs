@@ -13,6 +13,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The load average above which a machine has something else to do.
+const LOAD_MAX: f64 = 0.7;
+
 /// What to measure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -144,6 +147,7 @@ fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result
     if args.store != Store::Postgres && has_ours {
         eprintln!("our figures are those of the memory store: they try the drivers, no more");
     }
+    warn_if_busy();
     let mut rows: Vec<Row> = Vec::new();
     let mut failed = Vec::new();
     for name in names {
@@ -166,6 +170,15 @@ fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result
         eprintln!("written to {}", path.display());
     }
     Ok(exit::OK)
+}
+
+/// Others who use the processor or the disk are in every figure.
+fn warn_if_busy() {
+    let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = told.split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
+    if let Some(load) = load.filter(|load| *load > LOAD_MAX) {
+        eprintln!("the machine is busy (load {load}): figures will be too low and ratios uneven");
+    }
 }
 
 fn runs(args: &Args) -> usize {
