@@ -5,6 +5,7 @@
 use mainspring_testkit::blackbox::caller::text;
 use mainspring_testkit::blackbox::{Caller, Options, Response, Server};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::sync::OnceLock;
 
 /// One server for the whole file; every test has a tenant and types of its own.
@@ -156,7 +157,7 @@ fn g04_only_retryable_failures_retry() {
     assert_eq!(cat.job(&id)["last_error"]["exhausted"], true);
 }
 
-/// The documented jitter, written down a second time: BLAKE3 over "jitter", the 128 bits of the id
+/// The documented jitter, written down a second time: SHA-256 over "jitter", the 128 bits of the id
 /// and the retry count, each preceded by its length; the first eight bytes modulo 301.
 fn jitter_ms(id: &str, retry_count: u16) -> i64 {
     const LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -164,12 +165,12 @@ fn jitter_ms(id: &str, retry_count: u16) -> i64 {
     let bits = letters
         .chars()
         .fold(0u128, |bits, letter| (bits << 5) | LETTERS.find(letter).unwrap() as u128);
-    let mut hasher = blake3::Hasher::new();
+    let mut hasher = Sha256::new();
     for part in [&b"jitter"[..], &bits.to_be_bytes(), &retry_count.to_be_bytes()] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
-    let first: [u8; 8] = hasher.finalize().as_bytes()[..8].try_into().unwrap();
+    let first: [u8; 8] = hasher.finalize()[..8].try_into().unwrap();
     (u64::from_le_bytes(first) % 301) as i64
 }
 
