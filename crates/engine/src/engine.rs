@@ -419,6 +419,12 @@ impl News for Elsewhere {
             shared.moved.send_modify(|turn| *turn += 1);
         }
     }
+
+    fn timers(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.timer_changed.notify_one();
+        }
+    }
 }
 
 impl Shared {

@@ -84,6 +84,8 @@ pub trait News: Send + Sync + 'static {
     fn work(&self);
     /// Jobs may have moved.
     fn moved(&self);
+    /// Something may be due sooner than was told.
+    fn timers(&self);
 }
 
 /// What a look at the timers found.
