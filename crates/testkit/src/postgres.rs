@@ -127,6 +127,22 @@ impl Database {
         self.admin.sql(&self.name, statement)
     }
 
+    /// Everything in it, as SQL.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    pub fn dump(&self) -> String {
+        let admin = &self.admin;
+        let ran = Command::new(programs::directory().join("pg_dump"))
+            .args(["-h", &admin.host, "-p", &admin.port.to_string(), "-U", &admin.role])
+            .arg(&self.name)
+            .env_clear()
+            .output()
+            .expect("pg_dump starts");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).expect("a dump is text")
+    }
+
     /// The processes that serve its connections right now.
     ///
     /// # Panics

@@ -27,6 +27,7 @@ fn each_test_gets_a_database_of_its_own_and_it_goes_away() {
     one.sql("INSERT INTO mine VALUES (1), (2)");
     assert_eq!(one.sql("SELECT n, n * 10 FROM mine ORDER BY n"), "1|10\n2|20");
     assert_eq!(two.sql("SELECT count(*) FROM pg_tables WHERE tablename = 'mine'"), "0");
+    assert!(one.dump().contains("CREATE TABLE public.mine"));
     assert!(two.back_ends().is_empty());
     let name = one.name.clone();
     drop(one);
@@ -94,7 +95,7 @@ fn pgbouncer_stands_in_front_of_a_cluster() {
     assert_ne!(bouncer.url(&database), database.url);
     let through = bouncer.admin();
     assert_eq!(through.sql(&database.name, "SELECT current_database()"), database.name);
-    assert_eq!(through.sql("pgbouncer", "SHOW CONFIG").contains("pool_mode|transaction"), true);
+    assert!(through.sql("pgbouncer", "SHOW CONFIG").contains("pool_mode|transaction"));
 }
 
 /// The launcher that serves a whole run ends when its input ends, also by a kill.

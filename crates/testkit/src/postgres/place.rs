@@ -97,9 +97,9 @@ impl Drop for Place {
 /// socket in it would be too long.
 fn parent() -> PathBuf {
     let usual = std::env::temp_dir();
-    let is_open = usual.ancestors().all(|directory| {
-        std::fs::metadata(directory).is_ok_and(|found| found.mode() & 0o001 != 0)
-    });
+    let is_open = usual
+        .ancestors()
+        .all(|directory| std::fs::metadata(directory).is_ok_and(|found| found.mode() & 0o001 != 0));
     let is_short = usual.as_os_str().len() < 60;
     if is_short && (is_open || programs::account().is_none()) { usual } else { "/tmp".into() }
 }
