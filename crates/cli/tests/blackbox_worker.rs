@@ -87,8 +87,8 @@ esac"#;
     assert_eq!(worker.terminate(), Some(0), "a worker that is told to stop stops well");
 }
 
-/// How long something sleeps on this store, which is odd enough to be a name: both stores are tested
-/// at the same time, and each looks only for its own.
+/// How long something sleeps on this store, which is odd enough to be a name: both stores are
+/// tested at the same time, and each looks only for its own.
 fn odd(store: Store, seconds: &str) -> String {
     match store {
         Store::Memory => seconds.to_owned(),
