@@ -1,7 +1,8 @@
 //! The real binary is killed again and again under load, restarted at once on the same data, and
 //! the checker judges everything that clients and workers saw. With the memory store each kill is a
-//! power cut as well: journal sectors that were not synced are taken back. PostgreSQL has its own
-//! tests for that; here it lives on while the server dies. `MAINSPRING_TEST=full` does ten rounds.
+//! power cut as well: journal sectors that were not synced are taken back. What PostgreSQL does in
+//! a power cut is its own promise; here it lives on while the server dies. `MAINSPRING_TEST=full`
+//! does ten rounds.
 
 use mainspring_kernel::StateName;
 use mainspring_testkit::blackbox::command::{self, Background};

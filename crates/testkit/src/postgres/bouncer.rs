@@ -62,7 +62,8 @@ impl PgBouncer {
         &self.admin
     }
 
-    /// The address of a database of the cluster, through it.
+    /// The address of a database of the cluster, through it. A server goes this way if the `url` of
+    /// its database is replaced by it.
     pub fn url(&self, database: &Database) -> String {
         self.admin.url(&database.name)
     }

@@ -86,6 +86,7 @@ impl Cluster {
     /// If it does not stop.
     pub fn stop_immediate(&mut self) {
         if let Some(mut postmaster) = self.postmaster.take() {
+            self.resume();
             signal(postmaster.id(), Signal::QUIT);
             eventually("PostgreSQL stops", || postmaster.try_wait().expect("is our child"));
         }
@@ -96,6 +97,8 @@ impl Cluster {
         if let Some(mut postmaster) = self.postmaster.take() {
             let _ = postmaster.kill();
             let _ = postmaster.wait();
+            // Whoever is paused could not notice.
+            self.resume();
         }
     }
 
