@@ -12,11 +12,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("store", &["kernel"]),
     ("store-memory", &["store", "kernel"]),
+    ("store-postgres", &["store", "kernel"]),
     ("engine", &["store", "kernel"]),
     ("api", &[]),
     ("server", &["engine", "kernel", "api"]),
     ("sdk", &["api"]),
-    ("cli", &["server", "engine", "store", "store-memory", "sdk", "api", "kernel"]),
+    ("cli", &["server", "engine", "store", "store-memory", "store-postgres", "sdk", "api", "kernel"]),
     ("testkit", &["engine", "store", "store-memory", "kernel"]),
     ("xtask", &[]),
 ];
