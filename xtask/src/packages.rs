@@ -4,7 +4,8 @@
 //! fresh container; otherwise the task stops and says what to type.
 
 use std::env;
-use std::path::Path;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -18,17 +19,21 @@ struct Need {
     package: &'static str,
 }
 
-/// PostgreSQL (`psql`, postgresql) and a browser (`chromium`, chromium) get their rows with the
-/// first test that uses them.
+/// A browser (`chromium`, chromium) gets its row with the first test that uses it. Debian starts a
+/// cluster of its own with the package postgresql; ours are others, and that one is left alone.
 const NEEDS: &[Need] = &[
     Need { task: "bench", program: "beanstalkd", package: "beanstalkd" },
-    Need { task: "bench", program: "pg_ctlcluster", package: "postgresql" },
+    Need { task: "bench", program: "postgres", package: "postgresql" },
+    Need { task: "bench", program: "pgbouncer", package: "pgbouncer" },
     Need { task: "bench", program: "npm", package: "npm" },
     // The shim for power cuts is built on the spot, the README talks HTTP with curl, and full disks
     // are small file systems.
     Need { task: "test", program: "gcc", package: "gcc" },
     Need { task: "test", program: "curl", package: "curl" },
     Need { task: "test", program: "mount", package: "mount" },
+    // The second store, and the pooler that many people put in front of it.
+    Need { task: "test", program: "postgres", package: "postgresql" },
+    Need { task: "test", program: "pgbouncer", package: "pgbouncer" },
 ];
 
 /// Directories that hold servers and are often absent from a user's PATH.
@@ -72,8 +77,21 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
 
 fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|directory| directory.join(program).is_file())
-        || EXTRA_DIRECTORIES.iter().any(|directory| Path::new(directory).join(program).is_file())
+    env::split_paths(&path)
+        .chain(EXTRA_DIRECTORIES.map(PathBuf::from))
+        .chain(postgres_directories())
+        .any(|directory| directory.join(program).is_file())
+}
+
+/// Where the server programs of PostgreSQL are, which no PATH has; the testkit looks there too.
+fn postgres_directories() -> Vec<PathBuf> {
+    let named = env::var_os("PG_BIN").map(PathBuf::from);
+    let told = Command::new("pg_config").arg("--bindir").output().ok();
+    let told = told.and_then(|output| String::from_utf8(output.stdout).ok());
+    let told = told.map(|path| PathBuf::from(path.trim()));
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let packaged = versions.map(|version| version.path().join("bin"));
+    named.into_iter().chain(told).chain(packaged).collect()
 }
 
 fn is_root() -> Result<bool> {

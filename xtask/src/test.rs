@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::coverage::Coverage;
+use crate::echo::{Echo, SHOW_OUTPUT};
 use crate::libtest::Log;
+use crate::postgres::Postgres;
 use crate::{cargo, packages, tidy};
 
 /// How long output may stay silent after cargo's end. A server that a test left behind keeps the
@@ -44,11 +46,21 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     let is_built =
         steps.take("build", || cargo::run(&["build", "--workspace", "--all-targets", "--locked"]));
     if is_built {
+        let mut postgres = None;
+        steps.take("postgres", || {
+            postgres = Some(Postgres::start()?);
+            Ok(())
+        });
         steps.take("test", || {
-            let (heard, result) = listen(&mut tests(depth));
+            let mut command = tests(depth);
+            if let Some(postgres) = &postgres {
+                postgres.lend(&mut command);
+            }
+            let (heard, result) = listen(&mut command);
             log = heard;
             result
         });
+        drop(postgres);
         steps.take("coverage", || {
             let coverage = Coverage::of(&log);
             print!("{coverage}");
@@ -58,11 +70,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(steps.finish(&log))
 }
 
-/// Runs a test command, shows every line as it comes, and returns what the lines said.
+/// Runs a test command, shows the lines as they come, and returns what they said.
 pub(crate) fn listen(command: &mut Command) -> (Log, Result<()>) {
-    let mut log = Log::default();
+    let (mut log, mut echo) = (Log::default(), Echo::default());
     let ran = stream(command, |line| {
-        println!("{line}");
+        if let Some(shown) = echo.shown(line) {
+            println!("{shown}");
+        }
         log.hear(line);
     });
     log.close();
@@ -75,7 +89,7 @@ pub(crate) fn listen(command: &mut Command) -> (Log, Result<()>) {
 
 fn tests(depth: Depth) -> Command {
     let mut command = cargo::command();
-    command.args(["test", "--workspace", "--no-fail-fast", "--locked"]);
+    command.args(["test", "--workspace", "--no-fail-fast", "--locked"]).args(SHOW_OUTPUT);
     command.env_remove("MAINSPRING_BLESS").env("INSTA_UPDATE", "no");
     match depth {
         Depth::Usual => command.env_remove("MAINSPRING_TEST"),

@@ -3,17 +3,23 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::{items, text};
-use mainspring_testkit::blackbox::{Caller, Options, Request, Response, Server};
+use mainspring_testkit::blackbox::{Caller, PerStore, Request, Response, Server, Store};
+use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
-/// One server for the whole file; every test has tenants and types of its own.
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
-    })
+both_stores![
+    o02_o04_every_route_opens_for_its_roles_and_for_nobody_else,
+    o04_foreign_and_unknown_ids_get_one_and_the_same_answer_on_every_route,
+    o04_a_lease_token_opens_its_own_attempt_and_nothing_else,
+    o02_a_revoked_token_stops_at_once_and_is_never_shown_again,
+    g11_no_way_around_the_second_person,
+];
+
+/// One server per store for the whole file; every test has tenants and types of its own.
+fn server(store: Store) -> &'static Server {
+    static SERVERS: PerStore = PerStore::new();
+    SERVERS.get(store, || store.options(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
 }
 
 const ROLES: [&str; 7] =
@@ -87,9 +93,8 @@ fn call(caller: &Caller, method: &str, path: &str, body: &Value) -> Response {
     request.send(caller.address)
 }
 
-#[test]
-fn o02_o04_every_route_opens_for_its_roles_and_for_nobody_else() {
-    let document = server().admin().get("/openapi.json").json();
+fn o02_o04_every_route_opens_for_its_roles_and_for_nobody_else(store: Store) {
+    let document = server(store).admin().get("/openapi.json").json();
     let mut served = BTreeSet::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for method in operations.as_object().unwrap().keys() {
@@ -100,7 +105,7 @@ fn o02_o04_every_route_opens_for_its_roles_and_for_nobody_else() {
         DOORS.iter().map(|(method, path, _)| (method.to_string(), path.to_string())).collect();
     assert_eq!(served, known, "every route needs a row in DOORS, and every row a route");
 
-    let callers = ROLES.map(|role| (role, server().caller("doors", role, &[role])));
+    let callers = ROLES.map(|role| (role, server(store).caller("doors", role, &[role])));
     for (method, path, may) in DOORS {
         if ["open", "lease"].contains(may) || *path == "/api/v1/events" {
             continue;
@@ -142,9 +147,8 @@ fn bare(answer: &Response) -> (u16, Vec<(String, String)>, String) {
     (answer.status, headers, body)
 }
 
-#[test]
-fn o04_foreign_and_unknown_ids_get_one_and_the_same_answer_on_every_route() {
-    let owner = server().caller("own", "ann", &["submitter", "worker"]);
+fn o04_foreign_and_unknown_ids_get_one_and_the_same_answer_on_every_route(store: Store) {
+    let owner = server(store).caller("own", "ann", &["submitter", "worker"]);
     let live = owner.submit_plain("o04");
     let dead = owner.submit_plain("o04-dead");
     owner.fail(&owner.pull_one("o04-dead"), "BAD", false);
@@ -152,8 +156,8 @@ fn o04_foreign_and_unknown_ids_get_one_and_the_same_answer_on_every_route() {
     let everything = ["submitter", "worker", "viewer", "operator", "approver", "internal"];
     // Somebody of another tenant with every role, and a neighbour without a view of the tenant.
     let strangers = [
-        server().caller("other", "eve", &everything),
-        server().caller("own", "eve", &["submitter", "worker"]),
+        server(store).caller("other", "eve", &everything),
+        server(store).caller("own", "eve", &["submitter", "worker"]),
     ];
     let unknown_job = "job_0000000000000000000000000z";
     let unknown_item = "dlq_0000000000000000000000000z";
@@ -192,7 +196,7 @@ fn o04_foreign_and_unknown_ids_get_one_and_the_same_answer_on_every_route() {
     assert_eq!(owner.job(&live)["status"], "queued");
     assert_eq!(owner.get(&format!("/api/v1/dlq/items/{item}")).data()["status"], "open");
     // Whoever may see every tenant is told the difference.
-    let admin = server().admin();
+    let admin = server(store).admin();
     assert_eq!(admin.job(&live)["user_id"], "ann");
     let unknown = admin.get(&format!("/api/v1/jobs/{unknown_job}"));
     assert_eq!(unknown.refusal(), (404, "JOB_NOT_FOUND".into()));
@@ -202,10 +206,9 @@ fn effect_or(body: Value, path: &str) -> Value {
     if path.contains("/effects/") { json!({ "value": 1, "lease_token": "1" }) } else { body }
 }
 
-#[test]
-fn o04_a_lease_token_opens_its_own_attempt_and_nothing_else() {
-    let ann = server().caller("lease-a", "ann", &["submitter", "worker"]);
-    let bob = server().caller("lease-b", "bob", &["submitter", "worker"]);
+fn o04_a_lease_token_opens_its_own_attempt_and_nothing_else(store: Store) {
+    let ann = server(store).caller("lease-a", "ann", &["submitter", "worker"]);
+    let bob = server(store).caller("lease-b", "bob", &["submitter", "worker"]);
     let (one, two) = (ann.submit_plain("lease"), ann.submit_plain("lease"));
     let grants = ann.pull("lease", 2);
     let theirs = bob.submit_plain("lease");
@@ -229,20 +232,19 @@ fn o04_a_lease_token_opens_its_own_attempt_and_nothing_else() {
     let put = Request::new("PUT", &format!("/api/v1/work/effects/{one}/e"))
         .header("x-lease-token", first["lease_token"].as_str().unwrap())
         .json(&json!({ "value": 1 }));
-    assert_eq!(server().send(&put).data()["is_first"], true);
+    assert_eq!(server(store).send(&put).data()["is_first"], true);
     let read = Request::new("GET", &format!("/api/v1/work/effects/{one}/e"))
         .header("x-lease-token", first["lease_token"].as_str().unwrap());
-    assert_eq!(server().send(&read).data()["value"], 1);
+    assert_eq!(server(store).send(&read).data()["value"], 1);
     assert_eq!(ann.complete(&first)["status"], "succeeded");
-    assert_eq!(server().send(&put).refusal(), (409, "LEASE_LOST".into()));
-    assert_eq!(server().send(&read).refusal(), (409, "LEASE_LOST".into()));
+    assert_eq!(server(store).send(&put).refusal(), (409, "LEASE_LOST".into()));
+    assert_eq!(server(store).send(&read).refusal(), (409, "LEASE_LOST".into()));
     assert_eq!(ann.job(&two)["status"], "running");
     assert_eq!(bob.job(&theirs)["status"], "running");
 }
 
-#[test]
-fn o02_a_revoked_token_stops_at_once_and_is_never_shown_again() {
-    let admin = server().admin();
+fn o02_a_revoked_token_stops_at_once_and_is_never_shown_again(store: Store) {
+    let admin = server(store).admin();
     let wish = json!({ "tenant_id": "tok", "user_id": "ann", "roles": ["viewer", "submitter"] });
     let made = admin.post("/api/v1/tokens", &wish);
     assert_eq!(made.status, 201);
@@ -260,38 +262,48 @@ fn o02_a_revoked_token_stops_at_once_and_is_never_shown_again() {
     assert_eq!(admin.delete(&format!("/api/v1/tokens/{id}")).status, 200, "twice is fine");
     let unknown = admin.delete("/api/v1/tokens/tok_0000000000000000000000000z").refusal();
     assert_eq!(unknown, (404, "TOKEN_NOT_FOUND".into()));
-    // Nothing on disk or in the log has the secret.
-    let tail = secret.rsplit('_').next().unwrap().as_bytes();
-    let is_told = |bytes: &[u8]| bytes.windows(tail.len()).any(|window| window == tail);
-    assert!(!is_told(server().log().as_bytes()));
-    for entry in std::fs::read_dir(server().data_dir()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            assert!(!is_told(&std::fs::read(&path).unwrap()), "{}", path.display());
-        }
+    // Nothing in the store or in the log has the secret, plain or in hexadecimal digits.
+    let tail = secret.rsplit('_').next().unwrap();
+    let digits: String = tail.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let has = |bytes: &[u8], part: &str| bytes.windows(part.len()).any(|at| at == part.as_bytes());
+    let is_told = |bytes: &[u8]| has(bytes, tail) || has(bytes, &digits);
+    assert!(!is_told(server(store).log().as_bytes()));
+    let kept = kept(server(store));
+    assert!(kept.iter().any(|(_, bytes)| has(bytes, "tok")), "something is kept");
+    for (place, bytes) in kept {
+        assert!(!is_told(&bytes), "{place}");
     }
 }
 
-#[test]
-fn g11_no_way_around_the_second_person() {
-    let ann = server().caller("two", "ann", &["submitter", "worker", "operator", "approver"]);
+/// Everything the server keeps: the files of its directory, or what its database has.
+fn kept(server: &Server) -> Vec<(String, Vec<u8>)> {
+    if let Some(database) = server.database() {
+        return vec![(database.name.clone(), database.dump().into_bytes())];
+    }
+    let entries = std::fs::read_dir(server.data_dir()).unwrap().map(|entry| entry.unwrap().path());
+    let files = entries.filter(|path| path.is_file());
+    files.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
+}
+
+fn g11_no_way_around_the_second_person(store: Store) {
+    let ann = server(store).caller("two", "ann", &["submitter", "worker", "operator", "approver"]);
     let id = ann.submit_plain("two");
     ann.fail(&ann.pull_one("two"), "BAD", false);
     let item = text(&ann.job(&id), "dlq_id");
     let path = |verb: &str| format!("/api/v1/dlq/items/{item}/{verb}");
     let status = || text(&ann.get(&format!("/api/v1/dlq/items/{item}")).data(), "status");
     // Somebody of that name in another tenant is another person, but sees nothing.
-    let namesake = server().caller("elsewhere", "bob", &["approver"]);
+    let namesake = server(store).caller("elsewhere", "bob", &["approver"]);
     ann.post(&path("discard"), &json!({ "reason": "r" })).data();
     let same = (409, "APPROVAL_SAME_PERSON".to_owned());
     assert_eq!(ann.poke(&path("approve")).refusal(), same);
-    let rotated = server().caller("two", "ann", &["approver"]);
+    let rotated = server(store).caller("two", "ann", &["approver"]);
     assert_eq!(rotated.poke(&path("approve")).refusal(), same);
-    let as_admin = server().caller("two", "ann", &["admin"]);
+    let as_admin = server(store).caller("two", "ann", &["admin"]);
     assert_eq!(as_admin.poke(&path("approve")).refusal(), same, "admins are not exempt");
     for name in ["ann ", " ann", "ann\u{a0}", "\tann", "an\u{0}n", ""] {
         let wish = json!({ "tenant_id": "two", "user_id": name, "roles": ["approver"] });
-        let refused = server().admin().post("/api/v1/tokens", &wish).refusal();
+        let refused = server(store).admin().post("/api/v1/tokens", &wish).refusal();
         assert_eq!(refused, (400, "REQ_VALIDATION_FAILED".into()), "{name:?} looks like ann");
     }
     assert_eq!(namesake.poke(&path("approve")).refusal(), (403, "AUTH_FORBIDDEN".into()));
@@ -308,7 +320,7 @@ fn g11_no_way_around_the_second_person() {
 
     // Two approvals at once: one counts.
     let others: Vec<_> =
-        (0..8).map(|n| server().caller("two", &format!("p-{n}"), &["approver"])).collect();
+        (0..8).map(|n| server(store).caller("two", &format!("p-{n}"), &["approver"])).collect();
     ann.poke(&path("reject"));
     let again = ann.post(&path("discard"), &json!({ "reason": "again" }));
     assert!(again.status == 200 || again.status == 409, "{}", again.text());

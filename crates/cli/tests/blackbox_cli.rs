@@ -3,20 +3,29 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::text;
-use mainspring_testkit::blackbox::{Options, Ran, Server, run};
+use mainspring_testkit::blackbox::{PerStore, Ran, Server, Store, run};
+use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::OnceLock;
+
+both_stores![
+    o09_types_live_in_a_registry_that_lists_reads_and_changes,
+    o10_types_on_the_command_line_are_structured_and_without_leftovers,
+    o24_only_two_stores_are_offered_anywhere,
+    o15_o20_submitting_following_and_cancelling_with_commands,
+    o02_exit_codes_tell_scripts_what_happened,
+    o02_a_public_address_without_a_token_is_refused,
+];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
 
-/// One server with the shipped registry for the whole file.
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| {
+/// One server per store with the shipped registry for the whole file.
+fn server(store: Store) -> &'static Server {
+    static SERVERS: PerStore = PerStore::new();
+    SERVERS.get(store, || {
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quant.toml");
         let config = std::fs::read_to_string(shipped).expect("the example ships");
-        Server::start(Options::new(BINARY).config(&config))
+        store.options(BINARY).config(&config)
     })
 }
 
@@ -24,9 +33,8 @@ fn alone(args: &[&str], directory: &Path) -> Ran {
     run(BINARY, args, &[], directory)
 }
 
-#[test]
-fn o09_types_live_in_a_registry_that_lists_reads_and_changes() {
-    let admin = server().admin();
+fn o09_types_live_in_a_registry_that_lists_reads_and_changes(store: Store) {
+    let admin = server(store).admin();
     let listed = admin.get("/api/v1/types").data();
     assert_eq!(listed["items"].as_array().unwrap().len(), 31, "the shipped types");
     let refused = admin.post("/api/v1/jobs", &json!({ "job_type": "made_up", "payload": 0 }));
@@ -47,7 +55,7 @@ fn o09_types_live_in_a_registry_that_lists_reads_and_changes() {
         "-o",
         "json",
     ];
-    assert_eq!(server().cli(&set).expect(0).json()["timeoutSeconds"], 90);
+    assert_eq!(server(store).cli(&set).expect(0).json()["timeoutSeconds"], 90);
     let job = admin.submit(&json!({ "job_type": "made_up", "payload": 0 }));
     assert_eq!((&job["priority"], &job["max_retries"]), (&json!(9), &json!(2)));
     assert_eq!(job["timeout_ms"], 90_000);
@@ -55,9 +63,8 @@ fn o09_types_live_in_a_registry_that_lists_reads_and_changes() {
     assert_eq!((&known["domain"], &known["schedulable"]), (&json!("tests"), &json!(true)));
 }
 
-#[test]
-fn o10_types_on_the_command_line_are_structured_and_without_leftovers() {
-    let rows = server().cli(&["types", "-o", "json"]).expect(0).json();
+fn o10_types_on_the_command_line_are_structured_and_without_leftovers(store: Store) {
+    let rows = server(store).cli(&["types", "-o", "json"]).expect(0).json();
     let rows = rows.as_array().unwrap();
     assert!(rows.len() >= 31);
     let fields = [
@@ -77,22 +84,22 @@ fn o10_types_on_the_command_line_are_structured_and_without_leftovers() {
     let domains: std::collections::BTreeSet<_> =
         rows.iter().map(|row| text(row, "domain")).collect();
     assert!(domains.len() >= 5, "{domains:?}");
-    let table = server().cli(&["types"]).expect(0).stdout;
+    let table = server(store).cli(&["types"]).expect(0).stdout;
     for word in ["legacy", "alias", "deprecated", "migrat"] {
         assert!(!table.to_lowercase().contains(word), "{word}");
         assert!(!json!(rows).to_string().to_lowercase().contains(word), "{word}");
     }
-    let one = server().cli(&["types", "get", "market_data_sync", "-o", "json"]).expect(0).json();
+    let one =
+        server(store).cli(&["types", "get", "market_data_sync", "-o", "json"]).expect(0).json();
     assert_eq!(one["taskType"], "market_data_sync");
 }
 
-#[test]
-fn o24_only_two_stores_are_offered_anywhere() {
+fn o24_only_two_stores_are_offered_anywhere(store: Store) {
     let directory = tempfile::tempdir().unwrap();
     let mut texts = vec![
-        server().admin().get("/openapi.json").text(),
-        server().admin().get("/docs").text(),
-        server().admin().get("/api/v1/runtime").text(),
+        server(store).admin().get("/openapi.json").text(),
+        server(store).admin().get("/docs").text(),
+        server(store).admin().get("/api/v1/runtime").text(),
     ];
     let commands = [
         "",
@@ -148,9 +155,8 @@ fn o24_only_two_stores_are_offered_anywhere() {
     alone(&["config", "check", "--config", "c.toml"], directory.path()).expect(2);
 }
 
-#[test]
-fn o15_o20_submitting_following_and_cancelling_with_commands() {
-    let cli = |args: &[&str]| server().cli(args);
+fn o15_o20_submitting_following_and_cancelling_with_commands(store: Store) {
+    let cli = |args: &[&str]| server(store).cli(args);
     let ids = |args: &[&str]| text(&cli(args).expect(0).json(), "job_id");
     let id = ids(&[
         "jobs",
@@ -202,33 +208,33 @@ fn o15_o20_submitting_following_and_cancelling_with_commands() {
     });
     let mut lines: Vec<String> = lines.collect();
     lines[1_234] = json!({ "job_type": "nobody_knows", "payload": 0 }).to_string();
-    let path = server().directory().join("jobs.ndjson");
+    let path = server(store).directory().join("jobs.ndjson");
     std::fs::write(&path, lines.join("\n")).unwrap();
     let filed = cli(&["jobs", "submit", "--file", path.to_str().unwrap(), "-o", "json"]).expect(1);
     assert!(filed.stderr.contains("1235") || filed.stdout.contains("1235"), "{filed:?}");
-    let submitted = server().admin().get("/api/v1/runtime").data()["counters"]["submitted"].clone();
+    let submitted =
+        server(store).admin().get("/api/v1/runtime").data()["counters"]["submitted"].clone();
     assert!(submitted.as_u64().unwrap() >= 2_500);
 }
 
-#[test]
-fn o02_exit_codes_tell_scripts_what_happened() {
+fn o02_exit_codes_tell_scripts_what_happened(store: Store) {
     let directory = tempfile::tempdir().unwrap();
-    let viewer = server().caller("codes", "ann", &["viewer"]);
+    let viewer = server(store).caller("codes", "ann", &["viewer"]);
     for (code, ran) in [
         (2, alone(&["nonsense"], directory.path())),
         (2, alone(&["jobs", "list", "--status", "done"], directory.path())),
         (2, alone(&["jobs", "list", "--url", "not a url"], directory.path())),
         (3, alone(&["jobs", "list", "--url", "http://127.0.0.1:1"], directory.path())),
-        (4, alone(&["jobs", "list", "--url", &server().url], directory.path())),
-        (4, server().cli_as(&viewer.token, &["jobs", "get", "job_x"])),
-        (4, server().cli_as(&viewer.token, &["tokens", "list"])),
-        (4, server().cli(&["dlq", "get", "dlq_x"])),
-        (1, server().cli(&["jobs", "submit", "made-up-type", "{}"])),
-        (2, server().cli(&["jobs", "submit", "market_data_sync", "{broken"])),
-        (0, server().cli(&["doctor"])),
-        (0, server().cli(&["queues", "list", "-o", "json"])),
-        (0, server().cli(&["workers", "-o", "json"])),
-        (0, server().cli(&["dlq", "list", "-o", "json"])),
+        (4, alone(&["jobs", "list", "--url", &server(store).url], directory.path())),
+        (4, server(store).cli_as(&viewer.token, &["jobs", "get", "job_x"])),
+        (4, server(store).cli_as(&viewer.token, &["tokens", "list"])),
+        (4, server(store).cli(&["dlq", "get", "dlq_x"])),
+        (1, server(store).cli(&["jobs", "submit", "made-up-type", "{}"])),
+        (2, server(store).cli(&["jobs", "submit", "market_data_sync", "{broken"])),
+        (0, server(store).cli(&["doctor"])),
+        (0, server(store).cli(&["queues", "list", "-o", "json"])),
+        (0, server(store).cli(&["workers", "-o", "json"])),
+        (0, server(store).cli(&["dlq", "list", "-o", "json"])),
     ] {
         assert_eq!(ran.code, Some(code), "{ran:#?}");
         assert_eq!(ran.stderr.is_empty(), code == 0, "{ran:#?}");
@@ -237,12 +243,12 @@ fn o02_exit_codes_tell_scripts_what_happened() {
     let made = [
         "tokens", "create", "--tenant", "codes", "--user", "bob", "--role", "viewer", "-o", "json",
     ];
-    let made = server().cli(&made).expect(0).json();
+    let made = server(store).cli(&made).expect(0).json();
     let (id, secret) = (text(&made, "token_id"), text(&made, "token"));
-    server().cli_as(&secret, &["jobs", "list"]).expect(0);
-    server().cli(&["tokens", "revoke", &id]).expect(0);
-    server().cli_as(&secret, &["jobs", "list"]).expect(4);
-    let verdicts = server().cli(&["doctor", "-o", "json"]).expect(0).json();
+    server(store).cli_as(&secret, &["jobs", "list"]).expect(0);
+    server(store).cli(&["tokens", "revoke", &id]).expect(0);
+    server(store).cli_as(&secret, &["jobs", "list"]).expect(4);
+    let verdicts = server(store).cli(&["doctor", "-o", "json"]).expect(0).json();
     assert!(verdicts.as_array().unwrap().iter().all(|check| check["verdict"] != "failure"));
 }
 
@@ -274,22 +280,27 @@ fn o09_a_wrong_configuration_is_told_whole_and_with_suggestions() {
     assert_eq!((&fine["ok"], &fine["types"]), (&Value::Bool(true), &json!(31)));
 }
 
-#[test]
-fn o02_a_public_address_without_a_token_is_refused() {
+fn o02_a_public_address_without_a_token_is_refused(store: Store) {
     let directory = tempfile::tempdir().unwrap();
+    let database = store.database();
+    let places = match &database {
+        None => vec![vec!["--ephemeral"], vec!["--data-dir", "fresh"]],
+        Some(database) => vec![vec!["--database-url", &*database.url]],
+    };
     for listen in ["0.0.0.0:0", "[::]:0"] {
-        for store in [&["--ephemeral"][..], &["--data-dir", "fresh"][..]] {
+        for place in &places {
             let mut args = vec!["serve", "--listen", listen];
-            args.extend(store);
+            args.extend(place);
             let refused = alone(&args, directory.path()).expect(2);
             assert!(refused.stderr.contains("token"), "{}", refused.stderr);
             assert!(!directory.path().join("fresh").exists(), "nothing was made");
         }
     }
     let short = [("MAINSPRING_ADMIN_TOKEN", "short")];
-    let args = ["serve", "--listen", "127.0.0.1:0", "--ephemeral"];
+    let args = [&["serve", "--listen", "127.0.0.1:0"], &places[0][..]].concat();
     run(BINARY, &args, &short, directory.path()).expect(2);
-    let exposed = ["serve", "--listen", "0.0.0.0:0", "--ephemeral", "--internal-routes"];
+    let exposed = ["serve", "--listen", "0.0.0.0:0", "--internal-routes"];
+    let exposed = [&exposed, &places[0][..]].concat();
     let given = [("MAINSPRING_ADMIN_TOKEN", "a-long-enough-token-for-a-test")];
     run(BINARY, &exposed, &given, directory.path()).expect(2);
 }

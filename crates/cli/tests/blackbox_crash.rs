@@ -1,10 +1,13 @@
 //! The real binary is killed again and again under load, restarted at once on the same data, and
-//! the checker judges everything that clients and workers saw. Each kill is a power cut as well:
-//! journal sectors that were not synced are taken back. `MAINSPRING_TEST=full` does ten rounds.
+//! the checker judges everything that clients and workers saw. With the memory store each kill is a
+//! power cut as well: journal sectors that were not synced are taken back. What PostgreSQL does in
+//! a power cut is its own promise; here it lives on while the server dies. `MAINSPRING_TEST=full`
+//! does ten rounds.
 
 use mainspring_kernel::StateName;
 use mainspring_testkit::blackbox::command::{self, Background};
-use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
+use mainspring_testkit::blackbox::{Caller, Server, Store, eventually};
+use mainspring_testkit::both_stores;
 use mainspring_testkit::checker::{self, Coverage};
 use mainspring_testkit::history::{History, JobDump};
 use mainspring_testkit::load::{Fleet, Shim, Stopwatch, Temper, config};
@@ -15,6 +18,12 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
+
+both_stores![
+    d17_g08_o06_nothing_acknowledged_is_lost_or_done_twice_in_forty_crashes,
+    d17_the_job_of_a_killed_worker_comes_back_and_is_finished_elsewhere,
+    o15_server_and_worker_killed_together_lose_nothing,
+];
 
 /// Crashes of one round.
 const CYCLES: u64 = 44;
@@ -73,11 +82,12 @@ impl Seen {
 }
 
 /// Kills and restarts the server under load, lets everything drain, and has the record judged.
-fn round(seed: u64, cycles: u64) {
+fn round(store: Store, seed: u64, cycles: u64) {
     let tools = tempfile::tempdir().expect("a directory");
-    let shim = Shim::build(tools.path());
-    let mut options = Options::new(env!("CARGO_BIN_EXE_mainspring")).config(&config());
-    options.env = shim.environment(0);
+    // Only a journal of ours can be torn by us.
+    let shim = (store == Store::Memory).then(|| Shim::build(tools.path()));
+    let mut options = store.options(env!("CARGO_BIN_EXE_mainspring")).config(&config());
+    options.env = shim.as_ref().map(|shim| shim.environment(0)).unwrap_or_default();
     let mut server = Server::start(options);
     let fleet = Fleet::start(&server, seed, Temper::Rough);
     let mut rng = Rng::new(seed, 99);
@@ -99,8 +109,10 @@ fn round(seed: u64, cycles: u64) {
         seen.acknowledged_least = seen.acknowledged_least.min(gained);
         fleet.recorder.fault("crash");
         server.kill9();
-        seen.unsynced_bytes_cut += shim.tear(&mut rng);
-        seen.looked_at(&server.data_dir(), &mut last_snapshot);
+        if let Some(shim) = &shim {
+            seen.unsynced_bytes_cut += shim.tear(&mut rng);
+            seen.looked_at(&server.data_dir(), &mut last_snapshot);
+        }
         server.restart();
         fleet.recorder.fault("restart");
         seen.restarted(&server);
@@ -111,10 +123,10 @@ fn round(seed: u64, cycles: u64) {
     let judged_in = started.elapsed();
     let mut coverage = Coverage::default();
     coverage.add(&history);
-    println!("seed {seed}: {seen:?}");
+    println!("{store:?}, seed {seed}: {seen:?}");
     println!(
-        "seed {seed}: {} cycles, {acknowledged} acknowledged changes under fire, {} calls of which \
-         {} accepted and {} unknown, {} jobs, {} dead letters, {} violations, {:?}",
+        "{store:?}, seed {seed}: {} kill -9 cycles, {acknowledged} acknowledged changes under fire, \
+         {} calls of which {} accepted and {} unknown, {} jobs, {} dead letters, {} violations, {:?}",
         seen.cycles,
         coverage.operations,
         coverage.successes,
@@ -124,10 +136,10 @@ fn round(seed: u64, cycles: u64) {
         violations.len(),
         judged_in,
     );
-    println!("seed {seed}: moves {:?}", coverage.moves);
-    println!("seed {seed}: refusals {:?}", coverage.refusals);
+    println!("{store:?}, seed {seed}: moves {:?}", coverage.moves);
+    println!("{store:?}, seed {seed}: refusals {:?}", coverage.refusals);
     if !violations.is_empty() {
-        let path = std::env::temp_dir().join(format!("mainspring-crash-{seed}.history"));
+        let path = std::env::temp_dir().join(format!("mainspring-crash-{store:?}-{seed}.history"));
         let text = mainspring_testkit::history::lines::write(&history);
         std::fs::write(&path, text).expect("the record is kept");
         for violation in violations.iter().take(30) {
@@ -136,6 +148,9 @@ fn round(seed: u64, cycles: u64) {
         panic!("{} violations; the record is in {}", violations.len(), path.display());
     }
     is_valid(&seen, &coverage, acknowledged, cycles);
+    if store == Store::Memory {
+        has_worn_the_journal(&seen);
+    }
     has_teeth(history);
 }
 
@@ -163,9 +178,7 @@ fn is_valid(seen: &Seen, coverage: &Coverage, acknowledged: u64, cycles: u64) {
     assert_eq!(seen.cycles, cycles);
     assert!(acknowledged >= cycles * ACKNOWLEDGED_MIN, "{acknowledged}");
     assert!(seen.acknowledged_least >= ACKNOWLEDGED_MIN);
-    assert!(seen.unsynced_bytes_cut > 0, "{seen:?}");
-    assert!(seen.snapshots >= 2 && seen.archive_merges >= 1, "{seen:?}");
-    assert!(seen.recovered_running > 0 && seen.replayed_frames > 0, "{seen:?}");
+    assert!(seen.recovered_running > 0, "{seen:?}");
     assert!(!coverage.refusals.contains_key("INTERNAL_ERROR"), "{:?}", coverage.refusals);
     for refusal in ["LEASE_LOST", "IDEMPOTENCY_CONFLICT", "REPORT_CONFLICT", "APPROVAL_SAME_PERSON"]
     {
@@ -187,11 +200,16 @@ fn is_valid(seen: &Seen, coverage: &Coverage, acknowledged: u64, cycles: u64) {
     }
 }
 
+/// The same for the files of the memory store.
+fn has_worn_the_journal(seen: &Seen) {
+    assert!(seen.unsynced_bytes_cut > 0 && seen.replayed_frames > 0, "{seen:?}");
+    assert!(seen.snapshots >= 2 && seen.archive_merges >= 1, "{seen:?}");
+}
+
 /// Everything acknowledged survives, leases and keys hold, over more than forty crashes.
-#[test]
-fn d17_g08_o06_nothing_acknowledged_is_lost_or_done_twice_in_forty_crashes() {
+fn d17_g08_o06_nothing_acknowledged_is_lost_or_done_twice_in_forty_crashes(store: Store) {
     for seed in seeds() {
-        round(seed, CYCLES);
+        round(store, seed, CYCLES);
     }
 }
 
@@ -216,9 +234,8 @@ fn wait_for(caller: &Caller, job: &str, status: &str) -> Value {
 }
 
 /// The worker process dies in the middle of a job: the lease runs out, another finishes it.
-#[test]
-fn d17_the_job_of_a_killed_worker_comes_back_and_is_finished_elsewhere() {
-    let server = Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).config(SLOW));
+fn d17_the_job_of_a_killed_worker_comes_back_and_is_finished_elsewhere(store: Store) {
+    let server = Server::start(store.options(env!("CARGO_BIN_EXE_mainspring")).config(SLOW));
     let admin = server.admin();
     let first = worker(&server, "first", "sleep 60");
     let job = admin.submit_plain("slow");
@@ -235,9 +252,8 @@ fn d17_the_job_of_a_killed_worker_comes_back_and_is_finished_elsewhere() {
 }
 
 /// Server and worker die in the same moment, again and again; the job still ends once.
-#[test]
-fn o15_server_and_worker_killed_together_lose_nothing() {
-    let mut server = Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).config(SLOW));
+fn o15_server_and_worker_killed_together_lose_nothing(store: Store) {
+    let mut server = Server::start(store.options(env!("CARGO_BIN_EXE_mainspring")).config(SLOW));
     for round in 0..3 {
         let worker_before = worker(&server, "before", "sleep 60");
         let wish = json!({ "job_type": "slow", "payload": { "round": round } });

@@ -3,16 +3,23 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::{items, text};
-use mainspring_testkit::blackbox::{Caller, Options, Response, Server, eventually};
+use mainspring_testkit::blackbox::{Caller, PerStore, Response, Server, Store, eventually};
+use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
-use std::sync::OnceLock;
 
-/// One server for the whole file; every test has a tenant and types of its own.
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
-    })
+both_stores![
+    g09_g10_an_item_leads_to_its_job_and_back_and_a_requeue_is_a_new_linked_job,
+    g11_a_discard_needs_a_reason_and_two_people,
+    d09_dead_letters_never_block_the_queue,
+    g12_the_five_replays_run_as_a_command_and_record_what_they_did,
+    g13_running_by_hand_behaves_as_written_and_is_off_unless_enabled,
+    o16_o21_an_attempt_that_never_reports_ends_in_failed_with_its_context,
+];
+
+/// One server per store for the whole file; every test has a tenant and types of its own.
+fn server(store: Store) -> &'static Server {
+    static SERVERS: PerStore = PerStore::new();
+    SERVERS.get(store, || store.options(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
 }
 
 const EVERYTHING: [&str; 5] = ["submitter", "worker", "operator", "viewer", "internal"];
@@ -40,9 +47,8 @@ fn dead(caller: &Caller, job_type: &str) -> (String, String) {
     (id, item)
 }
 
-#[test]
-fn g09_g10_an_item_leads_to_its_job_and_back_and_a_requeue_is_a_new_linked_job() {
-    let fay = server().caller("g09", "fay", &EVERYTHING);
+fn g09_g10_an_item_leads_to_its_job_and_back_and_a_requeue_is_a_new_linked_job(store: Store) {
+    let fay = server(store).caller("g09", "fay", &EVERYTHING);
     let (id, item) = dead(&fay, "g09");
     let found = fay.get(&format!("/api/v1/dlq/items/{item}")).data();
     assert_eq!((&found["dlq_id"], &found["job_id"]), (&json!(item), &json!(id)));
@@ -81,11 +87,10 @@ fn g09_g10_an_item_leads_to_its_job_and_back_and_a_requeue_is_a_new_linked_job()
     assert_eq!(fay.job(&new)["status"], "succeeded");
 }
 
-#[test]
-fn g11_a_discard_needs_a_reason_and_two_people() {
-    let gil = server().caller("g11", "gil", &EVERYTHING);
-    let gils_other = server().caller("g11", "gil", &["approver", "operator"]);
-    let hal = server().caller("g11", "hal", &["approver"]);
+fn g11_a_discard_needs_a_reason_and_two_people(store: Store) {
+    let gil = server(store).caller("g11", "gil", &EVERYTHING);
+    let gils_other = server(store).caller("g11", "gil", &["approver", "operator"]);
+    let hal = server(store).caller("g11", "hal", &["approver"]);
     let (_, item) = dead(&gil, "g11");
     let path = |verb: &str| format!("/api/v1/dlq/items/{item}/{verb}");
     for reason in ["", "   ", "\t\n"] {
@@ -120,9 +125,8 @@ fn g11_a_discard_needs_a_reason_and_two_people() {
     assert_eq!(gil.post(&path, &by("a", "b")).data()["status"], "discarded");
 }
 
-#[test]
-fn d09_dead_letters_never_block_the_queue() {
-    let ivy = server().caller("d09", "ivy", &EVERYTHING);
+fn d09_dead_letters_never_block_the_queue(store: Store) {
+    let ivy = server(store).caller("d09", "ivy", &EVERYTHING);
     for _ in 0..30 {
         ivy.submit(&json!({ "job_type": "d09", "payload": "poison", "priority": 255 }));
     }
@@ -136,9 +140,8 @@ fn d09_dead_letters_never_block_the_queue() {
     assert_eq!(next, healthy);
 }
 
-#[test]
-fn g12_the_five_replays_run_as_a_command_and_record_what_they_did() {
-    let ran = server().cli(&["replay", "--output", "json"]).expect(0).json();
+fn g12_the_five_replays_run_as_a_command_and_record_what_they_did(store: Store) {
+    let ran = server(store).cli(&["replay", "--output", "json"]).expect(0).json();
     assert_eq!(ran["passed"], true, "{ran:#}");
     let replays = ran["replays"].as_array().unwrap();
     let ids: Vec<_> = replays.iter().map(|replay| text(replay, "replay_id")).collect();
@@ -148,20 +151,19 @@ fn g12_the_five_replays_run_as_a_command_and_record_what_they_did() {
     for replay in replays {
         // The record is the server's own history, not the command's opinion.
         let id = text(replay, "job_id");
-        assert_eq!(json!(server().admin().path(&id)), replay["status_transition"]);
-        assert_eq!(server().admin().job(&id)["trace_id"], replay["trace_id"]);
+        assert_eq!(json!(server(store).admin().path(&id)), replay["status_transition"]);
+        assert_eq!(server(store).admin().job(&id)["trace_id"], replay["trace_id"]);
     }
     assert!(replays[3]["dlq_id"].is_string());
     let refused = "WF_STATE_TRANSITION_INVALID";
     assert_eq!(replays[4]["refusals"], json!([refused, refused]));
-    let one = server().cli(&["replay", "rp-002", "--output", "json"]).expect(0).json();
+    let one = server(store).cli(&["replay", "rp-002", "--output", "json"]).expect(0).json();
     assert_eq!(one["replays"].as_array().unwrap().len(), 1);
-    server().cli(&["replay", "RP-009"]).expect(2);
+    server(store).cli(&["replay", "RP-009"]).expect(2);
 }
 
-#[test]
-fn g13_running_by_hand_behaves_as_written_and_is_off_unless_enabled() {
-    let jan = server().caller("g13", "jan", &EVERYTHING);
+fn g13_running_by_hand_behaves_as_written_and_is_off_unless_enabled(store: Store) {
+    let jan = server(store).caller("g13", "jan", &EVERYTHING);
     let id = jan.submit_plain("g13");
     let ran = run(&jan, &id, "");
     let expected = json!({
@@ -196,12 +198,12 @@ fn g13_running_by_hand_behaves_as_written_and_is_off_unless_enabled() {
     let id = jan.submit_plain("g13");
     let path = format!("/api/v1/internal/jobs/{id}/run");
     assert_eq!(jan.poke(&path).refusal(), (403, "AUTH_FORBIDDEN".into()), "the header is needed");
-    let plain = server().caller("g13", "kim", &["submitter", "worker", "operator", "viewer"]);
+    let plain = server(store).caller("g13", "kim", &["submitter", "worker", "operator", "viewer"]);
     let refused = internally(&plain, &format!("{id}/run"), &json!({})).refusal();
     assert_eq!(refused, (403, "AUTH_FORBIDDEN".into()), "the role is needed");
     assert_eq!(jan.job(&id)["status"], "queued");
 
-    let off = Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
+    let off = Server::start(store.options(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
     let lou = off.caller("g13", "lou", &EVERYTHING);
     let id = lou.submit_plain("g13");
     for verb in ["run", "transition"] {
@@ -210,9 +212,8 @@ fn g13_running_by_hand_behaves_as_written_and_is_off_unless_enabled() {
     }
 }
 
-#[test]
-fn o16_o21_an_attempt_that_never_reports_ends_in_failed_with_its_context() {
-    let max = server().caller("o21", "max", &EVERYTHING);
+fn o16_o21_an_attempt_that_never_reports_ends_in_failed_with_its_context(store: Store) {
+    let max = server(store).caller("o21", "max", &EVERYTHING);
     let wish = json!({
         "job_type": "o21", "payload": {}, "max_retries": 0, "trace_id": "trace-o21"
     });

@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::text;
-use mainspring_testkit::blackbox::{Options, Request, Server, http};
+use mainspring_testkit::blackbox::{Request, Server, Store, http};
+use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
+
+both_stores![o02_o19_two_thousand_mutated_requests_never_get_a_5xx,];
 
 /// What readers trip over.
 const NASTY: [&[u8]; 12] = [
@@ -37,10 +40,9 @@ impl Dice {
 
 /// Valid requests with a few bytes changed, dropped, doubled or swapped for nasty ones. Whatever
 /// comes of it, it is an answer below 500, and the server goes on serving.
-#[test]
-fn o02_o19_two_thousand_mutated_requests_never_get_a_5xx() {
+fn o02_o19_two_thousand_mutated_requests_never_get_a_5xx(store: Store) {
     const SEED: u64 = 0x6d61_696e_7370_7267;
-    let server = Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
+    let server = Server::start(store.options(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
     let ann = server.caller("fuzz", "ann", &["submitter", "worker", "viewer", "operator"]);
     let address = ann.address;
     let id = "job_0000000000000000000000000z";

@@ -4,12 +4,19 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::{items, text};
-use mainspring_testkit::blackbox::{Caller, Options, Response, Server, http};
+use mainspring_testkit::blackbox::{Caller, Response, Server, Store, http};
+use mainspring_testkit::both_stores;
 use serde_json::json;
 use std::io::Write;
 
-fn start() -> (Server, Caller) {
-    let server = Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
+both_stores![
+    o02_o19_bad_json_has_a_code_for_every_way_of_being_bad,
+    o02_o19_bad_headers_ids_and_parameters_are_refused_by_name,
+    o02_o19_broken_and_hostile_connections_do_no_harm,
+];
+
+fn start(store: Store) -> (Server, Caller) {
+    let server = Server::start(store.options(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
     let caller = server.caller("input", "ann", &["submitter", "worker", "viewer", "operator"]);
     (server, caller)
 }
@@ -30,10 +37,9 @@ fn assert_untouched(server: &Server, caller: &Caller) {
     assert!(!server.log().contains("\"level\":\"ERROR\""), "{}", server.log());
 }
 
-#[test]
 #[allow(clippy::too_many_lines, reason = "a flat table of cases")]
-fn o02_o19_bad_json_has_a_code_for_every_way_of_being_bad() {
-    let (server, ann) = start();
+fn o02_o19_bad_json_has_a_code_for_every_way_of_being_bad(store: Store) {
+    let (server, ann) = start(store);
     let deep =
         |n: usize| format!(r#"{{"job_type":"t","payload":{}{}}}"#, "[".repeat(n), "]".repeat(n));
     let huge = format!(r#"{{"job_type":"t","payload":"{}"}}"#, "x".repeat((2 << 20) + 1));
@@ -134,10 +140,9 @@ fn o02_o19_bad_json_has_a_code_for_every_way_of_being_bad() {
     assert_untouched(&server, &ann);
 }
 
-#[test]
 #[allow(clippy::too_many_lines, reason = "a flat table of cases")]
-fn o02_o19_bad_headers_ids_and_parameters_are_refused_by_name() {
-    let (server, ann) = start();
+fn o02_o19_bad_headers_ids_and_parameters_are_refused_by_name(store: Store) {
+    let (server, ann) = start(store);
     let wish = json!({ "job_type": "t", "payload": 1 }).to_string();
     let typed = |name: &str, value: &str| {
         ann.request("POST", "/api/v1/jobs").header(name, value).body(wish.clone()).send(ann.address)
@@ -233,10 +238,9 @@ fn o02_o19_bad_headers_ids_and_parameters_are_refused_by_name() {
     assert_untouched(&server, &ann);
 }
 
-#[test]
 #[allow(clippy::too_many_lines, reason = "a flat table of cases")]
-fn o02_o19_broken_and_hostile_connections_do_no_harm() {
-    let (server, ann) = start();
+fn o02_o19_broken_and_hostile_connections_do_no_harm(store: Store) {
+    let (server, ann) = start(store);
     let auth = format!("authorization: Bearer {}\r\n", ann.token);
     let bomb: String = (0..3_000).map(|n| format!("x-{n}: {n}\r\n")).collect();
     let long = format!("x-long: {}\r\n", "y".repeat(1 << 20));

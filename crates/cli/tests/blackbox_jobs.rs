@@ -3,22 +3,33 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::{items, text};
-use mainspring_testkit::blackbox::{Options, Request, Server, eventually, http};
+use mainspring_testkit::blackbox::{PerStore, Request, Server, Store, eventually, http};
+use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Barrier, OnceLock};
+use std::sync::{Arc, Barrier};
 
-/// One server for the whole file; every test has a tenant and types of its own.
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
-    })
+both_stores![
+    g01_a_job_has_the_ten_fields_and_its_payload_byte_for_byte,
+    o02_no_call_works_without_an_identity_and_jobs_carry_their_owner,
+    o06_of_64_concurrent_submissions_of_one_key_exactly_one_creates,
+    o15_o20_a_job_runs_whether_or_not_its_submitter_stays,
+    o25_a_submission_answers_before_any_work_and_waiting_is_only_looking,
+    o19_nobody_can_mark_a_job_succeeded_but_the_worker_that_holds_it,
+    o15_o20_a_list_is_filtered_and_walked_by_cursor,
+    o20_waiting_is_explained_and_cancelling_ends_it_once,
+    o20_a_batch_answers_item_by_item_in_order,
+    o15_the_stream_of_events_shows_every_move_and_goes_on_where_it_ended,
+];
+
+/// One server per store for the whole file; every test has a tenant and types of its own.
+fn server(store: Store) -> &'static Server {
+    static SERVERS: PerStore = PerStore::new();
+    SERVERS.get(store, || store.options(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
 }
 
-#[test]
-fn g01_a_job_has_the_ten_fields_and_its_payload_byte_for_byte() {
-    let ann = server().caller("g01", "ann", &["submitter"]);
+fn g01_a_job_has_the_ten_fields_and_its_payload_byte_for_byte(store: Store) {
+    let ann = server(store).caller("g01", "ann", &["submitter"]);
     let payload = r#"{ "z":1.0,  "a":[1e2,"\u00e9"],"big":123456789012345678901234567890 }"#;
     let body = format!(r#"{{"job_type":"g01","payload":{payload},"idempotency_key":"k-1"}}"#);
     let made = ann
@@ -45,9 +56,8 @@ fn g01_a_job_has_the_ten_fields_and_its_payload_byte_for_byte() {
     assert!(raw.contains(&format!("\"payload\":{payload},")), "{raw}");
 }
 
-#[test]
-fn o02_no_call_works_without_an_identity_and_jobs_carry_their_owner() {
-    let document = server().admin().get("/openapi.json").json();
+fn o02_no_call_works_without_an_identity_and_jobs_carry_their_owner(store: Store) {
+    let document = server(store).admin().get("/openapi.json").json();
     let open = ["/healthz", "/readyz", "/metrics", "/openapi.json"];
     let mut tried = 0;
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -64,7 +74,7 @@ fn o02_no_call_works_without_an_identity_and_jobs_carry_their_owner() {
                 if let Some(value) = header {
                     request = request.header("authorization", value);
                 }
-                let refused = server().send(&request).refusal();
+                let refused = server(store).send(&request).refusal();
                 assert_eq!(refused, (401, "AUTH_UNAUTHORIZED".into()), "{method} {path}");
                 tried += 1;
             }
@@ -72,7 +82,7 @@ fn o02_no_call_works_without_an_identity_and_jobs_carry_their_owner() {
     }
     assert!(tried > 80, "only {tried} calls were tried");
 
-    let bob = server().caller("o02", "bob", &["submitter"]);
+    let bob = server(store).caller("o02", "bob", &["submitter"]);
     let job = bob.job(&bob.submit_plain("o02"));
     assert_eq!((&job["tenant_id"], &job["user_id"]), (&json!("o02"), &json!("bob")));
     for field in ["tenant_id", "user_id", "status", "retry_count", "job_id"] {
@@ -82,9 +92,8 @@ fn o02_no_call_works_without_an_identity_and_jobs_carry_their_owner() {
     }
 }
 
-#[test]
-fn o06_of_64_concurrent_submissions_of_one_key_exactly_one_creates() {
-    let cat = server().caller("o06", "cat", &["submitter"]);
+fn o06_of_64_concurrent_submissions_of_one_key_exactly_one_creates(store: Store) {
+    let cat = server(store).caller("o06", "cat", &["submitter"]);
     let barrier = Arc::new(Barrier::new(64));
     let threads: Vec<_> = (0..64)
         .map(|_| {
@@ -114,7 +123,7 @@ fn o06_of_64_concurrent_submissions_of_one_key_exactly_one_creates() {
         "job_type": "o06", "payload": 2, "idempotency_key": "one", "idempotency_scope": "s"
     });
     assert_eq!(cat.post("/api/v1/jobs", &scoped).status, 201);
-    let dan = server().caller("o06", "dan", &["submitter"]);
+    let dan = server(store).caller("o06", "dan", &["submitter"]);
     assert_eq!(dan.post("/api/v1/jobs", &other).status, 201);
     let plain = json!({ "job_type": "o06", "payload": 1 });
     let by_header = cat.request("POST", "/api/v1/jobs").header("idempotency-key", "one");
@@ -122,9 +131,8 @@ fn o06_of_64_concurrent_submissions_of_one_key_exactly_one_creates() {
     assert_eq!((by_header.status, &by_header.data()["idempotent_hit"]), (200, &json!(true)));
 }
 
-#[test]
-fn o15_o20_a_job_runs_whether_or_not_its_submitter_stays() {
-    let eve = server().caller("o15", "eve", &["submitter", "worker"]);
+fn o15_o20_a_job_runs_whether_or_not_its_submitter_stays(store: Store) {
+    let eve = server(store).caller("o15", "eve", &["submitter", "worker"]);
     // The submitter stays on the line for the end of the job, then hangs up before it.
     let wish = json!({ "job_type": "o15", "payload": "left" });
     let request = eve.request("POST", "/api/v1/jobs?wait_ms=60000").json(&wish);
@@ -152,9 +160,8 @@ fn o15_o20_a_job_runs_whether_or_not_its_submitter_stays() {
     assert_eq!((&failed["status"], &failed["error_code"]), (&json!("failed"), &json!("NO_LUCK")));
 }
 
-#[test]
-fn o25_a_submission_answers_before_any_work_and_waiting_is_only_looking() {
-    let fay = server().caller("o25", "fay", &["submitter", "worker"]);
+fn o25_a_submission_answers_before_any_work_and_waiting_is_only_looking(store: Store) {
+    let fay = server(store).caller("o25", "fay", &["submitter", "worker"]);
     let wish = json!({ "job_type": "o25", "payload": {} });
     // Nobody works: the answer comes all the same, and nothing has run.
     let made = fay.post("/api/v1/jobs?wait_ms=200", &wish);
@@ -173,9 +180,8 @@ fn o25_a_submission_answers_before_any_work_and_waiting_is_only_looking() {
     assert_eq!((&ended["status"], &ended["result"]), (&json!("succeeded"), &json!("done")));
 }
 
-#[test]
-fn o19_nobody_can_mark_a_job_succeeded_but_the_worker_that_holds_it() {
-    let gil = server().caller("o19", "gil", &["submitter", "viewer", "operator", "approver"]);
+fn o19_nobody_can_mark_a_job_succeeded_but_the_worker_that_holds_it(store: Store) {
+    let gil = server(store).caller("o19", "gil", &["submitter", "viewer", "operator", "approver"]);
     let id = gil.submit_plain("o19");
     let before = (gil.job(&id), gil.events(&id));
     let path = format!("/api/v1/jobs/{id}");
@@ -192,7 +198,7 @@ fn o19_nobody_can_mark_a_job_succeeded_but_the_worker_that_holds_it() {
         }
     }
     // Moving by hand is for the internal role itself: not even an admin may.
-    for caller in [&gil, &server().admin()] {
+    for caller in [&gil, &server(store).admin()] {
         for (verb, body) in [("run", json!({})), ("transition", json!({"new_status": "running"}))] {
             let path = format!("/api/v1/internal/jobs/{id}/{verb}");
             let request = caller.request("POST", &path).header("x-internal-debug", "true");
@@ -203,10 +209,9 @@ fn o19_nobody_can_mark_a_job_succeeded_but_the_worker_that_holds_it() {
     assert_eq!((gil.job(&id), gil.events(&id)), before);
 }
 
-#[test]
-fn o15_o20_a_list_is_filtered_and_walked_by_cursor() {
-    let hal = server().caller("list", "hal", &["submitter", "worker"]);
-    let ivy = server().caller("list", "ivy", &["submitter"]);
+fn o15_o20_a_list_is_filtered_and_walked_by_cursor(store: Store) {
+    let hal = server(store).caller("list", "hal", &["submitter", "worker"]);
+    let ivy = server(store).caller("list", "ivy", &["submitter"]);
     let ids: Vec<String> = (0..25).map(|_| hal.submit_plain("listed")).collect();
     ivy.submit_plain("listed");
     hal.submit(&json!({ "job_type": "other", "payload": {}, "queue": "q-2", "trace_id": "t-9" }));
@@ -235,9 +240,8 @@ fn o15_o20_a_list_is_filtered_and_walked_by_cursor() {
     }
 }
 
-#[test]
-fn o20_waiting_is_explained_and_cancelling_ends_it_once() {
-    let jan = server().caller("explain", "jan", &["submitter", "worker", "operator"]);
+fn o20_waiting_is_explained_and_cancelling_ends_it_once(store: Store) {
+    let jan = server(store).caller("explain", "jan", &["submitter", "worker", "operator"]);
     let later = json!({ "job_type": "explained", "payload": {}, "delay_ms": 3_600_000 });
     let id = text(&jan.submit(&later), "job_id");
     let told = jan.get(&format!("/api/v1/jobs/{id}/explain")).data();
@@ -265,9 +269,8 @@ fn o20_waiting_is_explained_and_cancelling_ends_it_once() {
     assert_eq!(jan.job(&id)["status"], "cancelled");
 }
 
-#[test]
-fn o20_a_batch_answers_item_by_item_in_order() {
-    let kim = server().caller("batch", "kim", &["submitter"]);
+fn o20_a_batch_answers_item_by_item_in_order(store: Store) {
+    let kim = server(store).caller("batch", "kim", &["submitter"]);
     let jobs = json!({ "jobs": [
         { "job_type": "batched", "payload": 1, "idempotency_key": "a" },
         { "job_type": "batched", "payload": 1, "idempotency_key": "a" },
@@ -294,9 +297,8 @@ fn o20_a_batch_answers_item_by_item_in_order() {
     assert_eq!(items(kim.get("/api/v1/jobs?type=batched").data()).len(), 2);
 }
 
-#[test]
-fn o15_the_stream_of_events_shows_every_move_and_goes_on_where_it_ended() {
-    let lou = server().caller("stream", "lou", &["submitter", "worker"]);
+fn o15_the_stream_of_events_shows_every_move_and_goes_on_where_it_ended(store: Store) {
+    let lou = server(store).caller("stream", "lou", &["submitter", "worker"]);
     let from = |position: &str| -> Vec<Value> {
         let request = lou.request("GET", "/api/v1/events").header("last-event-id", position);
         let mut stream = http::connect(lou.address).unwrap();
@@ -331,6 +333,6 @@ fn o15_the_stream_of_events_shows_every_move_and_goes_on_where_it_ended() {
     let rest = from(&all[0]["position"].to_string());
     assert_eq!(rest, all[1..]);
     eventually("the streams are closed again", || {
-        server().admin().get("/api/v1/runtime").data()["version"].is_string().then_some(())
+        server(store).admin().get("/api/v1/runtime").data()["version"].is_string().then_some(())
     });
 }

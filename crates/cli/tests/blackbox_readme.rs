@@ -1,18 +1,23 @@
 //! The quick start of README.md, run as it is written: only the program's path and the port are
 //! replaced. Then server and worker are killed, started again by the same commands, and everything
-//! is still there.
+//! is still there. On PostgreSQL the environment names a database, and the admin token that the
+//! server shows is written down where the quick start looks for it.
 
 #[path = "blackbox_readme/blocks.rs"]
 mod blocks;
 
 use blocks::{Block, Role, adapted, quick_start};
-use mainspring_testkit::blackbox::eventually;
+use mainspring_testkit::blackbox::{Store, eventually};
+use mainspring_testkit::both_stores;
+use mainspring_testkit::postgres::Database;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+
+both_stores![o01_o15_the_quick_start_works_as_written_and_survives_kill_9];
 
 const README: &str = include_str!("../../../README.md");
 
@@ -20,10 +25,11 @@ const README: &str = include_str!("../../../README.md");
 struct Reader {
     place: tempfile::TempDir,
     port: u16,
+    database: Option<Database>,
 }
 
 impl Reader {
-    fn new() -> Self {
+    fn new(store: Store) -> Self {
         let place = tempfile::tempdir().expect("a directory");
         let programs = place.path().join(".programs");
         std::fs::create_dir(&programs).expect("a directory");
@@ -31,7 +37,7 @@ impl Reader {
         std::os::unix::fs::symlink(binary, programs.join("mainspring")).expect("a link");
         let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = socket.local_addr().expect("an address").port();
-        Reader { place, port }
+        Reader { place, port, database: store.database() }
     }
 
     /// A shell as a terminal would start it, but with our program first and on our port. What
@@ -47,6 +53,9 @@ impl Reader {
             .env("MAINSPRING_LISTEN", format!("127.0.0.1:{}", self.port))
             .env("MAINSPRING_URL", format!("http://127.0.0.1:{}", self.port))
             .stdin(Stdio::null());
+        if let Some(database) = &self.database {
+            command.env("MAINSPRING_DATABASE_URL", &database.url);
+        }
         command
     }
 
@@ -110,29 +119,34 @@ impl Drop for Terminal {
     }
 }
 
-fn wait_until_up(terminal: &mut Terminal, place: &Path) {
+fn wait_until_up(terminal: &mut Terminal, reader: &Reader) {
+    let token = reader.place.path().join("mainspring-data/admin.token");
     eventually("the server is up", || {
         let ended = terminal.child.try_wait().expect("our child");
         assert!(ended.is_none(), "the server ended: {}", terminal.said());
-        let is_up = terminal.said().contains(" on http://");
-        (is_up && place.join("mainspring-data/admin.token").exists()).then_some(())
+        let said = terminal.said();
+        if reader.database.is_some() && !token.exists() {
+            // Shown once, by the first start.
+            let shown = said.lines().find_map(|line| line.strip_prefix("admin token "))?;
+            std::fs::create_dir_all(token.parent()?).expect("a directory");
+            std::fs::write(&token, shown).expect("writes");
+        }
+        (said.contains(" on http://") && token.exists()).then_some(())
     });
 }
 
 /// Literally what the README says, then the promise it makes about kill -9.
-#[test]
-fn o01_o15_the_quick_start_works_as_written_and_survives_kill_9() {
+fn o01_o15_the_quick_start_works_as_written_and_survives_kill_9(store: Store) {
     let blocks = quick_start(README);
     let of = |role: Role| blocks.iter().find(|block| block.role == role).expect("such a block");
     assert!(blocks.len() >= 4, "{blocks:?}");
-    let reader = Reader::new();
-    let place = reader.place.path();
+    let reader = Reader::new(store);
     let (mut server, mut worker) = (None, None);
     for block in &blocks {
         match block.role {
             Role::Serve => {
                 let mut terminal = reader.leave_running(block);
-                wait_until_up(&mut terminal, place);
+                wait_until_up(&mut terminal, &reader);
                 server = Some(terminal);
             }
             Role::Worker => worker = Some(reader.leave_running(block)),
@@ -151,7 +165,7 @@ fn o01_o15_the_quick_start_works_as_written_and_survives_kill_9() {
     assert_eq!(before.len(), done.len() + 1, "{before:?}");
     server.expect("a server").kill9();
     let mut server = reader.leave_running(of(Role::Serve));
-    wait_until_up(&mut server, place);
+    wait_until_up(&mut server, &reader);
     assert_eq!(reader.jobs(), before, "what was there is there, as it was");
     let worker = reader.leave_running(of(Role::Worker));
     let after = eventually("the waiting job is done", || {

@@ -3,16 +3,23 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::text;
-use mainspring_testkit::blackbox::{Caller, Options, Response, Server};
+use mainspring_testkit::blackbox::{Caller, PerStore, Response, Server, Store};
+use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
-use std::sync::OnceLock;
+use sha2::{Digest, Sha256};
 
-/// One server for the whole file; every test has a tenant and types of its own.
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
-    })
+both_stores![
+    g02_g03_every_pair_of_states_moves_as_written_or_is_refused_and_changes_nothing,
+    g03_g05_g07_the_fourth_failure_of_a_worker_goes_through_the_dlq_to_failed,
+    g04_only_retryable_failures_retry,
+    g06_g17_the_delay_is_the_formula_and_its_jitter_can_be_foretold,
+    g08_d08_an_effect_is_committed_once_over_all_tries_and_a_key_runs_once,
+];
+
+/// One server per store for the whole file; every test has a tenant and types of its own.
+fn server(store: Store) -> &'static Server {
+    static SERVERS: PerStore = PerStore::new();
+    SERVERS.get(store, || store.options(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes"))
 }
 
 const EVERYTHING: [&str; 5] = ["submitter", "worker", "operator", "viewer", "internal"];
@@ -54,9 +61,8 @@ const LEGAL: [(&str, &str); 8] = [
     ("dlq_recorded", "failed"),
 ];
 
-#[test]
-fn g02_g03_every_pair_of_states_moves_as_written_or_is_refused_and_changes_nothing() {
-    let ann = server().caller("g02", "ann", &EVERYTHING);
+fn g02_g03_every_pair_of_states_moves_as_written_or_is_refused_and_changes_nothing(store: Store) {
+    let ann = server(store).caller("g02", "ann", &EVERYTHING);
     let mut accepted = Vec::new();
     for (from, way) in STATES {
         for to in STATES.map(|(state, _)| state).into_iter().chain(["cancelled"]) {
@@ -100,9 +106,8 @@ fn fail_next(caller: &Caller, job_type: &str, more: Value) -> (Value, Value) {
     (grant, answer)
 }
 
-#[test]
-fn g03_g05_g07_the_fourth_failure_of_a_worker_goes_through_the_dlq_to_failed() {
-    let bob = server().caller("g05", "bob", &EVERYTHING);
+fn g03_g05_g07_the_fourth_failure_of_a_worker_goes_through_the_dlq_to_failed(store: Store) {
+    let bob = server(store).caller("g05", "bob", &EVERYTHING);
     // Nothing is said about retries: three are the default.
     let id = bob.submit_plain("g05");
     let failure = json!({ "error_code": "UPSTREAM", "message": "no", "retryable": true,
@@ -140,9 +145,8 @@ fn g03_g05_g07_the_fourth_failure_of_a_worker_goes_through_the_dlq_to_failed() {
     assert!(bob.pull("g05", 10).is_empty(), "nothing is left to run");
 }
 
-#[test]
-fn g04_only_retryable_failures_retry() {
-    let cat = server().caller("g04", "cat", &EVERYTHING);
+fn g04_only_retryable_failures_retry(store: Store) {
+    let cat = server(store).caller("g04", "cat", &EVERYTHING);
     let id = cat.submit_plain("g04");
     let grant = cat.pull_one("g04");
     assert_eq!(cat.fail(&grant, "BAD_INPUT", false)["status"], "failed");
@@ -156,7 +160,7 @@ fn g04_only_retryable_failures_retry() {
     assert_eq!(cat.job(&id)["last_error"]["exhausted"], true);
 }
 
-/// The documented jitter, written down a second time: BLAKE3 over "jitter", the 128 bits of the id
+/// The documented jitter, written down a second time: SHA-256 over "jitter", the 128 bits of the id
 /// and the retry count, each preceded by its length; the first eight bytes modulo 301.
 fn jitter_ms(id: &str, retry_count: u16) -> i64 {
     const LETTERS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -164,12 +168,12 @@ fn jitter_ms(id: &str, retry_count: u16) -> i64 {
     let bits = letters
         .chars()
         .fold(0u128, |bits, letter| (bits << 5) | LETTERS.find(letter).unwrap() as u128);
-    let mut hasher = blake3::Hasher::new();
+    let mut hasher = Sha256::new();
     for part in [&b"jitter"[..], &bits.to_be_bytes(), &retry_count.to_be_bytes()] {
-        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
-    let first: [u8; 8] = hasher.finalize().as_bytes()[..8].try_into().unwrap();
+    let first: [u8; 8] = hasher.finalize()[..8].try_into().unwrap();
     (u64::from_le_bytes(first) % 301) as i64
 }
 
@@ -177,9 +181,8 @@ fn micros(value: &Value) -> i64 {
     value.as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_microsecond()
 }
 
-#[test]
-fn g06_g17_the_delay_is_the_formula_and_its_jitter_can_be_foretold() {
-    let dan = server().caller("g06", "dan", &EVERYTHING);
+fn g06_g17_the_delay_is_the_formula_and_its_jitter_can_be_foretold(store: Store) {
+    let dan = server(store).caller("g06", "dan", &EVERYTHING);
     let long = json!({ "job_type": "g06", "payload": {}, "max_retries": 9 });
     let id = text(&dan.submit(&long), "job_id");
     let bases = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000, 30_000];
@@ -210,9 +213,8 @@ fn g06_g17_the_delay_is_the_formula_and_its_jitter_can_be_foretold() {
     dan.complete(&grant);
 }
 
-#[test]
-fn g08_d08_an_effect_is_committed_once_over_all_tries_and_a_key_runs_once() {
-    let eve = server().caller("g08", "eve", &EVERYTHING);
+fn g08_d08_an_effect_is_committed_once_over_all_tries_and_a_key_runs_once(store: Store) {
+    let eve = server(store).caller("g08", "eve", &EVERYTHING);
     let wish = json!({ "job_type": "g08", "payload": {}, "idempotency_key": "once" });
     let id = text(&eve.submit(&wish), "job_id");
     let commit = |grant: &Value, value: Value| {

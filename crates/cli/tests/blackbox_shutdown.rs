@@ -5,7 +5,8 @@
 use mainspring_testkit::blackbox::caller::items;
 use mainspring_testkit::blackbox::command::{self, Background, signal};
 use mainspring_testkit::blackbox::http::{self, Response};
-use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
+use mainspring_testkit::blackbox::{Caller, Options, Server, Store, eventually};
+use mainspring_testkit::both_stores;
 use mainspring_testkit::checker;
 use mainspring_testkit::history::{Call, Outcome};
 use mainspring_testkit::load::{Fleet, Stopwatch, Temper, config};
@@ -15,16 +16,26 @@ use std::io::{Read, Write};
 use std::process::Stdio;
 use std::time::Duration;
 
+both_stores![
+    o15_twenty_stops_under_load_lose_nothing_and_use_no_try,
+    o15_a_second_signal_stops_at_once,
+    o15_event_streams_end_with_the_server,
+    d17_a_stopped_worker_releases_what_it_cannot_finish,
+    d17_a_worker_told_twice_stops_at_once,
+    d17_leases_survive_a_restart_of_the_server,
+    d17_a_server_away_longer_than_the_lease_steals_nothing,
+];
+
 /// How long the server gives requests under way.
 const GRACE: Duration = Duration::from_secs(10);
 
-fn options() -> Options {
-    Options::new(env!("CARGO_BIN_EXE_mainspring"))
+fn options(store: Store) -> Options {
+    store.options(env!("CARGO_BIN_EXE_mainspring"))
 }
 
 /// One life after another ends with SIGTERM under load, and nobody is the worse for it.
-fn rounds(seed: u64, stops: u64) {
-    let mut server = Server::start(options().config(&config()));
+fn rounds(store: Store, seed: u64, stops: u64) {
+    let mut server = Server::start(options(store).config(&config()));
     let fleet = Fleet::start(&server, seed, Temper::Polite);
     let (mut slowest, mut held) = (Duration::ZERO, 0);
     for _ in 0..stops {
@@ -56,7 +67,7 @@ fn rounds(seed: u64, stops: u64) {
     let events = history.dump.jobs.iter().flat_map(|job| &job.events);
     let reaped = events.filter(|event| event.actor == "system:reaper").count();
     println!(
-        "seed {seed}: {stops} stops, {acknowledged} acknowledged changes, {} jobs, {held} leases \
+        "{store:?}, seed {seed}: {stops} stops, {acknowledged} acknowledged changes, {} jobs, {held} leases \
          held over a stop, {} unknown calls of which {unknown_pulls} pulls, {reaped} tries lost, \
          slowest stop {slowest:?}, {} violations",
         history.dump.jobs.len(),
@@ -85,18 +96,16 @@ fn long_poll(caller: &Caller) -> std::thread::JoinHandle<std::io::Result<Respons
     poll
 }
 
-#[test]
-fn o15_twenty_stops_under_load_lose_nothing_and_use_no_try() {
+fn o15_twenty_stops_under_load_lose_nothing_and_use_no_try(store: Store) {
     let is_full = std::env::var("MAINSPRING_TEST").is_ok_and(|mode| mode == "full");
     for seed in 1..=if is_full { 25 } else { 1 } {
-        rounds(seed, 20);
+        rounds(store, seed, 20);
     }
 }
 
 /// The second signal does not wait for a request that never ends.
-#[test]
-fn o15_a_second_signal_stops_at_once() {
-    let mut server = Server::start(options());
+fn o15_a_second_signal_stops_at_once(store: Store) {
+    let mut server = Server::start(options(store));
     let mut slow = http::connect(server.address).expect("a connection");
     let head = "POST /api/v1/jobs HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{";
     slow.write_all(head.as_bytes()).expect("the first byte of a body");
@@ -113,9 +122,8 @@ fn o15_a_second_signal_stops_at_once() {
 }
 
 /// Streams of events end instead of holding the server up.
-#[test]
-fn o15_event_streams_end_with_the_server() {
-    let mut server = Server::start(options());
+fn o15_event_streams_end_with_the_server(store: Store) {
+    let mut server = Server::start(options(store));
     let mut stream = http::connect(server.address).expect("a connection");
     let (address, token) = (server.address, &server.admin);
     let head = format!(
@@ -149,9 +157,8 @@ fn wait_for(caller: &Caller, job: &str, status: &str) -> Value {
 }
 
 /// A worker that has to go gives back what it cannot finish, and finishes what it can.
-#[test]
-fn d17_a_stopped_worker_releases_what_it_cannot_finish() {
-    let server = Server::start(options());
+fn d17_a_stopped_worker_releases_what_it_cannot_finish(store: Store) {
+    let server = Server::start(options(store));
     let admin = server.admin();
     let job = admin.submit_plain("slow");
     let hasty = worker(&server, &["--grace", "300ms", "--kill-grace", "300ms"], "sleep 60");
@@ -175,9 +182,8 @@ fn d17_a_stopped_worker_releases_what_it_cannot_finish() {
 }
 
 /// The second signal ends a worker at once; its job comes back by its lease.
-#[test]
-fn d17_a_worker_told_twice_stops_at_once() {
-    let server = Server::start(options());
+fn d17_a_worker_told_twice_stops_at_once(store: Store) {
+    let server = Server::start(options(store));
     let admin = server.admin();
     let job = admin.submit_plain("slow");
     let mut busy = worker(&server, &["--grace", "60s", "--lease-ms", "1000"], "sleep 60");
@@ -196,9 +202,8 @@ fn d17_a_worker_told_twice_stops_at_once() {
 
 /// A worker that had a job before the restart may end it after the restart, however the server
 /// went away.
-#[test]
-fn d17_leases_survive_a_restart_of_the_server() {
-    let mut server = Server::start(options());
+fn d17_leases_survive_a_restart_of_the_server(store: Store) {
+    let mut server = Server::start(options(store));
     for is_kill in [false, true] {
         let admin = server.admin();
         let job = admin.submit_plain("work");
@@ -221,11 +226,10 @@ fn d17_leases_survive_a_restart_of_the_server() {
 
 /// The server is away for twice the lease. Workers that come back within the grace keep their jobs,
 /// although somebody hungry asks for them all the time; those that do not come back lose them.
-#[test]
-fn d17_a_server_away_longer_than_the_lease_steals_nothing() {
+fn d17_a_server_away_longer_than_the_lease_steals_nothing(store: Store) {
     const JOBS: usize = 100;
     let grace = "[scheduler]\nrestart_grace = \"3s\"\n[types]\nstrict = false\n";
-    let mut server = Server::start(options().config(grace));
+    let mut server = Server::start(options(store).config(grace));
     let admin = server.admin();
     let wishes: Vec<Value> =
         (0..JOBS).map(|nth| json!({ "job_type": "work", "payload": { "n": nth } })).collect();

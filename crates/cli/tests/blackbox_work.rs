@@ -3,18 +3,33 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::{items, text};
-use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
+use mainspring_testkit::blackbox::{Caller, PerStore, Server, Store, eventually};
+use mainspring_testkit::both_stores;
+use mainspring_testkit::postgres::Database;
 use serde_json::{Value, json};
-use std::sync::OnceLock;
 
-/// One server for the whole file; every test has a tenant and types of its own.
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring"))))
+both_stores![
+    d17_a_dead_workers_job_comes_back_and_its_late_report_is_refused,
+    d17_a_lease_is_renewed_by_heartbeats_and_never_beyond_the_deadline,
+    d17_a_released_job_comes_back_without_having_used_a_try,
+    d17_reporting_and_fetching_is_one_request_and_each_item_stands_for_itself,
+    d16_a_long_poll_ends_when_a_job_comes_or_becomes_due,
+    d16_jobs_that_are_not_due_cost_a_pull_nothing,
+    d11_the_five_metrics_say_what_is_so,
+    d16_priority_and_due_order_decide_who_is_next,
+    d16_tenants_take_turns_and_a_paused_queue_hands_out_nothing,
+    d17_a_concurrency_limit_counts_live_leases_in_its_scope,
+    o04_workers_of_one_name_in_two_tenants_do_not_hide_each_other,
+];
+
+/// One server per store for the whole file; every test has a tenant and types of its own.
+fn server(store: Store) -> &'static Server {
+    static SERVERS: PerStore = PerStore::new();
+    SERVERS.get(store, || store.options(env!("CARGO_BIN_EXE_mainspring")))
 }
 
-fn both(tenant: &str) -> Caller {
-    server().caller(tenant, "ann", &["submitter", "worker", "operator"])
+fn both(store: Store, tenant: &str) -> Caller {
+    server(store).caller(tenant, "ann", &["submitter", "worker", "operator"])
 }
 
 fn ids(jobs: &[Value]) -> Vec<String> {
@@ -28,11 +43,10 @@ fn beat(caller: &Caller, grant: &Value, lease_ms: u32, more: Value) -> Value {
     items(caller.post("/api/v1/work/heartbeat", &wish).data()).pop().unwrap()
 }
 
-#[test]
-fn d17_a_dead_workers_job_comes_back_and_its_late_report_is_refused() {
-    let ann = both("d17");
+fn d17_a_dead_workers_job_comes_back_and_its_late_report_is_refused(store: Store) {
+    let ann = both(store, "d17");
     let id = ann.submit_plain("d17");
-    let wish = json!({ "worker_id": "dies", "types": ["d17"], "lease_ms": 100 });
+    let wish = json!({ "worker_id": "dies", "types": ["d17"], "lease_ms": 300 });
     let old = ann.pull_with(wish).pop().unwrap();
     assert!(ann.pull("d17", 1).is_empty(), "one lease at a time");
     let new = ann.pull_one("d17");
@@ -52,9 +66,8 @@ fn d17_a_dead_workers_job_comes_back_and_its_late_report_is_refused() {
     assert_eq!(events[1]["actor"], "worker:dies");
 }
 
-#[test]
-fn d17_a_lease_is_renewed_by_heartbeats_and_never_beyond_the_deadline() {
-    let bob = both("renew");
+fn d17_a_lease_is_renewed_by_heartbeats_and_never_beyond_the_deadline(store: Store) {
+    let bob = both(store, "renew");
     let id = bob.submit_plain("renew");
     let wish = json!({ "worker_id": "w-1", "types": ["renew"], "lease_ms": 1500 });
     let grant = bob.pull_with(wish).pop().unwrap();
@@ -82,9 +95,8 @@ fn d17_a_lease_is_renewed_by_heartbeats_and_never_beyond_the_deadline() {
     eventually("it failed", || (bob.job(&id)["status"] == "failed").then_some(()));
 }
 
-#[test]
-fn d17_a_released_job_comes_back_without_having_used_a_try() {
-    let cat = both("release");
+fn d17_a_released_job_comes_back_without_having_used_a_try(store: Store) {
+    let cat = both(store, "release");
     let id = cat.submit_plain("release");
     let grant = cat.pull_one("release");
     let given_back = cat.report("release", &grant, json!({ "reason": "shutting down" }));
@@ -97,9 +109,8 @@ fn d17_a_released_job_comes_back_without_having_used_a_try() {
     assert_eq!(cat.complete(&again)["status"], "succeeded");
 }
 
-#[test]
-fn d17_reporting_and_fetching_is_one_request_and_each_item_stands_for_itself() {
-    let dan = both("fetch");
+fn d17_reporting_and_fetching_is_one_request_and_each_item_stands_for_itself(store: Store) {
+    let dan = both(store, "fetch");
     let submitted: Vec<_> = (0..4).map(|_| dan.submit_plain("fetch")).collect();
     let grants = dan.pull("fetch", 2);
     assert_eq!(ids(&grants), submitted[..2]);
@@ -148,15 +159,14 @@ fn d17_reporting_and_fetching_is_one_request_and_each_item_stands_for_itself() {
     assert_eq!(lease_only(Value::Null).data()["items"][0]["status"], "succeeded");
 }
 
-#[test]
-fn d16_a_long_poll_ends_when_a_job_comes_or_becomes_due() {
-    let eve = both("poll");
+fn d16_a_long_poll_ends_when_a_job_comes_or_becomes_due(store: Store) {
+    let eve = both(store, "poll");
     let waiting = {
         let eve = eve.clone();
         std::thread::spawn(move || eve.pull_one("poll"))
     };
     eventually("the pull waits", || {
-        let runtime = server().admin().get("/api/v1/runtime").data();
+        let runtime = server(store).admin().get("/api/v1/runtime").data();
         (runtime["counters"]["parked_pulls"].as_u64() > Some(0)).then_some(())
     });
     let id = eve.submit_plain("poll");
@@ -169,12 +179,18 @@ fn d16_a_long_poll_ends_when_a_job_comes_or_becomes_due() {
     assert!(eve.job(&text(&soon, "job_id"))["started_at"].as_str() >= soon["run_at"].as_str());
 }
 
-/// Processor time the server has used so far, in ticks of its kernel.
+/// Processor time used so far by the server, and by the processes of its database that serve it,
+/// in ticks of their kernel.
 fn ticks(server: &Server) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid().unwrap())).unwrap();
-    let behind_the_name = stat.rsplit_once(')').unwrap().1;
-    let fields: Vec<&str> = behind_the_name.split_whitespace().collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    let used = |pid: u32| {
+        // A connection of the pool may end while we look.
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let behind_the_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+        let fields = behind_the_name.split_whitespace().skip(11).take(2);
+        fields.map(|field| field.parse::<u64>().unwrap()).sum::<u64>()
+    };
+    let back_ends = server.database().map(Database::back_ends).unwrap_or_default();
+    used(server.pid().unwrap()) + back_ends.into_iter().map(used).sum::<u64>()
 }
 
 /// Submits due jobs one by one and pulls them one by one; answers with the processor time of the
@@ -184,7 +200,7 @@ fn pulls(server: &Server, caller: &Caller, count: usize) -> u64 {
     let counters = || server.admin().get("/api/v1/runtime").data()["counters"].take();
     let (counted, before) = (counters(), ticks(server));
     let pulled: Vec<_> = (0..count).flat_map(|_| ids(&caller.pull("d16", 1))).collect();
-    let (used, after) = (ticks(server) - before, counters());
+    let (used, after) = (ticks(server).saturating_sub(before), counters());
     assert_eq!(pulled, due, "exactly the due ones, in order");
     assert!(caller.pull("d16", 10_000).is_empty(), "and none of the others");
     let grown = |name: &str| after[name].as_u64().unwrap() - counted[name].as_u64().unwrap();
@@ -193,9 +209,8 @@ fn pulls(server: &Server, caller: &Caller, count: usize) -> u64 {
     used
 }
 
-#[test]
-fn d16_jobs_that_are_not_due_cost_a_pull_nothing() {
-    let own = Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
+fn d16_jobs_that_are_not_due_cost_a_pull_nothing(store: Store) {
+    let own = Server::start(store.options(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
     let fay = own.caller("d16", "fay", &["submitter", "worker", "operator"]);
     let alone = pulls(&own, &fay, 400);
     let far: Vec<Value> = (0..10_000)
@@ -214,9 +229,8 @@ fn d16_jobs_that_are_not_due_cost_a_pull_nothing() {
     assert!(among <= 5 * alone + 20, "{among} ticks among 200,000 waiting jobs, {alone} alone");
 }
 
-#[test]
-fn d11_the_five_metrics_say_what_is_so() {
-    let own = Server::start(Options::new(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
+fn d11_the_five_metrics_say_what_is_so(store: Store) {
+    let own = Server::start(store.options(env!("CARGO_BIN_EXE_mainspring")).ephemeral());
     let gil = own.caller("d11", "gil", &["submitter", "worker"]);
     let metric = |name: &str| -> f64 {
         let page = gil.get("/metrics").text();
@@ -245,11 +259,10 @@ fn d11_the_five_metrics_say_what_is_so() {
     assert_eq!(metric("dead_letter_count"), 1.0);
 }
 
-#[test]
-fn d16_priority_and_due_order_decide_who_is_next() {
-    let hal = both("order");
+fn d16_priority_and_due_order_decide_who_is_next(store: Store) {
+    let hal = both(store, "order");
     // A queue in due order: run_at first, whatever the priority says.
-    server().admin().put("/api/v1/queues/order-due", &json!({ "order": "due" })).data();
+    server(store).admin().put("/api/v1/queues/order-due", &json!({ "order": "due" })).data();
     let later = |delay_ms: u64, priority: u8| {
         let wish = json!({
             "job_type": "due", "payload": 0, "queue": "order-due", "delay_ms": delay_ms,
@@ -259,7 +272,7 @@ fn d16_priority_and_due_order_decide_who_is_next() {
     };
     let (third, first, second) = (later(400, 255), later(0, 1), later(200, 200));
     eventually("all are due", || {
-        let queues = items(server().admin().get("/api/v1/queues").data());
+        let queues = items(server(store).admin().get("/api/v1/queues").data());
         let due = queues.iter().find(|queue| queue["name"] == "order-due")?;
         (due["ready"] == 3).then_some(())
     });
@@ -272,25 +285,24 @@ fn d16_priority_and_due_order_decide_who_is_next() {
     assert_eq!(ids(&hal.pull("o", 3)), [high, same, low]);
 }
 
-#[test]
-fn d16_tenants_take_turns_and_a_paused_queue_hands_out_nothing() {
+fn d16_tenants_take_turns_and_a_paused_queue_hands_out_nothing(store: Store) {
     // Only an admin pulls over tenants: a flood of one does not keep another waiting.
-    let flood = both("turns-a");
-    let quiet = both("turns-b");
+    let flood = both(store, "turns-a");
+    let quiet = both(store, "turns-b");
     for _ in 0..50 {
         flood.submit_plain("turns");
     }
     let first = quiet.submit_plain("turns");
     let second = quiet.submit_plain("turns");
-    let pulled = ids(&server().admin().pull("turns", 6));
+    let pulled = ids(&server(store).admin().pull("turns", 6));
     assert!(pulled.contains(&first) && pulled.contains(&second), "{pulled:?}");
 
-    let ivy = both("paused");
+    let ivy = both(store, "paused");
     let id = text(
         &ivy.submit(&json!({ "job_type": "paused", "payload": 0, "queue": "paused-q" })),
         "job_id",
     );
-    assert_eq!(server().admin().poke("/api/v1/queues/paused-q/pause").data()["paused"], true);
+    assert_eq!(server(store).admin().poke("/api/v1/queues/paused-q/pause").data()["paused"], true);
     assert!(ivy.pull("paused", 1).is_empty());
     let told = ivy.get(&format!("/api/v1/jobs/{id}/explain")).data();
     assert_eq!(told["reasons"][0]["code"], "QUEUE_PAUSED", "{told}");
@@ -298,15 +310,17 @@ fn d16_tenants_take_turns_and_a_paused_queue_hands_out_nothing() {
         let ivy = ivy.clone();
         std::thread::spawn(move || ivy.pull_one("paused"))
     };
-    assert_eq!(server().admin().poke("/api/v1/queues/paused-q/resume").data()["paused"], false);
+    assert_eq!(
+        server(store).admin().poke("/api/v1/queues/paused-q/resume").data()["paused"],
+        false
+    );
     assert_eq!(waiting.join().unwrap()["job_id"], id.as_str(), "a waiting pull is woken");
 }
 
-#[test]
-fn d17_a_concurrency_limit_counts_live_leases_in_its_scope() {
-    let jan = both("limit");
+fn d17_a_concurrency_limit_counts_live_leases_in_its_scope(store: Store) {
+    let jan = both(store, "limit");
     let spec = json!({ "concurrency_limit": 2, "concurrency_scope": "tenant" });
-    server().admin().put("/api/v1/types/limited", &spec).data();
+    server(store).admin().put("/api/v1/types/limited", &spec).data();
     let held: Vec<_> = (0..4).map(|_| jan.submit_plain("limited")).collect();
     let grants = jan.pull("limited", 10);
     assert_eq!(grants.len(), 2);
@@ -315,7 +329,7 @@ fn d17_a_concurrency_limit_counts_live_leases_in_its_scope() {
         told["reasons"].as_array().unwrap().iter().map(|r| text(r, "code")).collect();
     assert!(codes.contains(&"CONCURRENCY_LIMIT_EXCEEDED".to_owned()), "{codes:?}");
     assert_eq!(jan.job(&held[3])["status"], "queued", "a held job stays queued");
-    let other = both("limit-2");
+    let other = both(store, "limit-2");
     other.submit_plain("limited");
     assert_eq!(other.pull("limited", 10).len(), 1, "another tenant has its own two");
     let waiting = {
@@ -327,9 +341,8 @@ fn d17_a_concurrency_limit_counts_live_leases_in_its_scope() {
     assert!(jan.pull("limited", 10).is_empty());
 }
 
-#[test]
-fn o04_workers_of_one_name_in_two_tenants_do_not_hide_each_other() {
-    let (one, two) = (both("names-a"), both("names-b"));
+fn o04_workers_of_one_name_in_two_tenants_do_not_hide_each_other(store: Store) {
+    let (one, two) = (both(store, "names-a"), both(store, "names-b"));
     let wish = |types: &str| json!({ "worker_id": "same-name", "types": [types] });
     one.pull_with(wish("names-a"));
     two.pull_with(wish("names-b"));

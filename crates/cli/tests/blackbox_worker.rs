@@ -4,30 +4,44 @@
 
 use mainspring_testkit::blackbox::caller::text;
 use mainspring_testkit::blackbox::command::{Background, prepare, signal};
-use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
+use mainspring_testkit::blackbox::{Caller, PerStore, Server, Store, eventually};
+use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
 use std::process::Stdio;
-use std::sync::OnceLock;
+
+both_stores![
+    o15_o16_a_command_per_job_and_its_exit_code_decides,
+    o15_d17_a_timeout_or_a_cancel_ends_the_whole_process_group,
+    o21_d17_a_worker_process_that_dies_leaves_a_failed_job_with_its_context,
+    o16_o21_a_command_that_cannot_start_fails_with_its_own_code,
+    o15_a_worker_that_is_told_to_stop_gives_its_job_back,
+];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
 
-/// One server for the whole file; every test has a tenant and types of its own.
-fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(Options::new(BINARY)))
+/// One server per store for the whole file; every test has a tenant and types of its own.
+fn server(store: Store) -> &'static Server {
+    static SERVERS: PerStore = PerStore::new();
+    SERVERS.get(store, || store.options(BINARY))
 }
 
-fn ann(tenant: &str) -> Caller {
-    server().caller(tenant, "ann", &["submitter", "worker", "operator"])
+fn ann(store: Store, tenant: &str) -> Caller {
+    server(store).caller(tenant, "ann", &["submitter", "worker", "operator"])
 }
 
 /// A worker of `caller` that runs a shell script for every job of a type.
-fn worker(caller: &Caller, job_type: &str, flags: &[&str], script: &str) -> Background {
+fn worker(
+    store: Store,
+    caller: &Caller,
+    job_type: &str,
+    flags: &[&str],
+    script: &str,
+) -> Background {
     let mut args = vec!["worker", "--type", job_type, "--id", "w-cli"];
     args.extend(flags);
     args.extend(["--", "sh", "-c", script]);
-    let env = [("MAINSPRING_URL", &*server().url), ("MAINSPRING_TOKEN", &*caller.token)];
-    let mut command = prepare(BINARY, &args, &env, server().directory());
+    let env = [("MAINSPRING_URL", &*server(store).url), ("MAINSPRING_TOKEN", &*caller.token)];
+    let mut command = prepare(BINARY, &args, &env, server(store).directory());
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     Background(child.expect("the worker starts"))
 }
@@ -43,9 +57,8 @@ fn ended(caller: &Caller, id: &str) -> Value {
     })
 }
 
-#[test]
-fn o15_o16_a_command_per_job_and_its_exit_code_decides() {
-    let ann = ann("exit");
+fn o15_o16_a_command_per_job_and_its_exit_code_decides(store: Store) {
+    let ann = ann(store, "exit");
     let script = r#"read -r line
 case "$line" in
   *fine*) printf '{"got":%s,"key":"%s"}' "$line" "$MAINSPRING_EXECUTION_KEY" ;;
@@ -59,7 +72,7 @@ esac"#;
     };
     let (fine, plain) = (submit("fine", 0), submit("text", 0));
     let (bad, luck) = (submit("bad", 3), submit("other", 0));
-    let worker = worker(&ann, "exit", &["--concurrency", "4"], script);
+    let worker = worker(store, &ann, "exit", &["--concurrency", "4"], script);
     let job = ended(&ann, &fine);
     assert_eq!(job["result"], json!({ "got": "fine", "key": format!("{fine}:0") }));
     assert_eq!(ended(&ann, &plain)["result"], "plain words");
@@ -74,7 +87,16 @@ esac"#;
     assert_eq!(worker.terminate(), Some(0), "a worker that is told to stop stops well");
 }
 
-/// Processes `sleep` with this argument, which is odd enough to be a name.
+/// How long something sleeps on this store, which is odd enough to be a name: both stores are
+/// tested at the same time, and each looks only for its own.
+fn odd(store: Store, seconds: &str) -> String {
+    match store {
+        Store::Memory => seconds.to_owned(),
+        Store::Postgres => format!("{seconds}5"),
+    }
+}
+
+/// Processes `sleep` with this argument.
 fn sleepers(name: &str) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let is_it = |pid: &u32| {
@@ -88,36 +110,38 @@ fn is_running(name: &str) -> bool {
     !sleepers(name).is_empty()
 }
 
-#[test]
-fn o15_d17_a_timeout_or_a_cancel_ends_the_whole_process_group() {
-    let ann = ann("group");
+fn o15_d17_a_timeout_or_a_cancel_ends_the_whole_process_group(store: Store) {
+    let ann = ann(store, "group");
     // A grandchild that nobody waits for: it must go, too. The odd number is its name.
-    let script = "sleep 98765.25 & sleep 98765.25";
+    let name = odd(store, "98765.25");
+    let script = format!("sleep {name} & sleep {name}");
     let timed = json!({ "job_type": "group", "payload": 0, "timeout_ms": 700, "max_retries": 0 });
     let id = text(&ann.submit(&timed), "job_id");
-    let worker = worker(&ann, "group", &["--lease-ms", "1000", "--kill-grace", "100ms"], script);
-    eventually("the command runs", || is_running("98765.25").then_some(()));
+    let worker =
+        worker(store, &ann, "group", &["--lease-ms", "1000", "--kill-grace", "100ms"], &script);
+    eventually("the command runs", || is_running(&name).then_some(()));
     let job = ended(&ann, &id);
     assert_eq!(job["last_error"]["code"], "TASK_TIMEOUT", "{job}");
-    eventually("all of it is gone", || (!is_running("98765.25")).then_some(()));
+    eventually("all of it is gone", || (!is_running(&name)).then_some(()));
 
     let id = ann.submit_plain("group");
-    eventually("the command runs", || is_running("98765.25").then_some(()));
+    eventually("the command runs", || is_running(&name).then_some(()));
     ann.poke(&format!("/api/v1/jobs/{id}/cancel")).data();
-    eventually("all of it is gone", || (!is_running("98765.25")).then_some(()));
+    eventually("all of it is gone", || (!is_running(&name)).then_some(()));
     assert_eq!(ann.job(&id)["status"], "cancelled");
     assert_eq!(worker.terminate(), Some(0));
 }
 
-#[test]
-fn o21_d17_a_worker_process_that_dies_leaves_a_failed_job_with_its_context() {
-    let ann = ann("dies");
+fn o21_d17_a_worker_process_that_dies_leaves_a_failed_job_with_its_context(store: Store) {
+    let ann = ann(store, "dies");
     let wish = json!({
         "job_type": "dies", "payload": 0, "max_retries": 0, "trace_id": "trace-of-a-death"
     });
     let id = text(&ann.submit(&wish), "job_id");
-    let worker = worker(&ann, "dies", &["--lease-ms", "500"], "exec sleep 43210.75");
-    eventually("the command runs", || is_running("43210.75").then_some(()));
+    let name = odd(store, "43210.75");
+    let script = format!("exec sleep {name}");
+    let worker = worker(store, &ann, "dies", &["--lease-ms", "500"], &script);
+    eventually("the command runs", || is_running(&name).then_some(()));
     drop(worker); // kill -9
     let job = ended(&ann, &id);
     assert_eq!((&job["status"], &job["error_code"]), (&json!("failed"), &json!("TASK_LEASE_LOST")));
@@ -127,17 +151,16 @@ fn o21_d17_a_worker_process_that_dies_leaves_a_failed_job_with_its_context() {
     assert_eq!(context["execution_key"], format!("{id}:0"));
     assert_eq!(context["trace_id"], "trace-of-a-death");
     // Nobody is left to end the command of a worker that was killed; this test is.
-    sleepers("43210.75").into_iter().for_each(|pid| signal(pid, rustix::process::Signal::KILL));
+    sleepers(&name).into_iter().for_each(|pid| signal(pid, rustix::process::Signal::KILL));
 }
 
-#[test]
-fn o16_o21_a_command_that_cannot_start_fails_with_its_own_code() {
-    let ann = ann("absent");
+fn o16_o21_a_command_that_cannot_start_fails_with_its_own_code(store: Store) {
+    let ann = ann(store, "absent");
     let wish = json!({ "job_type": "absent", "payload": 0, "max_retries": 0 });
     let id = text(&ann.submit(&wish), "job_id");
     let args = ["worker", "--type", "absent", "--id", "w-cli", "--", "/no/such/program"];
-    let env = [("MAINSPRING_URL", &*server().url), ("MAINSPRING_TOKEN", &*ann.token)];
-    let mut command = prepare(BINARY, &args, &env, server().directory());
+    let env = [("MAINSPRING_URL", &*server(store).url), ("MAINSPRING_TOKEN", &*ann.token)];
+    let mut command = prepare(BINARY, &args, &env, server(store).directory());
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let worker = Background(child);
     let job = ended(&ann, &id);
@@ -148,15 +171,15 @@ fn o16_o21_a_command_that_cannot_start_fails_with_its_own_code() {
     assert_eq!(worker.terminate(), Some(0));
 }
 
-#[test]
-fn o15_a_worker_that_is_told_to_stop_gives_its_job_back() {
-    let ann = ann("stop");
+fn o15_a_worker_that_is_told_to_stop_gives_its_job_back(store: Store) {
+    let ann = ann(store, "stop");
     let id = ann.submit_plain("stop");
     let flags = ["--grace", "100ms", "--kill-grace", "100ms"];
-    let worker = worker(&ann, "stop", &flags, "sleep 55555.5");
-    eventually("the command runs", || is_running("55555.5").then_some(()));
+    let name = odd(store, "55555.5");
+    let worker = worker(store, &ann, "stop", &flags, &format!("sleep {name}"));
+    eventually("the command runs", || is_running(&name).then_some(()));
     assert_eq!(worker.terminate(), Some(0));
-    eventually("the command is gone", || (!is_running("55555.5")).then_some(()));
+    eventually("the command is gone", || (!is_running(&name)).then_some(()));
     let job = ann.job(&id);
     assert_eq!((&job["status"], &job["retry_count"]), (&json!("retrying"), &json!(0)));
     assert_eq!(ann.pull_one("stop")["job_id"], id.as_str());

@@ -68,6 +68,55 @@ impl Clock for SystemClock {
     }
 }
 
+/// The clock of servers that share a database: paced by this machine's monotonic clock, set by the
+/// database's, which they all see. The machine's own idea of the time does not matter.
+#[derive(Debug)]
+pub struct SharedClock(Mutex<Course>);
+
+#[derive(Debug)]
+struct Course {
+    set: Timestamp,
+    at: Instant,
+    given: Timestamp,
+}
+
+impl SharedClock {
+    /// Starts from the machine's time until it is first set.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn new() -> Self {
+        let wall = wall();
+        SharedClock(Mutex::new(Course { set: wall, at: Instant::now(), given: Timestamp::EPOCH }))
+    }
+
+    /// Sets the clock to what the shared time is now. Set back, it stands still until the shared
+    /// time has caught up.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn set(&self, shared: Timestamp) {
+        let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (course.set, course.at) = (shared, Instant::now());
+    }
+}
+
+impl Default for SharedClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SharedClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    fn now(&self) -> Timestamp {
+        let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        course.given = course.given.max(course.set + course.at.elapsed());
+        course.given
+    }
+
+    /// Never: one server must not extend the leases of all.
+    fn take_jump(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 fn wall() -> Timestamp {
     Timestamp::EPOCH + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()

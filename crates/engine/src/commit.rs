@@ -101,8 +101,24 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
     dispatcher.send_all_home();
 }
 
-/// Decides and writes one batch.
-async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Vec<Request>) {
+/// Decides and writes a batch. If something outside holds what one of its requests needs, the
+/// halves are tried apart, so that in the end only that request is refused.
+async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, batch: Vec<Request>) {
+    let mut parts = vec![batch];
+    while let Some(part) = parts.pop() {
+        if let Err(mut refused) = commit_part(shared, dispatcher, part).await {
+            let later = refused.split_off(refused.len() / 2);
+            parts.extend([later, refused]);
+        }
+    }
+}
+
+/// Decides and writes one batch; gives it back if only a smaller one can succeed.
+async fn commit_part(
+    shared: &Arc<Shared>,
+    dispatcher: &mut Dispatcher,
+    mut batch: Vec<Request>,
+) -> Result<(), Vec<Request>> {
     if shared.store.is_low_on_space() {
         batch = refuse_new_work(batch);
     }
@@ -142,9 +158,13 @@ async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, mut batch: Ve
         }
         Err(error) => {
             dispatcher.park(parked);
+            if matches!(error, Error::Busy) && batch.len() > 1 {
+                return Err(batch);
+            }
             answer_all(shared, batch, &Err(error), false);
         }
     }
+    Ok(())
 }
 
 /// The jobs whose leases a clock that was set forward by `jump` would end.
@@ -223,7 +243,7 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
         }
     }
     let pulls = batch.iter().chain(parked).filter_map(|request| request.pull.as_ref());
-    needs.ready_max = pulls.map(|pull| pull.limit).sum();
+    needs.pulls.extend(pulls.map(Pull::ask));
     needs
 }
 
@@ -331,12 +351,7 @@ fn serve_pull(
     if request.is_abandoned() {
         return;
     }
-    let wanted = mainspring_kernel::dispatch::Wanted {
-        tenant: pull.tenant.as_ref(),
-        types: pull.types.as_deref(),
-        queues: pull.queues.as_deref(),
-    };
-    let ready = desk.take_ready(&wanted, pull.limit, now);
+    let ready = desk.take_ready(&pull.ask().wanted(), pull.limit, now);
     let mut grants = Vec::with_capacity(ready.len());
     for id in ready {
         let claim = Claim { job: id, worker: pull.worker.clone(), lease_ms: pull.lease_ms };

@@ -15,10 +15,10 @@ use mainspring_kernel::{
     TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Store,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -136,6 +136,7 @@ impl Engine {
             tasks: Mutex::default(),
             started_at,
         });
+        shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
         shared.keep(tokio::spawn(commit::run(shared.clone(), inbox)));
         let engine = Engine { shared };
         timers::extend_leases(&engine.shared, started_at + engine.shared.config.restart_grace)
@@ -400,6 +401,29 @@ impl Engine {
             let _ = task.await;
         }
         self.shared.store.close().await
+    }
+}
+
+/// What other processes did to the store, if it is shared.
+struct Elsewhere(Weak<Shared>);
+
+impl News for Elsewhere {
+    fn work(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.work_is_due.notify_one();
+        }
+    }
+
+    fn moved(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.moved.send_modify(|turn| *turn += 1);
+        }
+    }
+
+    fn timers(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.timer_changed.notify_one();
+        }
     }
 }
 

@@ -14,7 +14,7 @@ mod commit;
 mod dispatcher;
 mod timers;
 
-pub use clock::{Clock, SystemClock};
+pub use clock::{Clock, SharedClock, SystemClock};
 pub use config::Config;
 pub use engine::{Engine, Reply, RuntimeStatus, Submitted};
 pub use entropy::{Entropy, SystemEntropy};

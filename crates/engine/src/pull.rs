@@ -1,6 +1,8 @@
 //! What a worker asks for and what it gets.
 
 use mainspring_kernel::{Job, JobType, QueueName, TenantId, WorkerId};
+use mainspring_store::Ask;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A worker's request for jobs.
@@ -11,15 +13,27 @@ pub struct Pull {
     /// Who asks.
     pub worker: WorkerId,
     /// Only these types.
-    pub types: Option<Vec<JobType>>,
+    pub types: Option<Arc<[JobType]>>,
     /// Only these queues.
-    pub queues: Option<Vec<QueueName>>,
+    pub queues: Option<Arc<[QueueName]>>,
     /// At most this many.
     pub limit: usize,
     /// How long to wait for the first one.
     pub wait: Duration,
     /// For how long each is leased.
     pub lease_ms: u32,
+}
+
+impl Pull {
+    /// What the store has to look for.
+    pub(crate) fn ask(&self) -> Ask {
+        Ask {
+            tenant: self.tenant.clone(),
+            types: self.types.clone(),
+            queues: self.queues.clone(),
+            limit: self.limit,
+        }
+    }
 }
 
 /// A job handed to a worker; its state is `running` and carries the lease.

@@ -2,7 +2,7 @@
 
 use mainspring_kernel::{JobType, QueueName, TenantId, Timestamp, WorkerId};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A worker that pulled or sent a heartbeat lately.
@@ -13,9 +13,9 @@ pub struct WorkerSeen {
     /// The tenant it works for, or all.
     pub tenant: Option<TenantId>,
     /// The types it asks for, or any.
-    pub types: Option<Vec<JobType>>,
+    pub types: Option<Arc<[JobType]>>,
     /// The queues it asks for, or any.
-    pub queues: Option<Vec<QueueName>>,
+    pub queues: Option<Arc<[QueueName]>>,
     /// When it was last heard of.
     pub last_seen: Timestamp,
     /// When it was first heard of.

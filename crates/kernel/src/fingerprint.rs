@@ -1,19 +1,22 @@
 //! Stable digests: idempotency keys, key-field fingerprints, report digests, retry jitter. Stable
-//! means for ever: these values are stored, so the recipe of one must never change.
+//! means for ever: these values are stored, so the recipe of one must never change. SHA-256, because
+//! PostgreSQL has it too: a job submitted by SQL must find the key of one submitted here.
 
-/// The first 128 bits of a BLAKE3 hash.
+use sha2::{Digest as _, Sha256};
+
+/// The first 128 bits of a SHA-256 hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 16]);
 
 /// Digests `parts`; each is preceded by its length, so that no two lists of parts collide.
 pub fn digest(parts: &[&[u8]]) -> Digest {
-    let mut hasher = blake3::Hasher::new();
+    let mut hasher = Sha256::new();
     for part in parts {
-        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
     let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+    bytes.copy_from_slice(&hasher.finalize()[..16]);
     Digest(bytes)
 }
 

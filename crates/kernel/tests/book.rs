@@ -88,47 +88,32 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Model {
     waiting: Vec<Waiting>,
-    tenants: Vec<TenantId>,
-    queues: Vec<(TenantId, QueueName)>,
+    /// When each was last served.
+    tenants: BTreeMap<TenantId, usize>,
+    queues: BTreeMap<(TenantId, QueueName), usize>,
+    served: usize,
 }
 
 impl Model {
     fn insert(&mut self, waiting: Waiting) {
-        let LaneKey { tenant, queue, .. } = waiting.lane.clone();
-        if !self.tenants.contains(&tenant) {
-            self.tenants.push(tenant.clone());
-        }
-        if !self.queues.contains(&(tenant.clone(), queue.clone())) {
-            self.queues.push((tenant, queue));
-        }
         self.waiting.push(waiting);
     }
 
     fn remove(&mut self, id: u32) {
         self.waiting.retain(|waiting| waiting.id != id);
-        let lanes: Vec<_> = self.waiting.iter().map(|waiting| &waiting.lane).collect();
-        self.tenants.retain(|tenant| lanes.iter().any(|lane| lane.tenant == *tenant));
-        self.queues.retain(|(tenant, queue)| {
-            lanes.iter().any(|lane| lane.tenant == *tenant && lane.queue == *queue)
-        });
     }
 
-    /// The job that `pull` gets next: the first tenant in turn with an eligible job, that tenant's
-    /// first queue in turn with one, and there the smallest key, first come first served.
+    /// The job that `pull` gets next: of the tenants with an eligible job the one served longest
+    /// ago, of its queues with one the same, and there the smallest key, first come first served.
     fn next(&self, pull: &Pull, room: &BTreeMap<JobType, usize>) -> Option<Waiting> {
-        let eligible: Vec<&Waiting> =
-            self.waiting.iter().filter(|waiting| is_eligible(&waiting.lane, pull, room)).collect();
-        let tenant = self
-            .tenants
-            .iter()
-            .find(|name| eligible.iter().any(|job| job.lane.tenant == **name))?;
-        let of_tenant: Vec<&&Waiting> =
-            eligible.iter().filter(|job| job.lane.tenant == *tenant).collect();
-        let (_, queue) = self.queues.iter().find(|(owner, queue)| {
-            owner == tenant && of_tenant.iter().any(|job| job.lane.queue == *queue)
-        })?;
-        let in_queue = of_tenant.into_iter().filter(|job| job.lane.queue == *queue);
-        in_queue.min_by_key(|job| (job.key, job.id)).map(|job| (*job).clone())
+        let eligible = self.waiting.iter().filter(|job| is_eligible(&job.lane, pull, room));
+        let next = eligible.min_by_key(|job| {
+            let LaneKey { tenant, queue, .. } = &job.lane;
+            let tenant_turn = self.tenants.get(tenant).copied();
+            let queue_turn = self.queues.get(&(tenant.clone(), queue.clone())).copied();
+            ((tenant_turn, tenant), (queue_turn, queue), (job.key, job.id))
+        });
+        next.cloned()
     }
 
     fn take(&mut self, pull: &Pull) -> Vec<u32> {
@@ -140,10 +125,9 @@ impl Model {
                 *free -= 1;
             }
             let LaneKey { tenant, queue, .. } = next.lane;
-            self.tenants.retain(|name| *name != tenant);
-            self.tenants.push(tenant.clone());
-            self.queues.retain(|entry| *entry != (tenant.clone(), queue.clone()));
-            self.queues.push((tenant, queue));
+            self.served += 1;
+            self.tenants.insert(tenant.clone(), self.served);
+            self.queues.insert((tenant, queue), self.served);
             self.remove(next.id);
             taken.push(next.id);
         }
@@ -222,7 +206,8 @@ impl Run {
             let ahead = self.book.ahead(*place, rank(own.0, *id), *id, 100);
             assert_eq!(ahead, lane.filter(|job| key(job) < own).count());
         }
-        let waits = |tenant: &TenantId| self.model.tenants.contains(tenant);
+        let waiting = self.model.waiting.iter().map(|job| &job.lane.tenant);
+        let waits = |tenant: &TenantId| waiting.clone().any(|other| other == tenant);
         self.passed_by.retain(|tenant, _| waits(tenant));
     }
 

@@ -12,5 +12,5 @@ pub use read::{
     Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery,
     Scope, Snapshot, Standing,
 };
-pub use store::{Desk, Error, Needs, Store, Wake, Work};
+pub use store::{Ask, Desk, Error, Needs, News, Store, Wake, Work};
 pub use ticket::{Promise, Ticket};

@@ -20,6 +20,7 @@ mod frame;
 mod item;
 mod job;
 mod names;
+mod progress;
 mod registry;
 mod transition;
 mod wire;
@@ -31,6 +32,7 @@ pub use entity::{
 pub use event::{decode_event, encode_event, instant_of};
 pub use frame::{Events, FORMAT_VERSION, FrameWriter, events_of};
 pub use names::Names;
+pub use progress::{LoggedStep, apply_progress, decode_steps, encode_progress, encode_steps};
 
 /// Bytes that are not the record they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,8 @@ use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobId, JobType, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Event, Job, JobId, JobType, QueueName, QueueSpec, TenantId, Timestamp, Token,
+    TokenId, TypeSpec,
 };
 use std::sync::Arc;
 
@@ -21,6 +22,10 @@ pub enum Error {
     /// There is no room for new work; reports on running work are still taken.
     #[error("the disk is almost full: new work is refused until there is room")]
     NoRoom,
+    /// Something outside holds what the batch needs, or other processes kept changing it. Nothing
+    /// was written. A smaller batch may get through, so that one item never fails its neighbours.
+    #[error("others hold what this needs; try again")]
+    Busy,
     /// Writing or reading failed; the text names file, operation and cause.
     #[error("{0}")]
     Failed(Arc<str>),
@@ -37,10 +42,50 @@ pub struct Needs {
     pub keys: Vec<Digest>,
     /// Types.
     pub types: Vec<JobType>,
-    /// Jobs that may be asked for with [`Desk::take_ready`], at most.
-    pub ready_max: usize,
+    /// The pulls that will call [`Desk::take_ready`], in order.
+    pub pulls: Vec<Ask>,
     /// The instant of the commit.
     pub now: Timestamp,
+}
+
+/// What one pull will ask for. Cheap to clone: a pull that waits is named in every batch.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// One tenant, or all of them in turn.
+    pub tenant: Option<TenantId>,
+    /// Only these types, or any.
+    pub types: Option<Arc<[JobType]>>,
+    /// Only these queues, or any.
+    pub queues: Option<Arc<[QueueName]>>,
+    /// At most this many jobs.
+    pub limit: usize,
+}
+
+impl Ask {
+    /// Up to `limit` jobs of any kind.
+    pub fn any(limit: usize) -> Self {
+        Ask { tenant: None, types: None, queues: None, limit }
+    }
+
+    /// The same as the book of ready jobs takes it.
+    pub fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            tenant: self.tenant.as_ref(),
+            types: self.types.as_deref(),
+            queues: self.queues.as_deref(),
+        }
+    }
+}
+
+/// Whoever wants to hear what other processes did to a store that several share. Only hints: they
+/// may come for nothing, and what they tell is found by looking again, too.
+pub trait News: Send + Sync + 'static {
+    /// There may be ready jobs.
+    fn work(&self);
+    /// Jobs may have moved.
+    fn moved(&self);
+    /// Something may be due sooner than was told.
+    fn timers(&self);
 }
 
 /// What a look at the timers found.
@@ -130,6 +175,9 @@ pub trait Store: Send + Sync + 'static {
     fn is_low_on_space(&self) -> bool;
     /// How the store is.
     fn health(&self) -> Health;
+    /// Tells `news` from now on what other processes do. A store of one process has nothing to
+    /// tell.
+    fn watch(&self, _news: Arc<dyn News>) {}
     /// Flushes and lets go of everything.
     fn close(&self) -> BoxFuture<'_, Result<(), Error>>;
 }

@@ -6,11 +6,13 @@ pub mod caller;
 pub mod command;
 pub mod http;
 pub mod server;
+pub mod stores;
 
 pub use caller::Caller;
 pub use command::{Ran, run};
 pub use http::{Request, Response};
 pub use server::{Options, Server};
+pub use stores::{PerStore, Store};
 
 use std::time::Duration;
 

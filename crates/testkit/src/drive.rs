@@ -8,7 +8,7 @@ use mainspring_kernel::{
     Command, Decision, Event, Facts, Job, JobType, QueueName, Receipt, Rejection, TenantId,
     Timestamp, UserId, WorkerId, decide, fingerprint,
 };
-use mainspring_store::{Desk, Error, Needs, Store, Ticket};
+use mainspring_store::{Ask, Desk, Error, Needs, Store, Ticket};
 
 /// The instant simulated worlds begin at.
 pub const BEGINNING: Timestamp = Timestamp::from_millis(1_790_000_000_000);
@@ -94,7 +94,7 @@ pub fn commit(
     now: Timestamp,
     fresh: &mut u128,
 ) -> Result<Done, Error> {
-    let mut needs = Needs { now, ready_max: pull, ..Needs::default() };
+    let mut needs = Needs { now, pulls: vec![Ask::any(pull)], ..Needs::default() };
     for command in commands {
         needs.jobs.extend(command.job());
         needs.items.extend(command.item());

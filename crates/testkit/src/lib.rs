@@ -3,6 +3,7 @@
 //! `crash` cuts the power under the store, `sim` runs the whole engine in a simulated world, and
 //! `checker` judges any history, whoever recorded it. `planted` has the bugs all three must find.
 //! `blackbox` drives the real binary from outside, `load` keeps it busy and writes it all down.
+//! `postgres` starts a throw-away PostgreSQL.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -16,5 +17,6 @@ pub mod drive;
 pub mod history;
 pub mod load;
 pub mod planted;
+pub mod postgres;
 pub mod rng;
 pub mod sim;

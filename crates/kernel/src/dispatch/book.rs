@@ -70,8 +70,9 @@ struct Heads(BTreeSet<(Rank, u32)>);
 /// From the moment a tenant has ready jobs until it is served, pulls in which it is eligible serve
 /// every other tenant at most once: with `n` tenants in the book it waits for at most `n - 1`
 /// grants. The same holds for the queues of one tenant. It holds for any mix of pulls, with or
-/// without filters, because turns are ordered by who was served last and not by a place in a
-/// ring, which a filtered pull could push past somebody. Within a lane the order is that of the
+/// without filters, because turns are ordered by who was served last, which is remembered of those
+/// who have nothing ready too, and not by a place in a ring, which a filtered pull could push past
+/// somebody. Within a lane the order is that of the
 /// keys, always. `tests/book.rs` proves all three against a naive model.
 ///
 /// # Cost
@@ -180,12 +181,13 @@ impl<H: Copy + Ord> Book<H> {
         }
         // One walk is enough: who is served comes up again further on, and who is not eligible
         // now will not be before the walk is over.
-        let mut start = 0;
+        let mut passed = None;
         while taken.len() < limit {
-            let Some((turn, tenant)) = self.tenants.first_from(start) else { break };
-            let job = self.take_from(&tenant, wanted, is_open, has_room);
-            start = if job.is_some() { turn } else { turn + 1 };
-            taken.extend(job);
+            let Some(place) = self.tenants.next_after(passed.as_ref()) else { break };
+            match self.take_from(&place.1, wanted, is_open, has_room) {
+                Some(job) => taken.push(job),
+                None => passed = Some(place),
+            }
         }
         taken
     }

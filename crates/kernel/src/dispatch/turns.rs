@@ -1,79 +1,110 @@
-//! Taking turns: whoever is served goes behind everybody who waits, and so does a newcomer.
+//! Taking turns: whoever was served longest ago goes first, and a newcomer before everybody.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
+use std::ops::Bound;
 
 /// A keyed collection in the order of its turns.
 ///
-/// Nobody keeps a place while absent: a key that leaves and comes back is a newcomer. So from the
-/// moment a key joins, every other key is served at most once before it, whoever comes and goes.
+/// The turn of a key is when it was last served, zero if never; equal turns go by key. A key that
+/// is away keeps its turn, so coming and going gains nothing: from the moment a key is there, every
+/// other key is served at most once before it. Nothing but the past servings decides, so two
+/// processes that know the same servings agree.
 #[derive(Debug)]
 pub(super) struct Turns<K, V> {
-    by_key: HashMap<K, (u64, V)>,
-    by_turn: BTreeMap<u64, K>,
-    next: u64,
+    by_key: HashMap<K, Member<V>>,
+    /// Those who are there.
+    by_turn: BTreeSet<(u64, K)>,
+    last: u64,
 }
+
+#[derive(Debug, Default)]
+struct Member<V> {
+    turn: u64,
+    is_there: bool,
+    value: V,
+}
+
+/// Keys that are away are remembered up to this many more than are there.
+const AWAY_MAX: usize = 10_000;
 
 impl<K, V> Default for Turns<K, V> {
     fn default() -> Self {
-        Turns { by_key: HashMap::new(), by_turn: BTreeMap::new(), next: 0 }
+        Turns { by_key: HashMap::new(), by_turn: BTreeSet::new(), last: 0 }
     }
 }
 
-impl<K: Clone + Eq + Hash, V: Default> Turns<K, V> {
+impl<K: Clone + Eq + Hash + Ord, V: Default> Turns<K, V> {
     pub(super) fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
+        self.by_turn.is_empty()
     }
 
     pub(super) fn get(&self, key: &K) -> Option<&V> {
-        self.by_key.get(key).map(|(_, value)| value)
+        self.by_key.get(key).filter(|member| member.is_there).map(|member| &member.value)
     }
 
     pub(super) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        self.by_key.get_mut(key).map(|(_, value)| value)
+        let member = self.by_key.get_mut(key).filter(|member| member.is_there);
+        member.map(|member| &mut member.value)
     }
 
-    /// The value of `key`, which joins behind all others if it is new.
+    /// The value of `key`, which takes its place if it was away.
     pub(super) fn join(&mut self, key: &K) -> &mut V {
         if !self.by_key.contains_key(key) {
-            let turn = self.fresh_turn(key);
-            self.by_key.insert(key.clone(), (turn, V::default()));
+            self.forget_some();
+            self.by_key.insert(key.clone(), Member::default());
         }
-        self.get_mut(key).expect("just made sure")
+        let member = self.by_key.get_mut(key).expect("just made sure");
+        if !member.is_there {
+            member.is_there = true;
+            self.by_turn.insert((member.turn, key.clone()));
+        }
+        &mut member.value
     }
 
     pub(super) fn leave(&mut self, key: &K) {
-        if let Some((turn, _)) = self.by_key.remove(key) {
-            self.by_turn.remove(&turn);
+        if let Some(member) = self.by_key.get_mut(key) {
+            member.is_there = false;
+            self.by_turn.remove(&(member.turn, key.clone()));
         }
     }
 
     /// `key` was served and goes behind all others.
     pub(super) fn served(&mut self, key: &K) {
-        let is_last = self.by_turn.last_key_value().is_some_and(|(_, last)| last == key);
-        if is_last || !self.by_key.contains_key(key) {
+        let Some(member) = self.by_key.get_mut(key) else { return };
+        if member.turn == self.last && self.last > 0 {
             return;
         }
-        let turn = self.fresh_turn(key);
-        if let Some((old, _)) = self.by_key.get_mut(key) {
-            self.by_turn.remove(&std::mem::replace(old, turn));
+        self.last += 1;
+        let old = std::mem::replace(&mut member.turn, self.last);
+        if self.by_turn.remove(&(old, key.clone())) {
+            self.by_turn.insert((self.last, key.clone()));
         }
     }
 
-    /// The next key whose turn is `start` or later, and its turn.
-    pub(super) fn first_from(&self, start: u64) -> Option<(u64, K)> {
-        self.by_turn.range(start..).next().map(|(turn, key)| (*turn, key.clone()))
+    /// The next key after `place` and its place; the first if there is no place.
+    pub(super) fn next_after(&self, place: Option<&(u64, K)>) -> Option<(u64, K)> {
+        let from = place.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_turn.range((from, Bound::Unbounded)).next().cloned()
     }
 
     /// Keys and values, in turn.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.by_turn.values().filter_map(|key| Some((key, &self.by_key.get(key)?.1)))
+        self.by_turn.iter().filter_map(|(_, key)| Some((key, &self.by_key.get(key)?.value)))
     }
 
-    fn fresh_turn(&mut self, key: &K) -> u64 {
-        let turn = self.next;
-        self.next += 1;
-        self.by_turn.insert(turn, key.clone());
-        turn
+    /// Forgets the half of those away that were served longest ago, if there are too many.
+    fn forget_some(&mut self) {
+        let away = self.by_key.len() - self.by_turn.len();
+        if away <= self.by_turn.len() + AWAY_MAX {
+            return;
+        }
+        let is_away = |member: &&Member<V>| !member.is_there;
+        let mut turns: Vec<u64> =
+            self.by_key.values().filter(is_away).map(|member| member.turn).collect();
+        let middle = turns.len() / 2;
+        let (_, middle, _) = turns.select_nth_unstable(middle);
+        let middle = *middle;
+        self.by_key.retain(|_, member| member.is_there || member.turn > middle);
     }
 }

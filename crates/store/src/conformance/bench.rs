@@ -1,6 +1,6 @@
 //! What a case works with: a fresh store, a clock it sets by hand, and short words for commands.
 
-use crate::store::{Desk, Needs, Store};
+use crate::store::{Ask, Desk, Needs, Store};
 use crate::ticket::Ticket;
 use crate::{Error, JobFilter, Scope, Snapshot};
 use mainspring_kernel::command::{Claim, Complete, Fail, Submit};
@@ -160,7 +160,7 @@ impl Bench {
         pull: Option<Pull>,
     ) -> (Vec<Outcome>, Vec<Job>) {
         let store = self.store.clone();
-        let needs = needs(commands, pull.as_ref());
+        let needs = needs(commands, pull.as_ref(), self.now);
         let (mut outcomes, mut granted) = (Vec::new(), Vec::new());
         let (now, fresh_before) = (self.now, self.fresh);
         let mut work = |desk: &mut dyn Desk| {
@@ -188,7 +188,7 @@ impl Bench {
             let wanted = Wanted { tenant: None, types: None, queues: None };
             seen = desk.take_ready(&wanted, limit, now);
         };
-        let needs = Needs { ready_max: limit, ..Needs::default() };
+        let needs = Needs { pulls: vec![Ask::any(limit)], now, ..Needs::default() };
         let ticket = store.commit(needs, &mut work).await.expect("the store commits");
         kept(ticket).await.expect("the commit becomes durable");
         seen
@@ -221,8 +221,8 @@ impl Bench {
     }
 }
 
-fn needs(commands: &[Command], pull: Option<&Pull>) -> Needs {
-    let mut needs = Needs::default();
+fn needs(commands: &[Command], pull: Option<&Pull>, now: Timestamp) -> Needs {
+    let mut needs = Needs { now, ..Needs::default() };
     for command in commands {
         needs.jobs.extend(command.job());
         needs.items.extend(command.item());
@@ -231,7 +231,12 @@ fn needs(commands: &[Command], pull: Option<&Pull>) -> Needs {
             needs.types.push(wish.job_type.clone());
         }
     }
-    needs.ready_max = pull.map_or(0, |pull| pull.limit);
+    needs.pulls.extend(pull.map(|pull| Ask {
+        tenant: pull.tenant.map(tenant),
+        types: pull.types.clone().map(Into::into),
+        queues: pull.queues.clone().map(Into::into),
+        limit: pull.limit,
+    }));
     needs
 }
 

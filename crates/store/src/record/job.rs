@@ -149,7 +149,7 @@ pub(super) fn read_job(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box
 }
 
 /// A state is the number of its name, alone or followed by its data.
-fn write_state(pen: &mut Pen<'_>, state: &State, base: Timestamp) {
+pub(super) fn write_state(pen: &mut Pen<'_>, state: &State, base: Timestamp) {
     let number = state_number(state.name());
     match state {
         State::Queued | State::DlqPending | State::DlqRecorded => pen.number(number),
@@ -176,7 +176,7 @@ fn write_state(pen: &mut Pen<'_>, state: &State, base: Timestamp) {
     }
 }
 
-fn read_state(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<State> {
+pub(super) fn read_state(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<State> {
     let (number, mut fields) = reader.kind()?;
     let at = &mut fields;
     let state = match number {
@@ -197,7 +197,7 @@ fn read_state(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<State> {
     Ok(state)
 }
 
-fn write_trouble(pen: &mut Pen<'_>, trouble: &Trouble, base: Timestamp) {
+pub(super) fn write_trouble(pen: &mut Pen<'_>, trouble: &Trouble, base: Timestamp) {
     let Trouble { failure, at, is_exhausted } = trouble;
     pen.array(3);
     write_failure(pen, failure); // 0
@@ -205,7 +205,7 @@ fn write_trouble(pen: &mut Pen<'_>, trouble: &Trouble, base: Timestamp) {
     pen.flag(*is_exhausted); // 2
 }
 
-fn read_trouble(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Trouble>> {
+pub(super) fn read_trouble(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Trouble>> {
     let mut fields = reader.fields()?;
     let at = &mut fields;
     let trouble = Trouble {

@@ -39,7 +39,7 @@ pub(super) fn read_history(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read
     })
 }
 
-fn write_transition(pen: &mut Pen<'_>, line: &Transition, base: Timestamp) {
+pub(super) fn write_transition(pen: &mut Pen<'_>, line: &Transition, base: Timestamp) {
     let Transition { seq, from, to, at, attempt, reason, actor } = line;
     let len = length(5, [from.is_some(), reason.is_some()]);
     pen.array(len);
@@ -58,7 +58,7 @@ fn write_transition(pen: &mut Pen<'_>, line: &Transition, base: Timestamp) {
     }
 }
 
-fn read_transition(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Transition> {
+pub(super) fn read_transition(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Transition> {
     let mut fields = reader.fields()?;
     let at = &mut fields;
     let line = Transition {

@@ -3,7 +3,7 @@
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
-use mainspring_kernel::fingerprint::{Digest, digest};
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, Extras, Idempotency, LeaseToken, Trouble,
 };
@@ -28,7 +28,10 @@ fn id(number: u128) -> JobId {
 }
 
 fn hash(text: &str) -> Digest {
-    digest(&[text.as_bytes()])
+    // Not a real one: the bytes kept must not depend on how digests are made.
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(text.bytes().cycle()).for_each(|(to, from)| *to = from);
+    Digest(bytes)
 }
 
 fn user(name: &str) -> UserId {

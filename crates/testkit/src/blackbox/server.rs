@@ -3,11 +3,13 @@
 
 use super::http::{Request, Response};
 use super::{Caller, Ran, command, eventually};
+use crate::postgres::Database;
 use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// How a server is started.
@@ -21,12 +23,14 @@ pub struct Options {
     pub config: String,
     /// Environment variables.
     pub env: Vec<(String, String)>,
-    /// Whether it forgets everything at the end.
+    /// Whether it forgets everything at the end; with a database it is the database that goes.
     pub is_ephemeral: bool,
+    /// The PostgreSQL database it keeps its state in, instead of a directory.
+    pub database: Option<Arc<Database>>,
 }
 
 impl Options {
-    /// A server with a journal that takes jobs of any type.
+    /// A server with a journal that takes jobs of any type; see `Store::options` for a choice.
     pub fn new(binary: &'static str) -> Self {
         Options {
             binary,
@@ -34,6 +38,7 @@ impl Options {
             config: "[types]\nstrict = false\n".to_owned(),
             env: Vec::new(),
             is_ephemeral: false,
+            database: None,
         }
     }
 
@@ -103,7 +108,9 @@ impl Server {
         let mut command = Command::new(self.options.binary);
         command.args(["serve", "--listen", &self.address.to_string(), "--config"]);
         command.arg(self.directory.path().join("config.toml"));
-        if self.options.is_ephemeral {
+        if let Some(database) = &self.options.database {
+            command.args(["--database-url", &database.url]);
+        } else if self.options.is_ephemeral {
             command.arg("--ephemeral");
         } else {
             command.arg("--data-dir").arg(self.data_dir());
@@ -121,7 +128,7 @@ impl Server {
             .stderr(log.expect("a file for its log"))
             .spawn()
             .expect("the binary starts");
-        self.guard = Some(guard(child.id()));
+        self.guard = Some(guard(child.id(), self.directory.path()));
         self.child = Some(child);
         let address = eventually("the server says where it listens", || {
             self.assert_alive();
@@ -154,7 +161,12 @@ impl Server {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Where its journal lies.
+    /// The database it keeps its state in, if it is one.
+    pub fn database(&self) -> Option<&Database> {
+        self.options.database.as_deref()
+    }
+
+    /// Where its journal lies, if it has one.
     pub fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }
@@ -250,11 +262,12 @@ impl Server {
     }
 }
 
-/// A process that ends the server when this one ends, however it ends: servers that live in a
-/// static are never dropped.
-fn guard(pid: u32) -> Child {
+/// A process that ends the server and removes its directory when this one ends, however it ends:
+/// servers that live in a static are never dropped.
+fn guard(pid: u32, directory: &Path) -> Child {
     Command::new("sh")
-        .args(["-c", "read -r _; kill -9 \"$0\" 2>/dev/null", &pid.to_string()])
+        .args(["-c", "read -r _; kill -9 \"$0\" 2>/dev/null; rm -rf \"$1\"", &pid.to_string()])
+        .arg(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

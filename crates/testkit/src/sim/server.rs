@@ -201,6 +201,7 @@ fn refused(rejection: &Rejection) -> Outcome {
 fn unknown(error: &Error) -> Outcome {
     match error {
         Error::NoRoom => Outcome::Fail("NO_ROOM".to_owned()),
+        Error::Busy => Outcome::Fail("BUSY".to_owned()),
         Error::Stopped | Error::Failed(_) => Outcome::Info,
     }
 }

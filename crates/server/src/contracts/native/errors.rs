@@ -132,6 +132,12 @@ impl From<Error> for Fault {
             )
             .retryable(30),
             Error::Stopped => shutting_down(),
+            Error::Busy => Fault::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "STORE_UNAVAILABLE",
+                "another process holds what this request needs",
+            )
+            .retryable(1),
             Error::Failed(cause) => {
                 tracing::error!(%cause, "the store failed");
                 Fault::new(

@@ -144,12 +144,12 @@ fn names<T>(
     field: &'static str,
     texts: Option<&[wire::Text<'_>]>,
     make: impl Fn(&str) -> Result<T, BadName>,
-) -> Result<Option<Vec<T>>, Fault> {
+) -> Result<Option<Arc<[T]>>, Fault> {
     let Some(texts) = texts else { return Ok(None) };
     if texts.len() > 1_000 {
         return Err(errors::invalid(field, "must have at most 1000 entries"));
     }
-    let made: Result<Vec<T>, _> = texts.iter().map(|text| make(text)).collect();
+    let made: Result<Arc<[T]>, _> = texts.iter().map(|text| make(text)).collect();
     made.map(Some).map_err(|bad| errors::invalid(field, bad.reason))
 }
 

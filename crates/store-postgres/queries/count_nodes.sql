@@ -1,0 +1,3 @@
+-- Other servers seen since an instant; those unseen for a day are forgotten.
+WITH gone AS (DELETE FROM mainspring.node WHERE seen_at < clock_timestamp() - interval '1 day')
+SELECT count(*) FROM mainspring.node WHERE id <> $1 AND seen_at >= $2

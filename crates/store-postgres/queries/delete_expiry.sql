@@ -1,0 +1,3 @@
+-- Jobs that were started or ended do not expire. Index: the primary key.
+DELETE FROM mainspring.expiry e USING unnest($1::timestamptz[], $2::uuid[]) w (expires_at, id)
+WHERE e.expires_at = w.expires_at AND e.id = w.id

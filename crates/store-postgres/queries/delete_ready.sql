@@ -1,0 +1,7 @@
+-- Claims: rows this transaction has locked. Index: the primary key.
+WITH gone AS (
+    DELETE FROM mainspring.ready r USING unnest($1::int[], $2::bigint[], $3::uuid[]) w (lane, key, id)
+    WHERE r.lane = w.lane AND r.key = w.key AND r.id = w.id
+    RETURNING 1
+)
+SELECT mainspring.expect(count(*), cardinality($3)) FROM gone

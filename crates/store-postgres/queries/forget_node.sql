@@ -1,0 +1,2 @@
+-- This server has stopped.
+DELETE FROM mainspring.node WHERE id = $1

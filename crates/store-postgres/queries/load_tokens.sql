@@ -1,0 +1,2 @@
+-- Every token.
+SELECT record FROM mainspring.token ORDER BY id

@@ -1,0 +1,2 @@
+-- Every type.
+SELECT record FROM mainspring.type ORDER BY name COLLATE "C"

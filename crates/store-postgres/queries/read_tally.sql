@@ -1,0 +1,2 @@
+-- All numbers kept.
+SELECT name, n FROM mainspring.tally

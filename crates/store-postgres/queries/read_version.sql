@@ -1,0 +1,2 @@
+-- The version of the registries. One row.
+SELECT version FROM mainspring.registry

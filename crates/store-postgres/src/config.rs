@@ -1,0 +1,62 @@
+//! What a store has to be told.
+
+use mainspring_kernel::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a store has to be told.
+#[derive(Clone)]
+pub struct PostgresConfig {
+    /// `postgres://user:password@host:port/database`, or `key=value` pairs.
+    pub url: String,
+    /// The schema everything lives in.
+    pub schema: String,
+    /// What this server is called in the list of servers.
+    pub node_name: String,
+    /// How long finished jobs are kept.
+    pub keep_finished: Duration,
+    /// How long dead-letter items are kept.
+    pub keep_items: Duration,
+    /// How long the stream of moves can be resumed.
+    pub keep_stream: Duration,
+    /// How long a caller waits for a database that does not answer.
+    pub patience: Duration,
+    /// Connections, at most.
+    pub connections_max: usize,
+    /// How often to look for what other servers did without being told.
+    pub poll_every: Duration,
+    /// Whether to tell and to be told through NOTIFY; looking alone suffices.
+    pub is_notified: bool,
+    /// Whether jobs of unknown types are refused; kept for submissions by SQL.
+    pub are_types_strict: bool,
+    /// The present instant.
+    pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Called with the database's present time, again and again.
+    pub on_time: Arc<dyn Fn(Timestamp) + Send + Sync>,
+}
+
+/// The schema used unless another is named; the one the SQL files are written for.
+pub const SCHEMA: &str = "mainspring";
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+impl PostgresConfig {
+    /// The usual settings for a database; `now` tells the time.
+    pub fn standard(url: &str, now: Arc<dyn Fn() -> Timestamp + Send + Sync>) -> Self {
+        PostgresConfig {
+            url: url.to_owned(),
+            schema: SCHEMA.to_owned(),
+            node_name: "mainspring".to_owned(),
+            keep_finished: 7 * DAY,
+            keep_items: 90 * DAY,
+            keep_stream: DAY,
+            patience: Duration::from_secs(5),
+            connections_max: 8,
+            poll_every: Duration::from_millis(500),
+            is_notified: true,
+            are_types_strict: true,
+            now,
+            on_time: Arc::new(|_| ()),
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! The desk of one batch: what was loaded, what the kernel's events made of it, and which ready jobs
+//! it may take. Knows no SQL; `writes.rs` turns the difference into rows.
+
+use crate::registry::{Registry, is_setting};
+use crate::rows::Stored;
+use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted};
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::evolve::{Transition, keep_effect, renew};
+use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::job::Idempotency;
+use mainspring_kernel::{
+    DlqId, DlqItem, Event, Job, JobEvent, JobId, JobType, StateName, Timestamp, Token, TokenId,
+    TypeSpec, evolve,
+};
+use mainspring_store::Desk;
+use mainspring_store::record::LoggedStep;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Where the database has a job before the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nowhere: the batch submits it.
+    New,
+    /// Submitted and never started.
+    Queued,
+    /// In `live`, at this version.
+    Live(i32),
+    /// In `finished`.
+    Finished,
+}
+
+/// A job on the desk.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) job: Job,
+    pub(crate) history: Vec<Transition>,
+    pub(crate) origin: Origin,
+    /// As it was loaded, if it waited then: when it was due.
+    pub(crate) was_due_at: Option<Timestamp>,
+    /// The number of its last event when it was loaded.
+    pub(crate) was_seq: u32,
+    /// The lane's number and the order key of the row in `ready` that this transaction has locked.
+    pub(crate) locked: Option<(i32, i64)>,
+    /// Whether the batch changed it.
+    pub(crate) is_changed: bool,
+    /// Whether it came from memory and not from the database, and nothing has proved it yet.
+    pub(crate) is_recalled: bool,
+    /// Where it stands in the book.
+    place: Option<(Place, Rank)>,
+}
+
+impl Entry {
+    pub(crate) fn new(stored: Stored) -> Self {
+        let Stored { job, history, version } = stored;
+        let origin = match version {
+            Some(version) => Origin::Live(version),
+            None if job.state.name().is_terminal() => Origin::Finished,
+            None => Origin::Queued,
+        };
+        Entry {
+            was_due_at: job.due_at(),
+            was_seq: job.seq,
+            job,
+            history,
+            origin,
+            locked: None,
+            is_changed: false,
+            is_recalled: false,
+            place: None,
+        }
+    }
+}
+
+/// A dead-letter item on the desk, with the version it was loaded at.
+#[derive(Debug)]
+pub(crate) struct ItemEntry {
+    pub(crate) item: DlqItem,
+    pub(crate) was: Option<u32>,
+    pub(crate) is_changed: bool,
+}
+
+/// A key on the desk: who held it when it was loaded, and who holds it now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyEntry {
+    pub(crate) was: Option<KeyHolder>,
+    pub(crate) now: Option<KeyHolder>,
+}
+
+/// What a batch works on.
+pub(crate) struct PostgresDesk<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) entries: HashMap<JobId, Entry>,
+    pub(crate) items: HashMap<DlqId, ItemEntry>,
+    pub(crate) keys: HashMap<Digest, KeyEntry>,
+    /// Keys of jobs that ended: free from then on.
+    pub(crate) freed: Vec<(Digest, JobId, Timestamp)>,
+    /// The registries as the batch's decisions see them.
+    shown: Arc<Registry>,
+    /// The registries as they are when the batch is over: those that count for dispatch.
+    pub(crate) registry: &'a Registry,
+    pub(crate) settings: Vec<Event>,
+    book: &'a mut Book<JobId>,
+    /// Running jobs under each limit that was counted.
+    running: HashMap<Digest, u32>,
+    /// Limits that would have had to be counted.
+    pub(crate) uncounted: HashSet<Digest>,
+    /// Jobs in the order in which the batch first changed them.
+    pub(crate) changed: Vec<JobId>,
+    pub(crate) steps: Vec<LoggedStep>,
+    pub(crate) deltas: BTreeMap<String, i64>,
+    /// Whether jobs were looked for and not all of those asked for were found.
+    pub(crate) has_run_dry: bool,
+}
+
+/// What a desk starts from.
+pub(crate) struct Ground<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) shown: Arc<Registry>,
+    pub(crate) registry: &'a Registry,
+    pub(crate) book: &'a mut Book<JobId>,
+    pub(crate) running: HashMap<Digest, u32>,
+}
+
+impl<'a> PostgresDesk<'a> {
+    pub(crate) fn new(ground: Ground<'a>) -> Self {
+        PostgresDesk {
+            now: ground.now,
+            entries: HashMap::new(),
+            items: HashMap::new(),
+            keys: HashMap::new(),
+            freed: Vec::new(),
+            shown: ground.shown,
+            registry: ground.registry,
+            settings: Vec::new(),
+            book: ground.book,
+            running: ground.running,
+            uncounted: HashSet::new(),
+            changed: Vec::new(),
+            steps: Vec::new(),
+            deltas: BTreeMap::new(),
+            has_run_dry: false,
+        }
+    }
+
+    /// Puts a job whose ready row is locked in the book.
+    pub(crate) fn offer(&mut self, stored: Stored, lane: i32, key: i64) {
+        let id = stored.job.id;
+        let entry = self.entries.entry(id).or_insert_with(|| Entry::new(stored));
+        entry.locked = Some((lane, key));
+        self.stand(id);
+    }
+
+    /// Puts a job that is due in the book.
+    fn stand(&mut self, id: JobId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let Some(due_at) = entry.job.due_at().filter(|due_at| *due_at <= self.now) else { return };
+        let number = (id.0 >> 64) as u64;
+        let rank = Rank { key: self.registry.key(&entry.job, due_at), number };
+        let place = self.book.insert(&self.registry.lane(&entry.job), rank, id);
+        entry.place = Some((place, rank));
+    }
+
+    /// Takes what is left out of the book: the next batch fills it anew, and only the memory of who
+    /// was served stays.
+    pub(crate) fn clear_book(&mut self) {
+        for entry in self.entries.values_mut() {
+            if let Some((place, rank)) = entry.place.take() {
+                self.book.remove(place, rank, entry.job.id);
+            }
+        }
+    }
+
+    fn count(&mut self, kind: &str, name: &str, step: i64) {
+        *self.deltas.entry(format!("{kind}/{name}")).or_default() += step;
+    }
+
+    fn submit(&mut self, job: Job) {
+        let id = job.id;
+        self.count("total", "submitted", 1);
+        self.count("state", StateName::Queued.as_str(), 1);
+        if let Some(key) = &job.idempotency {
+            let holder = KeyHolder { job: id, fingerprint: key.fingerprint, free_at: None };
+            let was = self.keys.get(&key.hash).and_then(|entry| entry.was);
+            self.keys.insert(key.hash, KeyEntry { was, now: Some(holder) });
+        }
+        self.steps.push((id, None));
+        let history = vec![Transition::submitted(&job)];
+        let mut entry = Entry::new(Stored { job, history, version: None });
+        entry.origin = Origin::New;
+        entry.was_due_at = None;
+        entry.is_changed = true;
+        self.changed.push(id);
+        self.entries.insert(id, entry);
+        self.stand(id);
+    }
+
+    fn advance(&mut self, event: &JobEvent) {
+        let entry = self.entries.get_mut(&event.job).expect("only loaded jobs move");
+        if let Some((place, rank)) = entry.place.take() {
+            self.book.remove(place, rank, event.job);
+        }
+        let was = entry.job.lease().and(self.registry.limit_key(&entry.job));
+        let step = evolve(&mut entry.job, event).expect("decided from this very state");
+        let now = entry.job.lease().and(self.registry.limit_key(&entry.job));
+        for (key, by) in [(was, -1), (now, 1)] {
+            if let Some(count) = key.and_then(|key| self.running.get_mut(&key)) {
+                *count = count.saturating_add_signed(by);
+            }
+        }
+        entry.history.push(step.clone());
+        if !std::mem::replace(&mut entry.is_changed, true) {
+            self.changed.push(event.job);
+        }
+        let queue = entry.job.queue.clone();
+        let retried = (entry.job.attempt() > step.attempt).then_some(entry.job.retry_count);
+        let ended = entry.job.finished_at();
+        let key = entry.job.idempotency.clone();
+        self.count_step(&step, queue.as_str(), retried);
+        self.steps.push((event.job, Some(step)));
+        if let (Some(key), Some(ended_at)) = (key, ended) {
+            self.free(&key, event.job, ended_at);
+        }
+        self.stand(event.job);
+    }
+
+    fn count_step(&mut self, step: &Transition, queue: &str, retried: Option<u16>) {
+        if let Some(from) = step.from {
+            self.count("state", from.as_str(), -1);
+            if from == StateName::Running {
+                self.count("running", queue, -1);
+            }
+        }
+        self.count("state", step.to.as_str(), 1);
+        match (step.to, retried) {
+            (StateName::Running, _) => {
+                self.count("total", "claims", 1);
+                self.count("running", queue, 1);
+            }
+            // A graceful release leaves the retry count as it was.
+            (StateName::Retrying, Some(count)) => {
+                self.count("total", "retries", 1);
+                self.count("total", "jobs_retried", i64::from(count == 1));
+            }
+            _ => {}
+        }
+    }
+
+    /// A job has ended: its key is free after its window.
+    fn free(&mut self, key: &Idempotency, job: JobId, ended_at: Timestamp) {
+        let window = key.window_secs.map(|secs| u64::from(secs) * 1000);
+        let free_at = window.map_or(Timestamp::MAX, |window| ended_at.plus_millis(window));
+        if let Some(entry) = self.keys.get_mut(&key.hash) {
+            match &mut entry.now {
+                Some(holder) if holder.job == job => holder.free_at = Some(free_at),
+                _ => return,
+            }
+        }
+        self.freed.push((key.hash, job, free_at));
+    }
+}
+
+impl Desk for PostgresDesk<'_> {
+    fn job(&self, id: JobId) -> Option<&Job> {
+        self.entries.get(&id).map(|entry| &entry.job)
+    }
+
+    fn item(&self, id: DlqId) -> Option<&DlqItem> {
+        self.items.get(&id).map(|entry| &entry.item)
+    }
+
+    fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
+        self.shown.types.get(name)
+    }
+
+    fn key_holder(&self, key: Digest) -> Option<KeyHolder> {
+        self.keys.get(&key).and_then(|entry| entry.now)
+    }
+
+    fn token(&self, id: TokenId) -> Option<&Token> {
+        self.shown.tokens.get(&id)
+    }
+
+    fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, _now: Timestamp) -> Vec<JobId> {
+        if self.book.is_empty() {
+            self.has_run_dry |= limit > 0;
+            return Vec::new();
+        }
+        let (registry, running, uncounted) = (self.registry, &self.running, &mut self.uncounted);
+        let mut reserved: HashMap<Digest, u32> = HashMap::new();
+        let mut has_room = |lane: &LaneKey| {
+            let Some((most, key)) = registry.limit(lane) else { return true };
+            let Some(running) = running.get(&key) else {
+                uncounted.insert(key);
+                return false;
+            };
+            let also = reserved.entry(key).or_default();
+            let has_room = running + *also < most;
+            *also += u32::from(has_room);
+            has_room
+        };
+        let mut is_open = |queue: &_| registry.is_open(queue);
+        let taken = self.book.take(wanted, limit, &mut is_open, &mut has_room);
+        for id in &taken {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.place = None;
+            }
+        }
+        self.has_run_dry |= taken.len() < limit;
+        taken
+    }
+
+    fn apply(&mut self, events: Vec<Event>) {
+        for event in events {
+            if is_setting(&event) {
+                Arc::make_mut(&mut self.shown).apply(&event);
+                self.settings.push(event);
+                continue;
+            }
+            match event {
+                Event::JobSubmitted(job) => self.submit(*job),
+                Event::JobMoved(event) => self.advance(&event),
+                Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
+                    self.touch(job, |job| {
+                        let until =
+                            job.lease().map_or(expires_at, |it| expires_at.max(it.expires_at));
+                        let _ = renew(job, fence, until, progress_pct);
+                    });
+                }
+                Event::EffectCommitted { job, effect } => self.touch(job, |job| {
+                    let _ = keep_effect(job, &effect);
+                }),
+                Event::ItemOpened(item) => {
+                    self.items.entry(item.id).or_insert(ItemEntry {
+                        item: *item,
+                        was: None,
+                        is_changed: true,
+                    });
+                }
+                Event::ItemChanged { item, version, at, state } => {
+                    if let Some(entry) = self.items.get_mut(&item) {
+                        entry.item.version = version;
+                        entry.item.updated_at = at;
+                        entry.item.state = *state;
+                        entry.is_changed = true;
+                    }
+                }
+                Event::TypeSet(_)
+                | Event::QueueSet(_)
+                | Event::TokenIssued(_)
+                | Event::TokenRevoked { .. } => {}
+            }
+        }
+    }
+}
+
+impl PostgresDesk<'_> {
+    /// Changes a job in place: not a move.
+    fn touch(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        change(&mut entry.job);
+        if !std::mem::replace(&mut entry.is_changed, true) {
+            self.changed.push(id);
+        }
+    }
+}

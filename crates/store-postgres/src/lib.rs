@@ -1,0 +1,32 @@
+//! The store for several servers: everything in a PostgreSQL database, decided by the kernel.
+//!
+//! A job is written once; what changes of it lives in narrow tables beside it: `ready` until it is
+//! claimed, `waiting` until it is due, `live` while it is tried, `finished` at its end. A batch is
+//! loaded, decided and written by a bounded number of statements over arrays, and every change
+//! names what it was decided on. Read next: `commit.rs`, then `migrations/` for the tables.
+
+mod commit;
+mod config;
+mod desk;
+mod fault;
+mod field;
+mod link;
+mod load;
+mod migrate;
+mod node;
+mod queries;
+mod read;
+mod registry;
+mod rows;
+mod settings;
+mod shared;
+mod store;
+mod stream;
+mod upkeep;
+mod values;
+mod writes;
+
+pub use config::{PostgresConfig, SCHEMA};
+pub use migrate::{MIGRATIONS, MigrateError, Migration, MigrationStatus, status, up};
+pub use queries::{Queries, Query};
+pub use store::{OpenError, PostgresStore};

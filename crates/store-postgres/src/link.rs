@@ -1,0 +1,283 @@
+//! The connections. Statements are prepared once per connection and sent without waiting for one
+//! another; behind a transaction pooler, which cannot keep either promise, they are sent unnamed and
+//! every transaction sets what it needs.
+
+use crate::config::PostgresConfig;
+use crate::fault::Fault;
+use crate::queries::{Queries, Query};
+use deadpool_postgres::{
+    Hook, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
+};
+use futures_util::future::join_all;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{NoTls, Row, Statement};
+
+/// A parameter.
+pub(crate) type Value = Box<dyn ToSql + Sync + Send>;
+
+/// A statement with its parameters.
+pub(crate) struct Call {
+    pub(crate) query: Query,
+    pub(crate) values: Vec<Value>,
+}
+
+impl Call {
+    pub(crate) fn new(query: Query, values: Vec<Value>) -> Self {
+        debug_assert_eq!(values.len(), query.types().len(), "{query:?}");
+        Call { query, values }
+    }
+}
+
+/// Plans must not depend on how empty a table was when its statement was first planned, nobody
+/// waits long for a lock, and a server that is stopped in the middle of a transaction does not hold
+/// the others up for long.
+const SETTINGS: [(&str, &str); 8] = [
+    ("jit", "off"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("enable_bitmapscan", "off"),
+    ("lock_timeout", "250"),
+    ("statement_timeout", "30000"),
+    ("idle_in_transaction_session_timeout", "2000"),
+];
+
+/// The connections of one store.
+pub(crate) struct Links {
+    pool: Pool,
+    pub(crate) queries: Queries,
+    patience: Duration,
+    /// Whether a pooler stands between us and the database.
+    is_pooled: AtomicBool,
+    begin_pooled: String,
+}
+
+/// One connection, for one transaction or a few reads.
+pub(crate) struct Link<'a> {
+    client: Option<Object>,
+    links: &'a Links,
+}
+
+impl Links {
+    /// Prepares to connect; finds out whether a pooler is in the way.
+    pub(crate) async fn open(config: &PostgresConfig) -> Result<Self, Fault> {
+        let queries = Queries::new(&config.schema);
+        let sets = SETTINGS.map(|(name, value)| format!("SET LOCAL {name} = {value}"));
+        let begin_pooled = format!("BEGIN; {}", sets.join("; "));
+        let direct = pool(config, true)?;
+        let (pool, is_pooled) = match direct.get().await {
+            Ok(_) => (direct, false),
+            Err(error) if error.to_string().contains("startup parameter") => {
+                (pool(config, false)?, true)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Links {
+            pool,
+            queries,
+            patience: config.patience,
+            is_pooled: AtomicBool::new(is_pooled),
+            begin_pooled,
+        })
+    }
+
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.is_pooled.load(Ordering::Relaxed)
+    }
+
+    /// A connection, waiting for one within the patience of callers.
+    pub(crate) async fn get(&self) -> Result<Link<'_>, Fault> {
+        match self.pool.get().await {
+            Ok(client) => Ok(Link { client: Some(client), links: self }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// One read on any connection.
+    pub(crate) async fn read(&self, query: Query, values: Vec<Value>) -> Result<Vec<Row>, Fault> {
+        let mut link = self.get().await?;
+        link.one(Call::new(query, values)).await
+    }
+
+    /// Lets go of every connection.
+    pub(crate) fn close(&self) {
+        self.pool.close();
+    }
+
+    /// Lets go of idle connections: after a fault they are as dead as the one that failed.
+    fn shed(&self) {
+        self.pool.retain(|_, _| false);
+    }
+}
+
+fn pool(config: &PostgresConfig, is_direct: bool) -> Result<Pool, Fault> {
+    let mut settings = tokio_postgres::Config::from_str(&config.url)
+        .map_err(|error| Fault::Broken(format!("the address is not valid: {error}")))?;
+    settings.application_name("mainspring").connect_timeout(config.patience);
+    settings.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(config.patience * 2);
+    if is_direct {
+        let given = settings.get_options().map(|own| format!("{own} ")).unwrap_or_default();
+        let ours = SETTINGS.map(|(name, value)| format!("-c {name}={value}"));
+        settings.options(format!("{given}{}", ours.join(" ")));
+    }
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_config(settings, NoTls, recycling);
+    let waits = Timeouts {
+        wait: Some(config.patience),
+        create: Some(config.patience),
+        recycle: Some(config.patience),
+    };
+    let builder = Pool::builder(manager).max_size(config.connections_max).timeouts(waits);
+    let builder = builder.runtime(Runtime::Tokio1).post_create(Hook::sync_fn(|_, _| Ok(())));
+    builder.build().map_err(|error| Fault::Broken(error.to_string()))
+}
+
+impl Link<'_> {
+    /// Runs one statement outside of a transaction.
+    pub(crate) async fn one(&mut self, call: Call) -> Result<Vec<Row>, Fault> {
+        if self.links.is_pooled() {
+            let mut rows = self.run(true, vec![call], true).await?;
+            return Ok(rows.pop().unwrap_or_default());
+        }
+        let mut rows = self.run(false, vec![call], false).await?;
+        Ok(rows.pop().unwrap_or_default())
+    }
+
+    /// Sends statements in one go, perhaps with the beginning and the end of their transaction.
+    /// Answers the rows of each. After an error the transaction is gone.
+    pub(crate) async fn run(
+        &mut self,
+        begins: bool,
+        calls: Vec<Call>,
+        ends: bool,
+    ) -> Result<Vec<Vec<Row>>, Fault> {
+        let patience = self.links.patience;
+        let outcome = tokio::time::timeout(patience, self.send(begins, &calls, ends)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(Fault::Away("no answer in time".into())));
+        if let Err(fault) = &outcome {
+            self.clear(fault, ends).await;
+        }
+        outcome
+    }
+
+    async fn send(
+        &mut self,
+        begins: bool,
+        calls: &[Call],
+        ends: bool,
+    ) -> Result<Vec<Vec<Row>>, Fault> {
+        let links = self.links;
+        let Some(client) = &self.client else { return Err(Fault::Away("gone".into())) };
+        let is_pooled = links.is_pooled();
+        let mut prepared: Vec<Option<Statement>> = Vec::with_capacity(calls.len());
+        for call in calls {
+            prepared.push(match is_pooled {
+                true => None,
+                false => {
+                    let text = links.queries.text(call.query);
+                    Some(client.prepare_typed_cached(text, call.query.types()).await?)
+                }
+            });
+        }
+        // The first poll sends, and they are polled in this order.
+        let begin = async {
+            match (begins, is_pooled) {
+                (false, _) => Ok(()),
+                (true, false) => client.batch_execute("BEGIN").await,
+                (true, true) => client.batch_execute(&links.begin_pooled).await,
+            }
+        };
+        let work = join_all(calls.iter().zip(&prepared).map(|(call, prepared)| async move {
+            match prepared {
+                Some(statement) => {
+                    let values: Vec<&(dyn ToSql + Sync)> =
+                        call.values.iter().map(|value| &**value as _).collect();
+                    client.query(statement, &values).await
+                }
+                None => {
+                    let types = call.query.types().iter().cloned();
+                    let values: Vec<(&(dyn ToSql + Sync), _)> =
+                        call.values.iter().map(|value| &**value as _).zip(types).collect();
+                    client.query_typed(links.queries.text(call.query), &values).await
+                }
+            }
+        }));
+        let end = async {
+            match ends {
+                true => client.batch_execute("COMMIT").await,
+                false => Ok(()),
+            }
+        };
+        let (begin, work, end) = tokio::join!(biased; begin, work, end);
+        begin?;
+        let rows: Result<Vec<_>, _> = work.into_iter().collect();
+        let rows = rows?;
+        end?;
+        Ok(rows)
+    }
+
+    /// Makes the connection usable again, or lets go of it.
+    async fn clear(&mut self, fault: &Fault, has_ended: bool) {
+        let Some(client) = &self.client else { return };
+        let is_lost = matches!(fault, Fault::Away(_)) || client.is_closed();
+        let is_clear = !is_lost && (has_ended || client.batch_execute("ROLLBACK").await.is_ok());
+        if !is_clear {
+            self.discard();
+        }
+    }
+
+    /// Undoes a transaction that was begun.
+    pub(crate) async fn undo(&mut self) {
+        let Some(client) = &self.client else { return };
+        let patience = self.links.patience;
+        let undone = tokio::time::timeout(patience, client.batch_execute("ROLLBACK")).await;
+        if !matches!(undone, Ok(Ok(()))) {
+            self.discard();
+        }
+    }
+
+    fn discard(&mut self) {
+        if let Some(client) = self.client.take() {
+            // Taken out of the pool, and closed with it.
+            drop(Object::take(client));
+            self.links.shed();
+        }
+    }
+
+    /// Text without parameters, outside of what is prepared: upkeep and migrations.
+    pub(crate) async fn script(&mut self, sql: &str) -> Result<(), Fault> {
+        let Some(client) = &self.client else { return Err(Fault::Away("gone".into())) };
+        match client.batch_execute(sql).await {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let fault = Fault::from(error);
+                self.clear(&fault, false).await;
+                Err(fault)
+            }
+        }
+    }
+
+    /// One statement that was composed at run time.
+    pub(crate) async fn composed(
+        &mut self,
+        sql: &str,
+        values: &[(Value, tokio_postgres::types::Type)],
+    ) -> Result<Vec<Row>, Fault> {
+        let Some(client) = &self.client else { return Err(Fault::Away("gone".into())) };
+        let values: Vec<(&(dyn ToSql + Sync), _)> =
+            values.iter().map(|(value, kind)| (&**value as _, kind.clone())).collect();
+        let patience = self.links.patience;
+        let outcome = tokio::time::timeout(patience, client.query_typed(sql, &values)).await;
+        let outcome = match outcome {
+            Ok(answer) => answer.map_err(Fault::from),
+            Err(_) => Err(Fault::Away("no answer in time".into())),
+        };
+        if let Err(fault) = &outcome {
+            self.clear(fault, true).await;
+        }
+        outcome
+    }
+}

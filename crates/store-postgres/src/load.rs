@@ -1,0 +1,249 @@
+//! Loading what a batch named, in as few round trips as there are dependencies: one for most, a
+//! second for the jobs behind idempotency keys and for what the locked rows brought to light.
+
+use crate::desk::{Entry, ItemEntry, KeyEntry, PostgresDesk};
+use crate::fault::Fault;
+use crate::field::{Found, Plan};
+use crate::link::{Call, Link};
+use crate::queries::Query;
+use crate::rows::{Stored, read_job};
+use crate::shared::Shared;
+use crate::values::{At, digest, hash_uuid, item_uuid, job_id, uuid};
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::{DlqItem, JobId};
+use mainspring_store::Needs;
+use mainspring_store::record::{Entity, Names, entities_of};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+/// A transaction that may have begun.
+pub(crate) struct Transaction<'a> {
+    pub(crate) link: Link<'a>,
+    has_begun: bool,
+}
+
+impl<'a> Transaction<'a> {
+    pub(crate) fn new(link: Link<'a>) -> Self {
+        Transaction { link, has_begun: false }
+    }
+
+    /// Sends statements; the first ones begin the transaction.
+    pub(crate) async fn run(&mut self, calls: Vec<Call>) -> Result<Vec<Vec<Row>>, Fault> {
+        let begins = !std::mem::replace(&mut self.has_begun, true);
+        let outcome = self.link.run(begins, calls, false).await;
+        self.has_begun = outcome.is_ok();
+        outcome
+    }
+
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Sends the last statements and the commit.
+    pub(crate) async fn end(mut self, calls: Vec<Call>) -> Result<(), Fault> {
+        let outcome = self.link.run(!self.has_begun, calls, true).await;
+        outcome.map(|_| ()).map_err(|fault| match fault {
+            Fault::Away(why) => Fault::Unknown(why),
+            fault => fault,
+        })
+    }
+
+    /// Undoes everything.
+    pub(crate) async fn undo(mut self) {
+        if self.has_begun {
+            self.link.undo().await;
+        }
+    }
+}
+
+/// What was loaded.
+#[derive(Default)]
+pub(crate) struct Loaded {
+    jobs: Vec<Stored>,
+    /// From memory, not from the database.
+    recalled: Vec<Stored>,
+    /// Jobs whose ready rows are locked, with lane and key.
+    offers: Vec<(i32, i64, Stored)>,
+    items: Vec<DlqItem>,
+    keys: HashMap<Digest, Option<KeyHolder>>,
+}
+
+/// What a batch needs from the database.
+pub(crate) struct Wants<'a> {
+    pub(crate) needs: &'a Needs,
+    pub(crate) plan: &'a Plan,
+    /// Jobs that are remembered.
+    pub(crate) recalled: Vec<Stored>,
+}
+
+impl Loaded {
+    /// Loads everything.
+    pub(crate) async fn load(
+        shared: &Shared,
+        transaction: &mut Transaction<'_>,
+        guard: Call,
+        wants: Wants<'_>,
+    ) -> Result<Loaded, Fault> {
+        let Wants { needs, plan, recalled } = wants;
+        let mut loaded = Loaded { recalled, ..Loaded::default() };
+        let known: HashSet<JobId> = loaded.recalled.iter().map(|it| it.job.id).collect();
+        let ids: Vec<Uuid> =
+            needs.jobs.iter().filter(|id| !known.contains(id)).map(|id| uuid(*id)).collect();
+        let items: Vec<Uuid> = needs.items.iter().map(|id| item_uuid(*id)).collect();
+        let keys: Vec<Uuid> = needs.keys.iter().map(|key| hash_uuid(*key)).collect();
+        for key in &needs.keys {
+            loaded.keys.insert(*key, None);
+        }
+        let mut calls = Vec::new();
+        if !plan.lanes.is_empty() {
+            let most = i32::try_from(plan.per_lane).unwrap_or(i32::MAX);
+            calls.push(Call::new(
+                Query::LockReady,
+                vec![
+                    Box::new(plan.lanes.clone()),
+                    Box::new(plan.keys.clone()),
+                    Box::new(plan.ids.clone()),
+                    Box::new(most),
+                ],
+            ));
+        }
+        for (query, ids) in
+            [(Query::LoadJobs, ids), (Query::LoadItems, items), (Query::LoadKeys, keys)]
+        {
+            if !ids.is_empty() {
+                calls.push(Call::new(query, vec![Box::new(ids)]));
+            }
+        }
+        if calls.is_empty() {
+            return Ok(loaded);
+        }
+        let queries: Vec<Query> = calls.iter().map(|call| call.query).collect();
+        if !transaction.has_begun() {
+            calls.insert(0, guard);
+        }
+        let mut answers = transaction.run(calls).await?;
+        let answers = answers.split_off(answers.len() - queries.len());
+        for (query, rows) in queries.into_iter().zip(answers) {
+            loaded.take_in(shared, query, &rows).await?;
+        }
+        loaded.load_holders(shared, transaction).await?;
+        Ok(loaded)
+    }
+
+    async fn take_in(&mut self, shared: &Shared, query: Query, rows: &[Row]) -> Result<(), Fault> {
+        match query {
+            Query::LockReady => {
+                shared.learn_lanes(rows, 2).await?;
+                let lanes = shared.lanes();
+                for row in rows {
+                    let stored = read_job(row, 2, false, &lanes)?;
+                    self.offers.push((row.try_get(0)?, row.try_get(1)?, stored));
+                }
+            }
+            Query::LoadJobs => {
+                shared.learn_lanes(rows, 0).await?;
+                let lanes = shared.lanes();
+                for row in rows {
+                    self.jobs.push(read_job(row, 0, true, &lanes)?);
+                }
+            }
+            Query::LoadItems => {
+                for row in rows {
+                    self.items.push(read_item(row.try_get(2)?)?);
+                }
+            }
+            _ => {
+                for row in rows {
+                    let holder = KeyHolder {
+                        job: job_id(row.try_get(1)?),
+                        fingerprint: row.try_get::<_, Option<Uuid>>(2)?.map(digest),
+                        free_at: row.try_get::<_, Option<At>>(3)?.map(|at| at.0),
+                    };
+                    self.keys.insert(digest(row.try_get(0)?), Some(holder));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The jobs behind the keys: a repeat is answered with where its job stands.
+    async fn load_holders(
+        &mut self,
+        shared: &Shared,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Fault> {
+        let here: HashSet<JobId> = self
+            .jobs
+            .iter()
+            .chain(&self.recalled)
+            .chain(self.offers.iter().map(|(.., stored)| stored))
+            .map(|stored| stored.job.id)
+            .collect();
+        let holders = self.keys.values().flatten().map(|holder| holder.job);
+        let missing: HashSet<JobId> = holders.filter(|id| !here.contains(id)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<Uuid> = missing.into_iter().map(uuid).collect();
+        let call = Call::new(Query::LoadJobs, vec![Box::new(ids)]);
+        let rows = transaction.run(vec![call]).await?.pop().unwrap_or_default();
+        self.take_in(shared, Query::LoadJobs, &rows).await
+    }
+
+    /// Puts everything on the desk.
+    pub(crate) fn lay_out(self, desk: &mut PostgresDesk<'_>) {
+        for stored in self.jobs {
+            desk.entries.insert(stored.job.id, Entry::new(stored));
+        }
+        for stored in self.recalled {
+            let mut entry = Entry::new(stored);
+            entry.is_recalled = true;
+            desk.entries.insert(entry.job.id, entry);
+        }
+        for item in self.items {
+            let was = Some(item.version);
+            desk.items.insert(item.id, ItemEntry { item, was, is_changed: false });
+        }
+        for (hash, was) in self.keys {
+            desk.keys.insert(hash, KeyEntry { was, now: was });
+        }
+        for (lane, key, stored) in self.offers {
+            desk.offer(stored, lane, key);
+        }
+    }
+
+    /// The places that were locked, all of them untaken so far.
+    pub(crate) fn found(&self) -> BTreeMap<i32, Vec<((i64, Uuid), JobId)>> {
+        let mut found: BTreeMap<i32, Vec<((i64, Uuid), JobId)>> = BTreeMap::new();
+        for (lane, key, stored) in &self.offers {
+            let id = stored.job.id;
+            found.entry(*lane).or_default().push(((*key, uuid(id)), id));
+        }
+        found
+    }
+}
+
+/// Which of the places that were locked are gone once the batch is committed.
+pub(crate) fn taken(
+    found: BTreeMap<i32, Vec<((i64, Uuid), JobId)>>,
+    desk: &PostgresDesk<'_>,
+) -> Found {
+    let is_gone = |id: &JobId| desk.entries.get(id).is_some_and(|entry| entry.is_changed);
+    let lanes = found.into_iter().map(|(lane, mut spots)| {
+        spots.sort_unstable();
+        (lane, spots.iter().map(|(spot, id)| (*spot, is_gone(id))).collect())
+    });
+    lanes.collect()
+}
+
+/// A dead-letter item from its record.
+pub(crate) fn read_item(record: &[u8]) -> Result<DlqItem, Fault> {
+    let mut names = Names::default();
+    match entities_of(record, &mut names).next() {
+        Some(Ok(Entity::Item(item))) => Ok(*item),
+        Some(Err(bad)) => Err(bad.into()),
+        _ => Err(Fault::Broken("a dead-letter item is no item".into())),
+    }
+}

@@ -1,0 +1,167 @@
+//! This server among the others: it says that it is alive, keeps its clock by the database, looks
+//! for what the others did, and tells them what they may want to know. Nothing here is needed for
+//! correctness; without it servers would only notice each other later.
+
+use crate::fault::Fault;
+use crate::link::Value;
+use crate::queries::Query;
+use crate::shared::Shared;
+use crate::stream::Stamper;
+use crate::values::At;
+use futures_util::future::poll_fn;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_postgres::{AsyncMessage, NoTls};
+
+/// How often a server says that it is alive.
+const SEEN_EVERY: Duration = Duration::from_secs(2);
+/// A server unseen for this long is not counted on.
+pub(crate) const GONE_AFTER: Duration = Duration::from_secs(10);
+/// Hints of this long share one notification.
+const GATHER: Duration = Duration::from_millis(2);
+/// A listener that lost its connection tries again after this long.
+const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Says that this server is alive, and sets its clock.
+pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
+    let asked = Instant::now();
+    let values: Vec<Value> = vec![
+        Box::new(shared.node),
+        Box::new(shared.config.node_name.clone()),
+        Box::new(env!("CARGO_PKG_VERSION").to_owned()),
+        Box::new(At(shared.now())),
+    ];
+    let rows = shared.links.read(Query::SeeNode, values).await?;
+    let took = asked.elapsed();
+    if let Some(row) = rows.first() {
+        // The answer was made about half the way ago.
+        (shared.config.on_time)(row.try_get::<_, At>(0)?.0 + took / 2);
+    }
+    let since = At(shared.now() - GONE_AFTER);
+    let rows =
+        shared.links.read(Query::CountNodes, vec![Box::new(shared.node), Box::new(since)]).await?;
+    let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    shared.has_others.store(others > 0, Ordering::Release);
+    Ok(())
+}
+
+/// Runs until the store is closed: life signs and looking.
+pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
+    let mut seen_at = Instant::now();
+    let mut outbox = None;
+    loop {
+        tokio::time::sleep(shared.config.poll_every).await;
+        let outcome = look(&shared, &stamper, &mut outbox).await;
+        shared.note(&outcome);
+        if let Err(fault) = outcome {
+            tracing::debug!(?fault, "the database did not answer a look");
+            continue;
+        }
+        if seen_at.elapsed() >= SEEN_EVERY {
+            seen_at = Instant::now();
+            let outcome = see(&shared).await;
+            shared.note(&outcome);
+        }
+    }
+}
+
+/// Looks for what others did.
+async fn look(
+    shared: &Shared,
+    stamper: &Mutex<Stamper>,
+    outbox: &mut Option<i64>,
+) -> Result<(), Fault> {
+    let now = shared.now();
+    let found = shared.next_instants(now, now).await?;
+    if found.registry != shared.registry().version {
+        shared.read_registry().await?;
+    }
+    if let Some(due) = found.due {
+        shared.due_by(due);
+    }
+    if let Some(news) = shared.news.get() {
+        if found.has_ready {
+            shared.has_to_look.store(true, Ordering::Release);
+            news.work();
+        }
+        if found.outbox.is_some() && found.outbox != *outbox {
+            news.moved();
+            news.timers();
+        }
+    }
+    if found.outbox.is_some() {
+        stamper.lock().await.stamp(shared).await?;
+    }
+    *outbox = found.outbox;
+    Ok(())
+}
+
+/// Tells the others, in bundles, that there may be work or that jobs moved. Runs until the store is
+/// closed.
+pub(crate) async fn tell(shared: Arc<Shared>) {
+    let channel = channel(&shared);
+    loop {
+        shared.to_tell.notified().await;
+        tokio::time::sleep(GATHER).await;
+        if shared.has_others.load(Ordering::Acquire) {
+            let values: Vec<Value> =
+                vec![Box::new(channel.clone()), Box::new(shared.node.to_string())];
+            // Only a hint: who misses it looks by itself.
+            let _ = shared.links.read(Query::Notify, values).await;
+        }
+    }
+}
+
+/// Hears what others tell. Runs until the store is closed.
+pub(crate) async fn listen(shared: Arc<Shared>) {
+    loop {
+        if let Err(error) = hear(&shared).await {
+            tracing::debug!(%error, "the listener lost its connection");
+        }
+        tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
+    }
+}
+
+async fn hear(shared: &Shared) -> Result<(), tokio_postgres::Error> {
+    let settings = tokio_postgres::Config::from_str(&shared.config.url)?;
+    let (client, mut connection) = settings.connect(NoTls).await?;
+    let mut listening =
+        Box::pin(async { client.batch_execute(&format!("LISTEN {}", channel(shared))).await });
+    let mut is_listening = false;
+    let own = shared.node.to_string();
+    loop {
+        let message = poll_fn(|context| {
+            if !is_listening
+                && let std::task::Poll::Ready(outcome) = listening.as_mut().poll(context)
+            {
+                is_listening = true;
+                if let Err(error) = outcome {
+                    return std::task::Poll::Ready(Some(Err(error)));
+                }
+            }
+            connection.poll_message(context)
+        })
+        .await;
+        match message {
+            None => return Ok(()),
+            Some(Err(error)) => return Err(error),
+            Some(Ok(AsyncMessage::Notification(told))) if told.payload() != own => {
+                shared.has_to_look.store(true, Ordering::Release);
+                if let Some(news) = shared.news.get() {
+                    news.work();
+                    news.moved();
+                    news.timers();
+                }
+            }
+            Some(Ok(_)) => {}
+        }
+    }
+}
+
+fn channel(shared: &Shared) -> String {
+    format!("{}_news", shared.config.schema)
+}

@@ -1,0 +1,162 @@
+//! Jobs as rows, both ways.
+
+use crate::fault::Fault;
+use crate::registry::Lanes;
+use crate::values::{At, digest, hash_uuid, job_id};
+use mainspring_kernel::job::{Extras, Idempotency};
+use mainspring_kernel::{DlqId, Job, JobId, State, Timestamp, Transition, UserId};
+use mainspring_store::record::apply_progress;
+use serde::{Deserialize, Serialize};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+/// What stands in the column `more`: the rare fields of a submission.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct More {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<Key>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_dlq: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<Box<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<(Box<str>, Box<str>)>,
+    /// Microseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<i64>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Key {
+    hash: Uuid,
+    scope: Box<str>,
+    key: Box<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_secs: Option<u32>,
+}
+
+/// The rare fields of a submission as text; most jobs have none.
+pub(crate) fn more(job: &Job) -> Option<String> {
+    if job.idempotency.is_none() && job.extras.is_none() {
+        return None;
+    }
+    let mut more = More {
+        key: job.idempotency.as_deref().map(|key| Key {
+            hash: hash_uuid(key.hash),
+            scope: key.scope.clone(),
+            key: key.key.clone(),
+            fingerprint: key.fingerprint.map(hash_uuid),
+            window_secs: key.window_secs,
+        }),
+        ..More::default()
+    };
+    if let Some(extras) = &job.extras {
+        // Effects and progress come later and are kept with the attempts.
+        let Extras { parent, source_dlq, subject, labels, expires_at, .. } = &**extras;
+        more.parent = parent.map(|id| Uuid::from_u128(id.0));
+        more.source_dlq = source_dlq.map(|id| Uuid::from_u128(id.0));
+        more.subject = subject.clone();
+        more.labels = labels.clone();
+        more.expires_at = expires_at.map(|at| at.0);
+    }
+    if more == More::default() {
+        return None;
+    }
+    serde_json::to_string(&more).ok()
+}
+
+/// A job with its history, and the version of its row in `live` if it has one.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub(crate) job: Job,
+    pub(crate) history: Vec<Transition>,
+    pub(crate) version: Option<i32>,
+}
+
+/// The lane of the row whose columns start at `at`.
+pub(crate) fn lane_of(row: &Row, at: usize) -> Result<i32, Fault> {
+    Ok(row.try_get(at + 1)?)
+}
+
+/// Reads the columns of a job from `at` on: the submission, then the version and record of `live`,
+/// then, if `with_end`, the record of `finished`.
+pub(crate) fn read_job(
+    row: &Row,
+    at: usize,
+    with_end: bool,
+    lanes: &Lanes,
+) -> Result<Stored, Fault> {
+    let number = lane_of(row, at)?;
+    let lane = lanes.key(number).ok_or_else(|| Fault::Broken(format!("no lane {number}")))?;
+    let created_at = row.try_get::<_, At>(at + 5)?.0;
+    let more = match row.try_get::<_, Option<&str>>(at + 10)? {
+        Some(text) => serde_json::from_str(text)
+            .map_err(|error| Fault::Broken(format!("a job's rare fields: {error}")))?,
+        None => More::default(),
+    };
+    let (idempotency, extras) = split(more);
+    let mut job = Job {
+        id: job_id(row.try_get(at)?),
+        tenant: lane.tenant.clone(),
+        user: UserId::stored(row.try_get::<_, &str>(at + 7)?.into()),
+        job_type: lane.job_type.clone(),
+        queue: lane.queue.clone(),
+        payload: row.try_get::<_, &str>(at + 8)?.into(),
+        priority: narrow(row.try_get::<_, i16>(at + 2)?)?,
+        max_retries: narrow(row.try_get::<_, i16>(at + 3)?)?,
+        retry_count: 0,
+        timeout_ms: narrow(row.try_get::<_, i32>(at + 4)?)?,
+        seq: 1,
+        fence: 0,
+        created_at,
+        updated_at: created_at,
+        run_at: row.try_get::<_, At>(at + 6)?.0,
+        started_at: None,
+        trace: row.try_get::<_, Option<&str>>(at + 9)?.map(Into::into),
+        idempotency,
+        trouble: None,
+        last_report: None,
+        extras,
+        state: State::Queued,
+    };
+    let version: Option<i32> = row.try_get(at + 11)?;
+    let live: Option<&[u8]> = row.try_get(at + 12)?;
+    let end: Option<&[u8]> = if with_end { row.try_get(at + 13)? } else { None };
+    let history = match end.or(live) {
+        Some(record) => apply_progress(&mut job, record)?,
+        None => vec![Transition::submitted(&job)],
+    };
+    Ok(Stored { job, history, version: if end.is_some() { None } else { version } })
+}
+
+fn split(more: More) -> (Option<Box<Idempotency>>, Option<Box<Extras>>) {
+    let idempotency = more.key.map(|key| {
+        Box::new(Idempotency {
+            hash: digest(key.hash),
+            scope: key.scope,
+            key: key.key,
+            fingerprint: key.fingerprint.map(digest),
+            window_secs: key.window_secs,
+        })
+    });
+    let extras = Extras {
+        parent: more.parent.map(|id| JobId(id.as_u128())),
+        source_dlq: more.source_dlq.map(|id| DlqId(id.as_u128())),
+        subject: more.subject,
+        labels: more.labels,
+        expires_at: more.expires_at.map(Timestamp),
+        effects: Vec::new(),
+        progress_pct: None,
+    };
+    (idempotency, (extras != Extras::default()).then(|| Box::new(extras)))
+}
+
+fn narrow<T, U: TryFrom<T>>(number: T) -> Result<U, Fault> {
+    U::try_from(number).map_err(|_| Fault::Broken("a number is out of range".into()))
+}

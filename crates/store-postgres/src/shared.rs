@@ -1,0 +1,299 @@
+//! What the writer, the readers and the upkeep share: connections, the registries and lanes in
+//! mind, and when something is next due.
+
+use crate::config::PostgresConfig;
+use crate::fault::Fault;
+use crate::field::Field;
+use crate::link::{Call, Links};
+use crate::queries::Query;
+use crate::registry::{Lanes, Registry, read_registry};
+use crate::rows::lane_of;
+use crate::values::At;
+use mainspring_kernel::Timestamp;
+use mainspring_kernel::dispatch::LaneKey;
+use mainspring_store::News;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+/// What is shared.
+pub(crate) struct Shared {
+    pub(crate) links: Links,
+    pub(crate) config: PostgresConfig,
+    pub(crate) node: Uuid,
+    registry: RwLock<Arc<Registry>>,
+    lanes: RwLock<Lanes>,
+    /// When the next waiting job is due, as far as this server knows.
+    next_due: AtomicI64,
+    /// Lanes in which jobs became ready by time alone, for the writer.
+    filled: Mutex<Vec<i32>>,
+    /// Whether jobs became ready by time alone since the last look.
+    pub(crate) has_promoted: AtomicBool,
+    /// Whether others may have made jobs ready.
+    pub(crate) has_to_look: AtomicBool,
+    pub(crate) news: OnceLock<Arc<dyn News>>,
+    /// Rung when other servers have to hear of ready jobs or moves.
+    pub(crate) to_tell: Notify,
+    /// Why the database cannot be used at present.
+    away: RwLock<Option<(String, tokio::time::Instant)>>,
+    /// When the database came back after an outage.
+    back_at: RwLock<Option<tokio::time::Instant>>,
+    /// Whether other servers use the database.
+    pub(crate) has_others: AtomicBool,
+    pub(crate) is_closed: AtomicBool,
+}
+
+/// Waiting jobs moved at once, at most.
+const PROMOTED_MAX: i32 = 5_000;
+/// After an outage of this long, leases that ran out meanwhile are given a grace.
+const OUTAGE_MIN: Duration = Duration::from_secs(1);
+
+impl Shared {
+    pub(crate) fn new(links: Links, config: PostgresConfig, node: Uuid) -> Self {
+        Shared {
+            links,
+            config,
+            node,
+            registry: RwLock::default(),
+            lanes: RwLock::default(),
+            next_due: AtomicI64::new(i64::MIN),
+            filled: Mutex::default(),
+            has_promoted: AtomicBool::new(false),
+            has_to_look: AtomicBool::new(true),
+            news: OnceLock::new(),
+            to_tell: Notify::new(),
+            away: RwLock::default(),
+            back_at: RwLock::default(),
+            has_others: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.config.now)()
+    }
+
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The registries as this server itself changed them, or read them.
+    pub(crate) fn learn_registry(&self, registry: Arc<Registry>) {
+        let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        if known.version <= registry.version {
+            *known = registry;
+        }
+    }
+
+    /// Reads the registries anew.
+    pub(crate) async fn read_registry(&self) -> Result<(), Fault> {
+        let queries = [Query::ReadVersion, Query::LoadTypes, Query::LoadQueues, Query::LoadTokens];
+        let calls = queries.map(|query| Call::new(query, Vec::new())).into();
+        let rows = self.links.get().await?.run(true, calls, true).await?;
+        let [version, types, queues, tokens] = rows.as_slice() else {
+            return Err(Fault::Broken("the registries did not answer".into()));
+        };
+        let version = version.first().map_or(Ok(0), |row| row.try_get(0))?;
+        self.learn_registry(Arc::new(read_registry(version, types, queues, tokens)?));
+        Ok(())
+    }
+
+    /// Fails if the registries are no longer those of `version`.
+    pub(crate) async fn check_registry(&self, version: i64) -> Result<(), Fault> {
+        let rows = self.links.read(Query::ReadVersion, Vec::new()).await?;
+        let present: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        if present == version { Ok(()) } else { Err(Fault::RegistryChanged) }
+    }
+
+    pub(crate) fn lanes(&self) -> RwLockReadGuard<'_, Lanes> {
+        self.lanes.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lanes_mut(&self) -> RwLockWriteGuard<'_, Lanes> {
+        self.lanes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes sure that the lanes of rows with a job from column `at` on are known.
+    pub(crate) async fn learn_lanes(&self, rows: &[Row], at: usize) -> Result<(), Fault> {
+        let lanes: Result<Vec<i32>, Fault> = rows.iter().map(|row| lane_of(row, at)).collect();
+        self.know_lanes(&lanes?).await
+    }
+
+    /// Makes sure that these lanes are known.
+    pub(crate) async fn know_lanes(&self, numbers: &[i32]) -> Result<(), Fault> {
+        for is_last in [false, true] {
+            let from = {
+                let lanes = self.lanes();
+                if numbers.iter().all(|number| lanes.key(*number).is_some()) {
+                    return Ok(());
+                }
+                if is_last { 0 } else { lanes.look_from() }
+            };
+            self.load_lanes(from).await?;
+        }
+        Ok(())
+    }
+
+    async fn load_lanes(&self, from: i32) -> Result<(), Fault> {
+        let rows = self.links.read(Query::LoadLanes, vec![Box::new(from)]).await?;
+        self.lanes_mut().learn(&rows)
+    }
+
+    /// Gives lanes that have none a number.
+    pub(crate) async fn number_lanes(&self, lanes: HashSet<LaneKey>) -> Result<(), Fault> {
+        if lanes.is_empty() {
+            return Ok(());
+        }
+        let column = |of: fn(&LaneKey) -> &str| -> Vec<String> {
+            lanes.iter().map(|lane| of(lane).to_owned()).collect()
+        };
+        let user = |lane: &LaneKey| {
+            lane.user.as_ref().map(|user| user.as_str().to_owned()).unwrap_or_default()
+        };
+        self.links
+            .read(
+                Query::AddLanes,
+                vec![
+                    Box::new(column(|lane| lane.tenant.as_str())),
+                    Box::new(column(|lane| lane.queue.as_str())),
+                    Box::new(column(|lane| lane.job_type.as_str())),
+                    Box::new(lanes.iter().map(user).collect::<Vec<_>>()),
+                ],
+            )
+            .await?;
+        let from = self.lanes().look_from();
+        self.load_lanes(from).await?;
+        let is_known = lanes.iter().all(|lane| self.lanes().number(lane).is_some());
+        if is_known { Ok(()) } else { self.load_lanes(0).await }
+    }
+
+    /// A job was put to wait until then.
+    pub(crate) fn due_by(&self, at: Timestamp) {
+        self.next_due.fetch_min(at.0, Ordering::AcqRel);
+    }
+
+    /// Makes jobs ready that are due by `now`, if any may be.
+    pub(crate) async fn promote(&self, now: Timestamp) -> Result<(), Fault> {
+        while self.next_due.load(Ordering::Acquire) <= now.0 {
+            // Lowered again by whoever puts a job to wait meanwhile.
+            self.next_due.store(i64::MAX, Ordering::Release);
+            let moved = self.promote_some(now).await;
+            match moved {
+                Ok((found, is_all)) => {
+                    self.has_promoted.fetch_or(!found.is_empty(), Ordering::AcqRel);
+                    self.filled().extend(found);
+                    if is_all {
+                        break;
+                    }
+                    self.due_by(now);
+                }
+                Err(fault) => {
+                    self.due_by(now);
+                    return Err(fault);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn promote_some(&self, now: Timestamp) -> Result<(Vec<i32>, bool), Fault> {
+        let values: Vec<crate::link::Value> = vec![Box::new(At(now)), Box::new(PROMOTED_MAX)];
+        let rows = self.links.read(Query::PromoteDue, values).await?;
+        let (mut lanes, mut moved) = (Vec::new(), 0);
+        for row in &rows {
+            lanes.push(row.try_get(0)?);
+            moved += row.try_get::<_, i64>(1)?;
+        }
+        self.know_lanes(&lanes).await?;
+        let next = self.next_instants(now, now).await?.due;
+        if let Some(next) = next {
+            self.due_by(next);
+        }
+        Ok((lanes, moved < i64::from(PROMOTED_MAX)))
+    }
+
+    /// What is next, after `now`; alarms before `seen_to` are somebody's business already.
+    pub(crate) async fn next_instants(
+        &self,
+        now: Timestamp,
+        seen_to: Timestamp,
+    ) -> Result<Instants, Fault> {
+        let values: Vec<crate::link::Value> = vec![Box::new(At(now)), Box::new(At(seen_to))];
+        let rows = self.links.read(Query::NextInstants, values).await?;
+        let row = rows.first().ok_or_else(|| Fault::Broken("no instants".into()))?;
+        let at = |column: usize| row.try_get::<_, Option<At>>(column).map(|at| at.map(|at| at.0));
+        Ok(Instants {
+            due: at(0)?,
+            alarm: [at(1)?, at(2)?].into_iter().flatten().min(),
+            has_ready: row.try_get(3)?,
+            outbox: row.try_get(4)?,
+            registry: row.try_get(5)?,
+            clock: row.try_get::<_, At>(6)?.0,
+        })
+    }
+
+    /// Tells the writer where promoting put jobs.
+    pub(crate) fn fill(&self, field: &mut Field) {
+        let lanes = std::mem::take(&mut *self.filled());
+        for lane in lanes {
+            field.filled(lane, (i64::MIN, Uuid::nil()));
+        }
+        if self.has_to_look.swap(false, Ordering::AcqRel) {
+            field.look_again();
+        }
+    }
+
+    fn filled(&self) -> MutexGuard<'_, Vec<i32>> {
+        self.filled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Since when and why the database cannot be used.
+    pub(crate) fn away(&self) -> Option<(String, tokio::time::Instant)> {
+        self.away.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes whether the database answered.
+    pub(crate) fn note<T>(&self, outcome: &Result<T, Fault>) {
+        let mut away = self.away.write().unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            Err(Fault::Away(why) | Fault::Unknown(why)) => {
+                let since = away.as_ref().map_or_else(tokio::time::Instant::now, |(_, at)| *at);
+                *away = Some((why.clone(), since));
+            }
+            _ => {
+                if let Some((_, since)) = away.take()
+                    && since.elapsed() >= OUTAGE_MIN
+                {
+                    let mut back_at = self.back_at.write().unwrap_or_else(PoisonError::into_inner);
+                    *back_at = Some(tokio::time::Instant::now());
+                }
+            }
+        }
+    }
+
+    /// Whether an outage ended less than `grace` ago: workers could not send their heartbeats.
+    pub(crate) fn is_in_grace(&self, grace: Duration) -> bool {
+        let back_at = *self.back_at.read().unwrap_or_else(PoisonError::into_inner);
+        back_at.is_some_and(|at| at.elapsed() < grace)
+    }
+}
+
+/// What is next.
+#[derive(Debug)]
+pub(crate) struct Instants {
+    pub(crate) due: Option<Timestamp>,
+    pub(crate) alarm: Option<Timestamp>,
+    pub(crate) has_ready: bool,
+    /// The newest commit that is not stamped yet.
+    pub(crate) outbox: Option<i64>,
+    /// The version of the registries.
+    pub(crate) registry: i64,
+    /// The database's time.
+    pub(crate) clock: Timestamp,
+}

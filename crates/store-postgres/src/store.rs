@@ -1,0 +1,368 @@
+//! The `Store` trait on top of the writer, the readers and the upkeep.
+
+use crate::commit::Writer;
+use crate::config::PostgresConfig;
+use crate::fault::Fault;
+use crate::link::{Links, Value};
+use crate::migrate::{self, MigrateError};
+use crate::node;
+use crate::queries::Query;
+use crate::read;
+use crate::shared::Shared;
+use crate::stream::{self, Stamper};
+use crate::upkeep;
+use crate::values::{At, job_id};
+use futures_util::future::BoxFuture;
+use mainspring_kernel::{
+    DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+};
+use mainspring_store::record::{Entity, Names, entities_of};
+use mainspring_store::{
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Snapshot,
+    Standing, Store, Ticket, Wake, Work,
+};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// A store in a PostgreSQL database that any number of servers may share.
+pub struct PostgresStore {
+    shared: Arc<Shared>,
+    writer: Mutex<Writer>,
+    stamper: Arc<Mutex<Stamper>>,
+    tasks: StdMutex<Vec<JoinHandle<()>>>,
+    recovery: Recovery,
+    /// Alarms up to here have been seen to.
+    alarms_from: AtomicI64,
+}
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The database is not fit for this version, or could not be made so.
+    #[error(transparent)]
+    Migrate(#[from] MigrateError),
+    /// The database cannot be used.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A database that is away is asked again after this long.
+const AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// How long leases that ran out in an outage are left alone after it: a heartbeat gets through.
+const OUTAGE_GRACE: Duration = Duration::from_secs(5);
+/// How far back the reaper looks beyond what it has seen to: for commits that were slow.
+const ALARMS_LATE_MICROS: i64 = 60_000_000;
+
+impl PostgresStore {
+    /// Opens the store; an empty database gets its schema, an older one the steps it misses.
+    ///
+    /// # Errors
+    /// If the database cannot be reached, was migrated by a newer version, or a step fails.
+    pub async fn open(config: PostgresConfig, node: u128) -> Result<Self, OpenError> {
+        let status = migrate::status(&config).await?;
+        migrate::refuse_problems(&status)?;
+        if !status.pending.is_empty() {
+            migrate::up(&config).await?;
+        }
+        let failed = |fault: Fault| OpenError::Failed(Error::from(fault).to_string());
+        let links = Links::open(&config).await.map_err(failed)?;
+        let shared = Arc::new(Shared::new(links, config, Uuid::from_u128(node)));
+        shared.read_registry().await.map_err(failed)?;
+        node::see(&shared).await.map_err(failed)?;
+        upkeep::make_partitions(&shared).await.map_err(failed)?;
+        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict)];
+        shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
+        let stamper = Arc::new(Mutex::new(Stamper::default()));
+        stamper.lock().await.stamp(&shared).await.map_err(failed)?;
+        let counts = stream::counts(&shared).await.map_err(failed)?;
+        let [queued, running, retrying, pending, recorded, ..] = counts.by_state;
+        let recovery = Recovery {
+            jobs: queued + running + retrying + pending + recorded,
+            running,
+            ..Recovery::default()
+        };
+        let mut tasks = vec![
+            tokio::spawn(node::run(shared.clone(), stamper.clone())),
+            tokio::spawn(node::tell(shared.clone())),
+        ];
+        if shared.config.is_notified && !shared.links.is_pooled() {
+            tasks.push(tokio::spawn(node::listen(shared.clone())));
+        }
+        Ok(PostgresStore {
+            shared,
+            writer: Mutex::default(),
+            stamper,
+            tasks: StdMutex::new(tasks),
+            recovery,
+            alarms_from: AtomicI64::new(i64::MIN),
+        })
+    }
+
+    /// Does `what`, again and again while the database is away and callers are patient.
+    async fn patiently<T, F>(&self, mut what: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Fault>>,
+    {
+        let started = Instant::now();
+        loop {
+            let outcome = what().await;
+            if !self.is_worth_another(&outcome, started) {
+                return outcome.map_err(Error::from);
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+    }
+
+    /// Notes how it went; whether the caller should wait and try again.
+    fn is_worth_another<T>(&self, outcome: &Result<T, Fault>, started: Instant) -> bool {
+        self.shared.note(outcome);
+        let patience = self.shared.config.patience;
+        let is_long_away = self.shared.away().is_some_and(|(_, since)| since.elapsed() > patience);
+        matches!(outcome, Err(Fault::Away(_)))
+            && started.elapsed() < patience
+            && !is_long_away
+            && !self.shared.is_closed.load(Ordering::Acquire)
+    }
+
+    async fn commit_patiently(&self, needs: Needs, work: &mut Work<'_>) -> Result<Ticket, Error> {
+        if self.shared.is_closed.load(Ordering::Acquire) {
+            return Err(Error::Stopped);
+        }
+        let mut writer = self.writer.lock().await;
+        let started = Instant::now();
+        loop {
+            let outcome = writer.commit(&self.shared, &needs, work).await;
+            if self.is_worth_another(&outcome, started) {
+                tokio::time::sleep(AGAIN_AFTER).await;
+                continue;
+            }
+            let done = outcome?;
+            if let Some(due) = done.next_due {
+                self.shared.due_by(due);
+            }
+            if done.has_ready || done.has_moved {
+                self.shared.to_tell.notify_one();
+            }
+            return Ok(Ticket::kept());
+        }
+    }
+
+    async fn stamp(&self) -> Result<(), Fault> {
+        self.stamper.lock().await.stamp(&self.shared).await
+    }
+
+    /// The registries, read anew if somebody changed them.
+    async fn fresh_registry(&self) -> Result<Arc<crate::registry::Registry>, Fault> {
+        let version = self.shared.registry().version;
+        match self.shared.check_registry(version).await {
+            Err(Fault::RegistryChanged) => self.shared.read_registry().await?,
+            other => other?,
+        }
+        Ok(self.shared.registry())
+    }
+
+    async fn find_overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<JobId>, Fault> {
+        if self.shared.is_in_grace(OUTAGE_GRACE) {
+            return Ok(Vec::new());
+        }
+        let from = self.alarms_from.load(Ordering::Acquire);
+        let most = i32::try_from(limit).unwrap_or(i32::MAX);
+        let values: Vec<Value> =
+            vec![Box::new(At(now)), Box::new(At(Timestamp(from))), Box::new(most)];
+        let rows = self.shared.links.read(Query::FindOverdue, values).await?;
+        if rows.is_empty() {
+            let seen = now.0.saturating_sub(ALARMS_LATE_MICROS);
+            self.alarms_from.fetch_max(seen, Ordering::AcqRel);
+        }
+        let ids: Result<Vec<JobId>, Fault> =
+            rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect();
+        ids
+    }
+
+    async fn find_wake(&self, now: Timestamp) -> Result<Wake, Fault> {
+        self.shared.promote(now).await?;
+        let from = Timestamp(self.alarms_from.load(Ordering::Acquire));
+        let found = self.shared.next_instants(now, from).await?;
+        if let Some(due) = found.due {
+            self.shared.due_by(due);
+        }
+        Ok(Wake {
+            is_work_due: self.shared.has_promoted.swap(false, Ordering::AcqRel),
+            next: found.due.into_iter().chain(found.alarm).min(),
+        })
+    }
+
+    async fn find_token(&self, id: TokenId) -> Result<Option<Token>, Fault> {
+        let values: Vec<Value> = vec![Box::new(Uuid::from_u128(id.0))];
+        let rows = self.shared.links.read(Query::LoadToken, values).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let mut names = Names::default();
+        match entities_of(row.try_get(0)?, &mut names).next() {
+            Some(Ok(Entity::Token(token))) => Ok(Some(*token)),
+            Some(Err(bad)) => Err(bad.into()),
+            _ => Err(Fault::Broken("a token is no token".into())),
+        }
+    }
+
+    async fn find_running(&self) -> Result<Vec<JobId>, Fault> {
+        // While others serve, workers have somebody to send their heartbeats to.
+        if self.shared.has_others.load(Ordering::Acquire) {
+            return Ok(Vec::new());
+        }
+        let rows = self.shared.links.read(Query::FindRunning, Vec::new()).await?;
+        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
+    }
+}
+
+impl Store for PostgresStore {
+    fn commit<'a>(
+        &'a self,
+        needs: Needs,
+        work: &'a mut Work<'_>,
+    ) -> BoxFuture<'a, Result<Ticket, Error>> {
+        Box::pin(self.commit_patiently(needs, work))
+    }
+
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            let found = self.patiently(|| read::job(&self.shared, id)).await?;
+            Ok(found.map(|found| Snapshot { job: found.job, history: found.history }))
+        })
+    }
+
+    fn jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        before: Option<JobId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Job>, Error>> {
+        Box::pin(self.patiently(move || read::jobs(&self.shared, filter, before, limit)))
+    }
+
+    fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
+        Box::pin(self.patiently(move || read::item(&self.shared, id)))
+    }
+
+    fn items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        before: Option<DlqId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
+        Box::pin(self.patiently(move || read::items(&self.shared, filter, before, limit)))
+    }
+
+    fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
+        Box::pin(async move {
+            let registry = self.patiently(|| self.fresh_registry()).await?;
+            Ok(registry.types.values().cloned().collect())
+        })
+    }
+
+    fn queues(&self) -> BoxFuture<'_, Result<Vec<QueueSpec>, Error>> {
+        Box::pin(async move {
+            let registry = self.patiently(|| self.fresh_registry()).await?;
+            Ok(registry.queues.values().cloned().collect())
+        })
+    }
+
+    fn tokens(&self) -> BoxFuture<'_, Result<Vec<Token>, Error>> {
+        Box::pin(async move {
+            let registry = self.patiently(|| self.fresh_registry()).await?;
+            Ok(registry.tokens.values().cloned().collect())
+        })
+    }
+
+    fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>> {
+        if let Some(token) = self.shared.registry().tokens.get(&id) {
+            // A revocation elsewhere is seen at the next look.
+            return Box::pin(std::future::ready(Ok(Some(token.clone()))));
+        }
+        Box::pin(self.patiently(move || self.find_token(id)))
+    }
+
+    fn standing(
+        &self,
+        id: JobId,
+        _now: Timestamp,
+    ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
+        Box::pin(self.patiently(move || read::standing(&self.shared, id)))
+    }
+
+    fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
+        Box::pin(self.patiently(move || async move {
+            self.shared.promote(now).await?;
+            self.stamp().await?;
+            stream::counts(&self.shared).await
+        }))
+    }
+
+    fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>> {
+        Box::pin(self.patiently(move || async move {
+            self.stamp().await?;
+            stream::moves_after(&self.shared, position, limit).await
+        }))
+    }
+
+    fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
+        Box::pin(self.patiently(move || self.find_overdue(now, limit)))
+    }
+
+    fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
+        Box::pin(self.patiently(|| self.find_running()))
+    }
+
+    fn wake(&self, now: Timestamp) -> BoxFuture<'_, Result<Wake, Error>> {
+        Box::pin(self.patiently(move || self.find_wake(now)))
+    }
+
+    fn maintain(&self, now: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.patiently(move || upkeep::maintain(&self.shared, now)))
+    }
+
+    fn is_low_on_space(&self) -> bool {
+        false
+    }
+
+    fn health(&self) -> Health {
+        let broken = match self.shared.is_closed.load(Ordering::Acquire) {
+            true => Some("the store is closed".to_owned()),
+            false => self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}")),
+        };
+        Health { kind: "postgres", broken, is_low_on_space: false, recovery: self.recovery.clone() }
+    }
+
+    fn watch(&self, news: Arc<dyn News>) {
+        // One engine to a store; a second one would hear nothing.
+        let _ = self.shared.news.set(news);
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            self.shared.is_closed.store(true, Ordering::Release);
+            let tasks =
+                std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+            for task in tasks {
+                task.abort();
+            }
+            // Not worth an error: a server that is not seen is soon not counted on.
+            let _ =
+                self.shared.links.read(Query::ForgetNode, vec![Box::new(self.shared.node)]).await;
+            self.shared.links.close();
+            Ok(())
+        })
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        for task in self.tasks.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            task.abort();
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Upkeep: partitions made ahead and dropped behind, keys and items past their time. Any server may
+//! do it; what two do at once, one of them does for nothing.
+
+use crate::fault::Fault;
+use crate::link::Value;
+use crate::queries::{Query, in_schema};
+use crate::shared::Shared;
+use crate::values::At;
+use mainspring_kernel::Timestamp;
+
+/// Days for which partitions are made ahead, today included.
+const DAYS_AHEAD: i32 = 4;
+/// Rows forgotten at once, at most.
+const FORGOTTEN_MAX: i32 = 5_000;
+
+/// Makes the partitions of the days ahead.
+pub(crate) async fn make_partitions(shared: &Shared) -> Result<(), Fault> {
+    shared.links.read(Query::MakePartitions, vec![Box::new(DAYS_AHEAD)]).await.map(|_| ())
+}
+
+/// Does what is to be done.
+pub(crate) async fn maintain(shared: &Shared, now: Timestamp) -> Result<(), Fault> {
+    make_partitions(shared).await?;
+    let keep = now - shared.config.keep_items;
+    let values = |at: Timestamp| -> Vec<Value> { vec![Box::new(At(at)), Box::new(FORGOTTEN_MAX)] };
+    shared.links.read(Query::DeleteKeys, values(now)).await?;
+    shared.links.read(Query::DeleteItems, values(keep)).await?;
+    drop_old(shared, now).await
+}
+
+/// Drops the partitions of days that are past keeping. What outlived its day moves to the partition
+/// `old` first: jobs that have not ended, or ended so late that they are still kept.
+async fn drop_old(shared: &Shared, now: Timestamp) -> Result<(), Fault> {
+    let rows = shared.links.read(Query::ListPartitions, Vec::new()).await?;
+    let day = |at: Timestamp| at.0.div_euclid(86_400_000_000);
+    let finished_before = day(now - shared.config.keep_finished);
+    let stream_before = day(now - shared.config.keep_stream);
+    for row in rows {
+        let (parent, name): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
+        let Some(of_day) = name.rsplit_once('_').and_then(|(_, suffix)| days_of(suffix)) else {
+            continue;
+        };
+        let before = if parent == "stream" { stream_before } else { finished_before };
+        if of_day >= before {
+            continue;
+        }
+        let sql = match parent {
+            "stream" => format!("DROP TABLE mainspring.{name}"),
+            // Jobs and their ends go together, led by the jobs.
+            "job" => retire(&name["job_".len()..], now - shared.config.keep_finished),
+            _ => continue,
+        };
+        let mut link = shared.links.get().await?;
+        link.script(&in_schema(&sql, &shared.config.schema)).await?;
+        tracing::info!(partition = name, "a partition past its time was dropped");
+    }
+    Ok(())
+}
+
+/// The statements that retire one day of jobs.
+fn retire(suffix: &str, kept_since: Timestamp) -> String {
+    include_str!("../scripts/retire_day.sql")
+        .replace("{suffix}", suffix)
+        .replace("{kept_since}", &kept_since.0.to_string())
+}
+
+/// Days since 1970 of a partition's `YYYYMMDD`.
+fn days_of(suffix: &str) -> Option<i64> {
+    if suffix.len() != 8 || !suffix.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let number = |range: std::ops::Range<usize>| suffix.get(range)?.parse::<i64>().ok();
+    let (year, month, date) = (number(0..4)?, number(4..6)?, number(6..8)?);
+    // The days of the civil calendar, counted from the first of March.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let era = year.div_euclid(400);
+    let of_era = year - era * 400;
+    let of_year = (153 * month + 2) / 5 + date - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_tell_their_day() {
+        assert_eq!(days_of("19700101"), Some(0));
+        assert_eq!(days_of("20000301"), Some(11_017));
+        assert_eq!(days_of("20261116"), Some(20_773));
+        assert_eq!(days_of("later"), None);
+        assert_eq!(days_of("2026111x"), None);
+    }
+}

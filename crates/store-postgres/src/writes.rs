@@ -1,0 +1,509 @@
+//! What a batch changed, as statements over arrays: their number does not depend on how many jobs
+//! the batch touched.
+
+use crate::desk::{Entry, Origin, PostgresDesk};
+use crate::fault::Fault;
+use crate::link::Call;
+use crate::queries::Query;
+use crate::registry::{Lanes, Registry};
+use crate::rows::more;
+use crate::values::{At, hash_uuid, item_uuid, uuid};
+use mainspring_kernel::dispatch::LaneKey;
+use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
+use mainspring_kernel::{Job, QueueName, State, StateName, Timestamp};
+use mainspring_store::record::{encode_item, encode_progress, encode_steps};
+use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
+
+/// Jobs that wait, as columns.
+#[derive(Default)]
+struct Waits {
+    lanes: Vec<i32>,
+    keys: Vec<i64>,
+    ids: Vec<Uuid>,
+    due_at: Vec<At>,
+    is_retry: Vec<bool>,
+}
+
+/// Rows of `live`, as columns.
+#[derive(Default)]
+struct Lives {
+    ids: Vec<Uuid>,
+    versions: Vec<i32>,
+    states: Vec<i16>,
+    lanes: Vec<i32>,
+    alarms: Vec<Option<At>>,
+    limits: Vec<Option<Uuid>>,
+    workers: Vec<Option<String>>,
+    records: Vec<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Ends {
+    ids: Vec<Uuid>,
+    states: Vec<i16>,
+    at: Vec<At>,
+    records: Vec<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Submissions {
+    ids: Vec<Uuid>,
+    lanes: Vec<i32>,
+    priorities: Vec<i16>,
+    max_retries: Vec<i16>,
+    timeouts: Vec<i32>,
+    run_at: Vec<At>,
+    users: Vec<String>,
+    payloads: Vec<Text>,
+    traces: Vec<Option<String>>,
+    more: Vec<Option<String>>,
+}
+
+/// A payload that is shared and not copied.
+#[derive(Debug)]
+struct Text(mainspring_kernel::job::Payload);
+
+impl tokio_postgres::types::ToSql for Text {
+    fn to_sql(
+        &self,
+        kind: &tokio_postgres::types::Type,
+        out: &mut bytes::BytesMut,
+    ) -> Result<tokio_postgres::types::IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        (&*self.0).to_sql(kind, out)
+    }
+
+    fn accepts(kind: &tokio_postgres::types::Type) -> bool {
+        *kind == tokio_postgres::types::Type::TEXT
+    }
+
+    tokio_postgres::types::to_sql_checked!();
+}
+
+/// The statements of one batch, under construction.
+struct Writes<'a> {
+    registry: &'a Registry,
+    lanes: &'a Lanes,
+    now: Timestamp,
+    jobs: Submissions,
+    ready: Waits,
+    waiting: Waits,
+    claimed: Waits,
+    unwaiting: Waits,
+    expiring: (Vec<At>, Vec<Uuid>),
+    unexpiring: (Vec<At>, Vec<Uuid>),
+    started: Lives,
+    changed: Lives,
+    ended: (Vec<Uuid>, Vec<i32>),
+    finished: Ends,
+    deltas: HashMap<(&'static str, QueueName), i64>,
+}
+
+/// The lanes of jobs that the batch leaves waiting or submits, which need numbers.
+pub(crate) fn lanes_needed(desk: &PostgresDesk<'_>, known: &Lanes) -> HashSet<LaneKey> {
+    let changed = desk.changed.iter().filter_map(|id| desk.entries.get(id));
+    let lanes = changed.map(|entry| desk.registry.lane(&entry.job));
+    lanes.filter(|lane| known.number(lane).is_none()).collect()
+}
+
+/// The statements that make the database agree with the desk; none if nothing changed.
+pub(crate) fn calls(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Call>, Fault> {
+    let mut writes = Writes {
+        registry: desk.registry,
+        lanes,
+        now: desk.now,
+        jobs: Submissions::default(),
+        ready: Waits::default(),
+        waiting: Waits::default(),
+        claimed: Waits::default(),
+        unwaiting: Waits::default(),
+        expiring: Default::default(),
+        unexpiring: Default::default(),
+        started: Lives::default(),
+        changed: Lives::default(),
+        ended: Default::default(),
+        finished: Ends::default(),
+        deltas: HashMap::new(),
+    };
+    for id in &desk.changed {
+        if let Some(entry) = desk.entries.get(id) {
+            writes.entry(entry)?;
+        }
+    }
+    for ((kind, queue), by) in std::mem::take(&mut writes.deltas) {
+        *desk.deltas.entry(format!("{kind}/{queue}")).or_default() += by;
+    }
+    let mut calls = writes.into_calls();
+    calls.extend(key_calls(desk));
+    calls.extend(item_calls(desk));
+    calls.extend(outbox(desk));
+    Ok(calls)
+}
+
+impl Writes<'_> {
+    fn entry(&mut self, entry: &Entry) -> Result<(), Fault> {
+        let job = &entry.job;
+        let state = job.state.name();
+        match entry.origin {
+            Origin::New => self.submitted(job)?,
+            Origin::Queued if state == StateName::Queued => return Ok(()),
+            Origin::Queued => {
+                self.leave(entry)?;
+                if let Some(expires_at) = job.expires_at() {
+                    self.unexpiring.0.push(At(expires_at));
+                    self.unexpiring.1.push(uuid(job.id));
+                }
+            }
+            Origin::Live(_) => {
+                if entry.was_due_at.is_some() && job.seq != entry.was_seq {
+                    self.leave(entry)?;
+                }
+            }
+            Origin::Finished => return Ok(()),
+        }
+        let version = match entry.origin {
+            Origin::Live(version) => Some(version),
+            Origin::New | Origin::Queued | Origin::Finished => None,
+        };
+        if state.is_terminal() {
+            if let Some(version) = version {
+                self.ended.0.push(uuid(job.id));
+                self.ended.1.push(version);
+            }
+            self.finish(entry);
+        } else if state == StateName::Queued {
+            self.wait(job, false)?;
+            if let Some(expires_at) = job.expires_at() {
+                self.expiring.0.push(At(expires_at));
+                self.expiring.1.push(uuid(job.id));
+            }
+        } else {
+            if state == StateName::Retrying {
+                self.wait(job, true)?;
+            }
+            self.live(entry, version)?;
+        }
+        Ok(())
+    }
+
+    fn lane(&self, job: &Job) -> Result<i32, Fault> {
+        let lane = self.registry.lane(job);
+        let number = self.lanes.number(&lane);
+        number.ok_or_else(|| Fault::Broken(format!("{lane:?} has no number")))
+    }
+
+    fn submitted(&mut self, job: &Job) -> Result<(), Fault> {
+        let lane = self.lane(job)?;
+        let jobs = &mut self.jobs;
+        jobs.ids.push(uuid(job.id));
+        jobs.lanes.push(lane);
+        jobs.priorities.push(i16::from(job.priority));
+        jobs.max_retries.push(i16::try_from(job.max_retries).unwrap_or(i16::MAX));
+        jobs.timeouts.push(i32::try_from(job.timeout_ms).unwrap_or(i32::MAX));
+        jobs.run_at.push(At(job.run_at));
+        jobs.users.push(job.user.as_str().to_owned());
+        jobs.payloads.push(Text(job.payload.clone()));
+        jobs.traces.push(job.trace.as_deref().map(str::to_owned));
+        jobs.more.push(more(job));
+        Ok(())
+    }
+
+    /// A job begins to wait.
+    fn wait(&mut self, job: &Job, is_retry: bool) -> Result<(), Fault> {
+        let Some(due_at) = job.due_at() else { return Ok(()) };
+        let lane = self.lane(job)?;
+        let (waits, kind) = match due_at <= self.now {
+            true => (&mut self.ready, "ready"),
+            false => (&mut self.waiting, "pending"),
+        };
+        waits.push(lane, self.registry.key(job, due_at), job, due_at, is_retry);
+        *self.deltas.entry((kind, job.queue.clone())).or_default() += 1;
+        Ok(())
+    }
+
+    /// A job waits no longer where it was loaded from.
+    fn leave(&mut self, entry: &Entry) -> Result<(), Fault> {
+        let Some(due_at) = entry.was_due_at else { return Ok(()) };
+        let job = &entry.job;
+        if let Some((lane, key)) = entry.locked {
+            self.claimed.push(lane, key, job, due_at, false);
+            *self.deltas.entry(("ready", job.queue.clone())).or_default() -= 1;
+        } else {
+            let lane = self.lane(job)?;
+            let key = self.registry.key(job, due_at);
+            self.unwaiting.push(lane, key, job, due_at, false);
+        }
+        Ok(())
+    }
+
+    fn live(&mut self, entry: &Entry, version: Option<i32>) -> Result<(), Fault> {
+        let job = &entry.job;
+        let lane = self.lane(job)?;
+        let lives = if version.is_some() { &mut self.changed } else { &mut self.started };
+        lives.ids.push(uuid(job.id));
+        lives.versions.extend(version);
+        lives.states.push(number(job.state.name()));
+        lives.lanes.push(lane);
+        lives.alarms.push(alarm(job).map(At));
+        let limit = job.lease().and_then(|_| self.registry.limit_key(job));
+        lives.limits.push(limit.map(hash_uuid));
+        lives.workers.push(job.lease().map(|lease| lease.worker.as_str().to_owned()));
+        lives.records.push(record(entry));
+        Ok(())
+    }
+
+    fn finish(&mut self, entry: &Entry) {
+        let job = &entry.job;
+        self.finished.ids.push(uuid(job.id));
+        self.finished.states.push(number(job.state.name()));
+        self.finished.at.push(At(job.finished_at().unwrap_or(self.now)));
+        self.finished.records.push(record(entry));
+    }
+
+    fn into_calls(self) -> Vec<Call> {
+        use Query::{
+            DeleteExpiry, DeleteLive, DeleteReady, DeleteWaiting, InsertExpiry, InsertFinished,
+            InsertJobs, InsertLive, InsertReady, InsertWaiting, UpdateLive,
+        };
+        let created_at = At(self.now);
+        let mut calls = Vec::new();
+        let mut call = |is_wanted: bool, query, values: Vec<crate::link::Value>| {
+            if is_wanted {
+                calls.push(Call::new(query, values));
+            }
+        };
+        let it = self.jobs;
+        call(
+            !it.ids.is_empty(),
+            InsertJobs,
+            vec![
+                Box::new(it.ids),
+                Box::new(it.lanes),
+                Box::new(it.priorities),
+                Box::new(it.max_retries),
+                Box::new(it.timeouts),
+                Box::new(created_at),
+                Box::new(it.run_at),
+                Box::new(it.users),
+                Box::new(it.payloads),
+                Box::new(it.traces),
+                Box::new(it.more),
+            ],
+        );
+        for (query, it) in [(DeleteReady, self.claimed), (DeleteWaiting, self.unwaiting)] {
+            let values: Vec<crate::link::Value> =
+                vec![Box::new(it.lanes), Box::new(it.keys), Box::new(it.ids.clone())];
+            call(!it.ids.is_empty(), query, values);
+        }
+        let (at, ids) = self.unexpiring;
+        call(!ids.is_empty(), DeleteExpiry, vec![Box::new(at), Box::new(ids)]);
+        let (ids, versions) = self.ended;
+        call(!ids.is_empty(), DeleteLive, vec![Box::new(ids), Box::new(versions)]);
+        let it = self.changed;
+        call(
+            !it.ids.is_empty(),
+            UpdateLive,
+            vec![
+                Box::new(it.ids),
+                Box::new(it.versions),
+                Box::new(it.states),
+                Box::new(it.alarms),
+                Box::new(it.limits),
+                Box::new(it.workers),
+                Box::new(it.records),
+            ],
+        );
+        let it = self.started;
+        call(
+            !it.ids.is_empty(),
+            InsertLive,
+            vec![
+                Box::new(it.ids),
+                Box::new(it.states),
+                Box::new(it.lanes),
+                Box::new(it.alarms),
+                Box::new(it.limits),
+                Box::new(it.workers),
+                Box::new(it.records),
+            ],
+        );
+        let it = self.finished;
+        let values: Vec<crate::link::Value> = vec![
+            Box::new(it.ids.clone()),
+            Box::new(it.states),
+            Box::new(it.at),
+            Box::new(it.records),
+        ];
+        call(!it.ids.is_empty(), InsertFinished, values);
+        let it = self.ready;
+        call(
+            !it.ids.is_empty(),
+            InsertReady,
+            vec![
+                Box::new(it.lanes),
+                Box::new(it.keys),
+                Box::new(it.ids),
+                Box::new(it.due_at),
+                Box::new(it.is_retry),
+            ],
+        );
+        let it = self.waiting;
+        call(
+            !it.ids.is_empty(),
+            InsertWaiting,
+            vec![
+                Box::new(it.ids),
+                Box::new(it.due_at),
+                Box::new(it.lanes),
+                Box::new(it.keys),
+                Box::new(it.is_retry),
+            ],
+        );
+        let (at, ids) = self.expiring;
+        call(!ids.is_empty(), InsertExpiry, vec![Box::new(at), Box::new(ids)]);
+        calls
+    }
+}
+
+impl Waits {
+    fn push(&mut self, lane: i32, key: i64, job: &Job, due_at: Timestamp, is_retry: bool) {
+        self.lanes.push(lane);
+        self.keys.push(key);
+        self.ids.push(uuid(job.id));
+        self.due_at.push(At(due_at));
+        self.is_retry.push(is_retry);
+    }
+}
+
+/// The number of a state in the tables.
+pub(crate) fn number(state: StateName) -> i16 {
+    StateName::ALL.iter().position(|other| *other == state).unwrap_or(0) as i16
+}
+
+fn record(entry: &Entry) -> Vec<u8> {
+    let mut record = Vec::with_capacity(160);
+    encode_progress(&entry.job, &entry.history, &mut record);
+    record
+}
+
+/// When the reaper has to look at a job that was started.
+fn alarm(job: &Job) -> Option<Timestamp> {
+    match &job.state {
+        State::Running(lease) => Some(lease.ends_at()),
+        State::DlqPending | State::DlqRecorded => {
+            Some(job.updated_at.plus_millis(DLQ_UNFINISHED_MS))
+        }
+        State::Queued
+        | State::Retrying { .. }
+        | State::Succeeded { .. }
+        | State::Failed { .. }
+        | State::Cancelled { .. } => None,
+    }
+}
+
+fn key_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
+    let mut calls = Vec::new();
+    let (mut hashes, mut jobs, mut fingerprints, mut old, mut free_at) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut taken = HashSet::new();
+    // Sorted, so that two servers that take the same keys wait for each other in one order.
+    let mut keys: Vec<_> = desk.keys.iter().collect();
+    keys.sort_by_key(|(hash, _)| **hash);
+    for (hash, key) in keys {
+        let Some(now) = key.now else { continue };
+        if key.was.is_some_and(|was| was.job == now.job) {
+            continue;
+        }
+        taken.insert(*hash);
+        hashes.push(hash_uuid(*hash));
+        jobs.push(uuid(now.job));
+        fingerprints.push(now.fingerprint.map(hash_uuid));
+        old.push(key.was.map(|was| uuid(was.job)));
+        free_at.push(now.free_at.map(At));
+    }
+    if !hashes.is_empty() {
+        calls.push(Call::new(
+            Query::InsertKeys,
+            vec![
+                Box::new(hashes),
+                Box::new(jobs),
+                Box::new(fingerprints),
+                Box::new(old),
+                Box::new(free_at),
+            ],
+        ));
+    }
+    let freed: Vec<_> = desk.freed.iter().filter(|(hash, ..)| !taken.contains(hash)).collect();
+    if !freed.is_empty() {
+        let hashes: Vec<Uuid> = freed.iter().map(|(hash, ..)| hash_uuid(*hash)).collect();
+        let jobs: Vec<Uuid> = freed.iter().map(|(_, job, _)| uuid(*job)).collect();
+        let at: Vec<At> = freed.iter().map(|(.., at)| At(*at)).collect();
+        let values: Vec<crate::link::Value> = vec![Box::new(hashes), Box::new(jobs), Box::new(at)];
+        calls.push(Call::new(Query::FreeKeys, values));
+    }
+    calls
+}
+
+fn item_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
+    let mut calls = Vec::new();
+    let changed = desk.items.values().filter(|entry| entry.is_changed);
+    let (new, old): (Vec<_>, Vec<_>) = changed.partition(|entry| entry.was.is_none());
+    let record = |entry: &&crate::desk::ItemEntry| {
+        let mut record = Vec::new();
+        encode_item(&entry.item, &mut record);
+        record
+    };
+    let version = |version: u32| i32::try_from(version).unwrap_or(i32::MAX);
+    if !new.is_empty() {
+        let text = |of: fn(&crate::desk::ItemEntry) -> &str| -> Vec<String> {
+            new.iter().map(|entry| of(entry).to_owned()).collect()
+        };
+        let at: Vec<At> = new.iter().map(|entry| At(entry.item.created_at)).collect();
+        calls.push(Call::new(
+            Query::InsertItems,
+            vec![
+                Box::new(new.iter().map(|it| item_uuid(it.item.id)).collect::<Vec<_>>()),
+                Box::new(new.iter().map(|it| version(it.item.version)).collect::<Vec<_>>()),
+                Box::new(text(|entry| entry.item.state.as_str())),
+                Box::new(text(|entry| entry.item.job.tenant.as_str())),
+                Box::new(text(|entry| entry.item.job.user.as_str())),
+                Box::new(text(|entry| entry.item.job.job_type.as_str())),
+                Box::new(at),
+                Box::new(new.iter().map(record).collect::<Vec<_>>()),
+            ],
+        ));
+    }
+    if !old.is_empty() {
+        let states: Vec<String> =
+            old.iter().map(|entry| entry.item.state.as_str().to_owned()).collect();
+        let was: Vec<i32> = old.iter().filter_map(|entry| entry.was.map(version)).collect();
+        calls.push(Call::new(
+            Query::UpdateItems,
+            vec![
+                Box::new(old.iter().map(|it| item_uuid(it.item.id)).collect::<Vec<_>>()),
+                Box::new(was),
+                Box::new(old.iter().map(|it| version(it.item.version)).collect::<Vec<_>>()),
+                Box::new(states),
+                Box::new(old.iter().map(record).collect::<Vec<_>>()),
+            ],
+        ));
+    }
+    calls
+}
+
+/// What the batch moved and counted, if anything.
+fn outbox(desk: &PostgresDesk<'_>) -> Option<Call> {
+    let deltas: Vec<(&String, &i64)> = desk.deltas.iter().filter(|(_, by)| **by != 0).collect();
+    if desk.steps.is_empty() && deltas.is_empty() {
+        return None;
+    }
+    let mut steps = Vec::new();
+    encode_steps(&desk.steps, desk.now, &mut steps);
+    let names: Vec<String> = deltas.iter().map(|(name, _)| (*name).clone()).collect();
+    let deltas: Vec<i64> = deltas.iter().map(|(_, by)| **by).collect();
+    let moves = i32::try_from(desk.steps.len()).unwrap_or(i32::MAX);
+    Some(Call::new(
+        Query::InsertOutbox,
+        vec![Box::new(moves), Box::new(steps), Box::new(names), Box::new(deltas)],
+    ))
+}
