@@ -157,3 +157,26 @@ fn drain(session: &mut Session, jobs: usize) -> anyhow::Result<f64> {
     }
     Ok(stopwatch.rate(done))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::cluster::Cluster;
+    use super::*;
+
+    #[test]
+    fn every_limit_can_be_taken_and_nothing_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let cluster = Cluster::start(folder.path(), &[]).unwrap();
+        for limit in [
+            |url: &str| insert_batches(url, 2 * BATCH, 2),
+            |url: &str| insert_single(url, 20, 2),
+            |url: &str| claim_and_complete(url, 2 * BATCH),
+            |url: &str| whole_path(url, 2 * BATCH),
+        ] {
+            let database = cluster.database().unwrap();
+            assert!(limit(&database.url).unwrap() > 0.0);
+        }
+        drop(cluster);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
