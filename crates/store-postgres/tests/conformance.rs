@@ -3,13 +3,12 @@
 
 use futures_util::FutureExt;
 use mainspring_kernel::Timestamp;
-use mainspring_store::conformance::{differ, exercise};
 use mainspring_store::Store;
+use mainspring_store::conformance::{differ, exercise};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use mainspring_store_postgres::{PostgresConfig, PostgresStore};
 use mainspring_testkit::postgres::{Database, shared};
 use std::sync::Arc;
-
 
 fn config(url: &str) -> PostgresConfig {
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
