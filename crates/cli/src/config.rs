@@ -29,7 +29,7 @@ pub(crate) enum StoreChoice {
     Directory(PathBuf),
     /// RAM only.
     Ephemeral,
-    /// PostgreSQL; refused by this version.
+    /// PostgreSQL, perhaps shared with other servers.
     Postgres {
         /// The address.
         url: String,
@@ -62,6 +62,15 @@ pub(crate) struct Layout {
     pub(crate) snapshot_bytes_min: u64,
     /// RAM for finished jobs before they go to the archive.
     pub(crate) finished_bytes_max: u64,
+}
+
+/// What `[store]` says about PostgreSQL beside its address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Postgres {
+    pub(crate) schema: String,
+    pub(crate) connections: usize,
+    pub(crate) is_notified: bool,
+    pub(crate) poll_every: Duration,
 }
 
 /// `[retention]`.
@@ -100,6 +109,7 @@ pub(crate) struct Settings {
     pub(crate) allow_client_clock: bool,
     /// How long workers have to come back after a restart before their leases run out.
     pub(crate) restart_grace: Duration,
+    pub(crate) postgres: Postgres,
     pub(crate) retention: Retention,
     pub(crate) types_strict: bool,
     pub(crate) types: Vec<TypeSpec>,
@@ -128,6 +138,12 @@ impl Settings {
             executor_mode: EXECUTOR_MODES[0],
             allow_client_clock: false,
             restart_grace: Duration::from_secs(5),
+            postgres: Postgres {
+                schema: "mainspring".to_owned(),
+                connections: 8,
+                is_notified: true,
+                poll_every: Duration::from_millis(500),
+            },
             retention: Retention { finished: DAY * 7, dlq: DAY * 90, audit: DAY * 365 },
             types_strict: true,
             types: Vec::new(),

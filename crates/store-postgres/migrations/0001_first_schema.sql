@@ -185,11 +185,11 @@ CREATE TABLE mainspring.node (
 
 -- Fails the transaction if a statement did not change as many rows as were decided on: somebody
 -- else was there first.
-CREATE FUNCTION mainspring.expect(found bigint, wanted bigint) RETURNS void
+CREATE FUNCTION mainspring.expect(got bigint, wanted bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    IF found <> wanted THEN
-        RAISE EXCEPTION 'decided on % rows and found %', wanted, found USING ERRCODE = 'MS001';
+    IF got <> wanted THEN
+        RAISE EXCEPTION 'decided on % rows and found %', wanted, got USING ERRCODE = 'MS001';
     END IF;
 END $$;
 

@@ -203,7 +203,8 @@ impl Writer {
             shared.know_lanes(&lanes).await?;
             self.field.found(lanes);
         }
-        Ok(self.field.plan(&needs.pulls, registry, &shared.lanes()))
+        let named = needs.jobs.iter().filter(|id| !self.held.contains_key(id)).count();
+        Ok(self.field.plan(&needs.pulls, named, registry, &shared.lanes()))
     }
 
     /// The jobs of a batch that are remembered.

@@ -18,6 +18,8 @@ const START: Spot = (i64::MIN, Uuid::nil());
 const LANES_MAX: usize = 500;
 /// Jobs looked at in one lane at least, however many lanes share a pull.
 const PER_LANE_MIN: usize = 16;
+/// Jobs looked at in one lane because the batch names others, at most.
+const NAMED_MAX: usize = 64;
 /// A lane that never runs dry is looked at from the start this often: for rows that another server
 /// let go of again, or put in ahead.
 const FROM_START_EVERY: Duration = Duration::from_secs(2);
@@ -84,7 +86,15 @@ impl Field {
     }
 
     /// What to look at for `asks`; nothing if no lane that is wanted may have jobs.
-    pub(crate) fn plan(&mut self, asks: &[Ask], registry: &Registry, lanes: &Lanes) -> Plan {
+    /// `named` more are looked at in each lane: jobs that the batch names may be gone before its
+    /// pulls come to them.
+    pub(crate) fn plan(
+        &mut self,
+        asks: &[Ask],
+        named: usize,
+        registry: &Registry,
+        lanes: &Lanes,
+    ) -> Plan {
         let now = Instant::now();
         let is_wanted = |number: &i32| {
             lanes.key(*number).is_none_or(|lane| {
@@ -119,6 +129,7 @@ impl Field {
             0 | 1 => most,
             lanes => (most * 3 / 2 / lanes).max(PER_LANE_MIN).min(most),
         };
+        plan.per_lane += named.min(NAMED_MAX);
         plan
     }
 

@@ -134,7 +134,7 @@ pub(crate) async fn moves_after(
         let first = last - i64::from(moves) + 1;
         let steps = decode_steps(row.try_get(2)?)?;
         found.extend((first..).zip(steps).map(|(at, (job, step))| (at, job, step)));
-        if found.len() > limit + moves as usize {
+        if found.len() > limit.saturating_add(moves as usize) {
             break;
         }
     }
@@ -154,9 +154,7 @@ pub(crate) async fn moves_after(
         })
     });
     let newest = u64::try_from(newest).unwrap_or(0);
-    // A position ahead of the newest is of another database: everything was missed.
-    let has_gap = after < oldest || position > newest;
-    Ok(MovesPage { moves: moves.collect(), has_gap, newest })
+    Ok(MovesPage { moves: moves.collect(), has_gap: after < oldest, newest })
 }
 
 async fn jobs_of(

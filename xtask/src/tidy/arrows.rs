@@ -17,7 +17,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("server", &["engine", "kernel", "api"]),
     ("sdk", &["api"]),
-    ("cli", &["server", "engine", "store", "store-memory", "store-postgres", "sdk", "api", "kernel"]),
+    (
+        "cli",
+        &["server", "engine", "store", "store-memory", "store-postgres", "sdk", "api", "kernel"],
+    ),
     ("testkit", &["engine", "store", "store-memory", "kernel"]),
     ("xtask", &[]),
 ];

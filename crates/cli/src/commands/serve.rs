@@ -1,7 +1,7 @@
 //! `mainspring serve`: the composition root. It settles the configuration, opens the store, starts
 //! the engine, lets the server speak, and takes all of it down again in order.
 
-use crate::commands::demo;
+use crate::commands::{demo, postgres};
 use crate::config::layers::{self, Flags};
 use crate::config::{CONTRACTS, Settings, StoreChoice, file, show};
 use crate::exit::{self, usage};
@@ -9,11 +9,12 @@ use crate::output::say;
 use crate::session::{TOKEN_FILE, read_token};
 use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
-use mainspring_engine::{Clock, Engine, Entropy, SystemClock, SystemEntropy};
+use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
 use mainspring_kernel::Command;
 use mainspring_store::Store;
 use mainspring_store_memory::disk::RealDisk;
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
+use mainspring_store_postgres::PostgresStore;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -43,8 +44,8 @@ const ADMIN_TOKEN: &str = "MAINSPRING_ADMIN_TOKEN";
 ///
 /// # Errors
 /// If it cannot be opened; the message names the file and the place of any damage.
-fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn Store>> {
-    let seed = SystemEntropy::default().bits() as u64;
+async fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<dyn Clock>)> {
+    let seed = SystemEntropy::default().bits();
     let layout = &settings.layout;
     let config = MemoryConfig {
         segment_bytes: layout.segment_bytes,
@@ -53,8 +54,9 @@ fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn 
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
         on_fatal: Arc::new(stop_at_once),
-        ..MemoryConfig::standard(seed)
+        ..MemoryConfig::standard(seed as u64)
     };
+    let clock = Arc::new(SystemClock::new());
     match &settings.store {
         StoreChoice::Directory(path) => {
             make_private(path)?;
@@ -62,11 +64,14 @@ fn open_store(settings: &Settings, clock: &dyn Clock) -> anyhow::Result<Arc<dyn 
             let started = clock.now();
             let store = MemoryStore::open(disk, config, started)?;
             store.note_opening(clock.now().since(started));
-            Ok(Arc::new(store))
+            Ok((Arc::new(store), clock))
         }
-        StoreChoice::Ephemeral => Ok(Arc::new(MemoryStore::ephemeral(config))),
-        StoreChoice::Postgres { .. } => {
-            bail!("the PostgreSQL store is not built into this version")
+        StoreChoice::Ephemeral => Ok((Arc::new(MemoryStore::ephemeral(config)), clock)),
+        StoreChoice::Postgres { url, .. } => {
+            // Servers that share a database share its time.
+            let clock = Arc::new(SharedClock::new());
+            let store = PostgresStore::open(postgres::config(settings, url, &clock), seed).await?;
+            Ok((Arc::new(store), clock))
         }
     }
 }
@@ -97,8 +102,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
     let address = listener.local_addr()?;
-    let clock = Arc::new(SystemClock::new());
-    let store = open_store(&settings, &*clock).with_context(|| opening(&settings.store))?;
+    let (store, clock) = open_store(&settings).await.with_context(|| opening(&settings.store))?;
     let engine = start_engine(store, clock, &settings).await?;
     let token = match admin_token(&engine, &settings, given).await {
         Ok(token) => token,
@@ -135,11 +139,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
 /// Refuses what must not be started, before anything is touched.
 fn check(settings: &Settings, has_token: bool, may_expose: bool) -> anyhow::Result<()> {
     if let StoreChoice::Postgres { url, from } = &settings.store {
-        let url = show::without_password(url);
-        return Err(usage(format!(
-            "the PostgreSQL store is not built into this version ({from} asks for {url}); \
-             use --data-dir or --ephemeral"
-        )));
+        postgres::check_url(url, from)?;
     }
     if is_loopback(settings.listen.ip()) {
         return Ok(());
@@ -151,11 +151,13 @@ fn check(settings: &Settings, has_token: bool, may_expose: bool) -> anyhow::Resu
              listen on 127.0.0.1, or add --i-know-internal-routes-are-public"
         )));
     }
-    let has_state = match &settings.store {
+    let may_have_state = match &settings.store {
         StoreChoice::Directory(path) => path.exists(),
-        StoreChoice::Ephemeral | StoreChoice::Postgres { .. } => false,
+        StoreChoice::Ephemeral => false,
+        // Told when it is open.
+        StoreChoice::Postgres { .. } => true,
     };
-    if !has_token && !has_state {
+    if !has_token && !may_have_state {
         return Err(no_tokens(listen));
     }
     Ok(())
@@ -178,7 +180,10 @@ fn is_loopback(address: IpAddr) -> bool {
 fn opening(store: &StoreChoice) -> String {
     match store {
         StoreChoice::Directory(path) => format!("cannot open the store in {}", path.display()),
-        StoreChoice::Ephemeral | StoreChoice::Postgres { .. } => "cannot open the store".into(),
+        StoreChoice::Ephemeral => "cannot open the store".into(),
+        StoreChoice::Postgres { url, .. } => {
+            format!("cannot open the store in {}", show::without_password(url))
+        }
     }
 }
 
@@ -190,7 +195,7 @@ fn make_private(path: &Path) -> anyhow::Result<()> {
 
 async fn start_engine(
     store: Arc<dyn Store>,
-    clock: Arc<SystemClock>,
+    clock: Arc<dyn Clock>,
     settings: &Settings,
 ) -> anyhow::Result<Engine> {
     let config = mainspring_engine::Config {
@@ -294,7 +299,11 @@ fn announce(settings: &Settings, address: SocketAddr, token: &AdminToken) {
     match &settings.store {
         StoreChoice::Directory(path) => say(&format!("data in {}", path.display())),
         StoreChoice::Ephemeral => say("data in memory only: everything is forgotten at the end"),
-        StoreChoice::Postgres { .. } => {}
+        StoreChoice::Postgres { url, .. } => say(&format!(
+            "data in {}, schema {}",
+            show::without_password(url),
+            settings.postgres.schema
+        )),
     }
     match (token, &settings.store) {
         (AdminToken::Fresh(text), StoreChoice::Directory(path)) => {
@@ -363,13 +372,12 @@ mod tests {
     }
 
     #[test]
-    fn postgres_is_refused_without_showing_the_password() {
-        let store =
-            StoreChoice::Postgres { url: "postgres://u:pw@h/d".into(), from: "DATABASE_URL" };
+    fn an_address_that_is_none_is_refused_without_showing_the_password() {
+        let store = StoreChoice::Postgres { url: "mysql://u:pw@h/d".into(), from: "DATABASE_URL" };
         let refused = check(&Settings { store, ..Settings::standard() }, true, true).unwrap_err();
         assert_eq!(code_of(&refused), USAGE);
         let told = refused.to_string();
-        assert!(told.contains("the PostgreSQL store is not built into this version"), "{told}");
+        assert!(told.contains("is no PostgreSQL address"), "{told}");
         assert!(told.contains("DATABASE_URL") && !told.contains("pw"), "{told}");
     }
 

@@ -2,7 +2,9 @@
 //! refused with a suggestion.
 
 use super::reader::{Problem, Problems, Section};
-use super::{CONTRACTS, EXECUTOR_MODES, Rhythm, Settings, StoreChoice, Template, suggest};
+use super::{
+    CONTRACTS, EXECUTOR_MODES, Postgres, Rhythm, Settings, StoreChoice, Template, suggest,
+};
 use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -105,6 +107,29 @@ fn read_server(root: &Section<'_>, settings: &mut Settings) {
     section.finish();
 }
 
+fn read_postgres(section: &Section<'_>, postgres: &mut Postgres) {
+    if let Some(schema) = section.text("schema") {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+        let is_name = schema.bytes().all(|byte| is_plain(byte) || byte.is_ascii_digit())
+            && schema.bytes().next().is_some_and(is_plain)
+            && schema.len() <= 40;
+        match is_name {
+            true => postgres.schema = schema,
+            false => section.refuse(
+                "schema",
+                "must be lower-case letters, digits and underscores, at most 40 of them",
+            ),
+        }
+    }
+    if let Some(connections) = section.number("connections", 3, 100) {
+        postgres.connections = usize::try_from(connections).unwrap_or(usize::MAX);
+    }
+    set(&mut postgres.is_notified, section.flag("notify"));
+    if let Some(millis) = section.number("poll_ms", 10, 60_000) {
+        postgres.poll_every = std::time::Duration::from_millis(millis);
+    }
+}
+
 fn read_store(root: &Section<'_>, settings: &mut Settings) {
     let Some(section) = root.section("store") else { return };
     let directory = section.text("data_dir");
@@ -122,6 +147,7 @@ fn read_store(root: &Section<'_>, settings: &mut Settings) {
     } else if let Some(directory) = directory {
         settings.store = StoreChoice::Directory(directory.into());
     }
+    read_postgres(&section, &mut settings.postgres);
     let layout = &mut settings.layout;
     let sizes: [(&mut u64, &'static str, u64); 3] = [
         (&mut layout.segment_bytes, "segment_bytes", 64 << 10),
