@@ -23,6 +23,13 @@ const WORKERS: usize = 10;
 const SETTLING: Duration = Duration::from_secs(10);
 /// Statements a second that ten idle nodes may send.
 const IDLE_MAX: f64 = 50.0;
+/// The statements sent most often.
+const MOST_SENT: &str = "
+    select left(regexp_replace(query, '\\s+', ' ', 'g'), 90), calls from pg_stat_statements
+    order by calls desc limit 8";
+/// The tables with the most dead rows.
+const MOST_DEAD: &str = "
+    select relname::text, n_dead_tup from pg_stat_user_tables order by n_dead_tup desc limit 5";
 /// Bytes of the database; reading it takes the snapshot that P8 holds.
 const SIZE: &str = "select pg_database_size(current_database())";
 /// Jobs are ended in portions of this size, so that few wait at a time.
@@ -109,6 +116,9 @@ pub(crate) fn held_open(stand: &Stand) -> anyhow::Result<Vec<Row>> {
         let grown = (holder.number(SIZE)? - before).max(0) / 1_000_000;
         eprintln!("  the database has grown by {} MB", thousands(grown.unsigned_abs()));
         holder.run("rollback")?;
+        for (table, dead) in Session::open(url)?.told(MOST_DEAD)? {
+            eprintln!("  {} dead rows in {table}", thousands(dead.unsigned_abs()));
+        }
         Ok(rates)
     })?;
     let told: Vec<String> = rates.iter().map(|rate| thousands(rate.round() as u64)).collect();
@@ -140,12 +150,21 @@ pub(crate) fn idle(stand: &Stand) -> anyhow::Result<Vec<Row>> {
     let targets: Vec<Target> = nodes.iter().map(|node| node.target.clone()).collect();
     let rate = load::while_waiting(&targets, WORKERS, || {
         std::thread::sleep(SETTLING);
+        if counts_statements {
+            session.text("select pg_stat_statements_reset()::text")?;
+        }
         let before = session.number(count)?;
         let stopwatch = Stopwatch::start();
         std::thread::sleep(stand.plan.idle);
         // The first count is among the second.
         let sent = (session.number(count)? - before - 1).max(0);
-        Ok(stopwatch.rate(usize::try_from(sent)?))
+        let rate = stopwatch.rate(usize::try_from(sent)?);
+        if counts_statements {
+            for (statement, calls) in session.told(MOST_SENT)? {
+                eprintln!("  {calls} x {statement}");
+            }
+        }
+        Ok(rate)
     })?;
     let what = format!("idle: {NODES} nodes, {} waiting workers", NODES * WORKERS);
     let goal = Some(("goal".to_owned(), IDLE_MAX));

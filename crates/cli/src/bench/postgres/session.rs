@@ -48,6 +48,13 @@ impl Session {
         Ok(row.with_context(|| sql.to_owned())?.try_get(0)?)
     }
 
+    /// A text and a number from every row, for the reader of the log.
+    pub(crate) fn told(&mut self, sql: &str) -> anyhow::Result<Vec<(String, i64)>> {
+        let rows = self.runtime.block_on(self.client.query(sql, &[]));
+        let rows = rows.with_context(|| sql.to_owned())?;
+        rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+    }
+
     /// The only value of the only row.
     pub(crate) fn text(&mut self, sql: &str) -> anyhow::Result<String> {
         let row = self.runtime.block_on(self.client.query_one(sql, &[]));
