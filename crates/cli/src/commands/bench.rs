@@ -72,6 +72,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u32).range(1_000..))]
     waiting: u32,
+    /// Jobs that have ended in P6, which is measured beside them too [default with --full: 5000000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(100_000..))]
+    finished: Option<u32>,
     /// How long latency is measured
     #[arg(long, value_parser = span::parse, default_value = "10s", value_name = "SPAN")]
     span: Duration,
@@ -135,7 +138,7 @@ fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result
         runs: runs(args),
         jobs: jobs(args, 100_000),
         waiting: waiting(args),
-        finished: args.full.then_some(5_000_000),
+        finished: args.finished.or(args.full.then_some(5_000_000)).map(|count| count as usize),
         span: span(args),
         sustained: seconds(30, 180, 600),
         idle: seconds(10, 30, 60),
