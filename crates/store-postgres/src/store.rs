@@ -55,6 +55,8 @@ pub enum OpenError {
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// How long leases that ran out in an outage are left alone after it: a heartbeat gets through.
 const OUTAGE_GRACE: Duration = Duration::from_secs(5);
+/// A lease that ran out this long ago and is still there was left alone by everybody.
+const UNREAPED_MIN: Duration = Duration::from_millis(250);
 /// How far back the reaper looks beyond what it has seen to: for commits that were slow.
 const ALARMS_LATE_MICROS: i64 = 60_000_000;
 
@@ -210,11 +212,13 @@ impl PostgresStore {
     }
 
     async fn find_running(&self) -> Result<Vec<JobId>, Fault> {
-        // While others serve, workers have somebody to send their heartbeats to.
-        if self.shared.has_others.load(Ordering::Acquire) {
-            return Ok(Vec::new());
-        }
-        let rows = self.shared.links.read(Query::FindRunning, Vec::new()).await?;
+        // While others serve, workers have somebody to send their heartbeats to, and a lease that
+        // ran out is reaped at once: one that was not shows that nobody served.
+        let by = match self.shared.has_others.load(Ordering::Acquire) {
+            true => self.shared.now() - UNREAPED_MIN,
+            false => Timestamp::MAX,
+        };
+        let rows = self.shared.links.read(Query::FindRunning, vec![Box::new(At(by))]).await?;
         rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 }
