@@ -59,6 +59,8 @@ pub(crate) struct Links {
 pub(crate) struct Link<'a> {
     client: Option<Object>,
     links: &'a Links,
+    /// Whether a transaction may be open.
+    is_open: bool,
 }
 
 impl Links {
@@ -91,7 +93,7 @@ impl Links {
     /// A connection, waiting for one within the patience of callers.
     pub(crate) async fn get(&self) -> Result<Link<'_>, Fault> {
         match self.pool.get().await {
-            Ok(client) => Ok(Link { client: Some(client), links: self }),
+            Ok(client) => Ok(Link { client: Some(client), links: self, is_open: false }),
             Err(error) => Err(error.into()),
         }
     }
@@ -155,10 +157,23 @@ impl Link<'_> {
         ends: bool,
     ) -> Result<Vec<Vec<Row>>, Fault> {
         let patience = self.links.patience;
+        self.run_within(patience, begins, calls, ends).await
+    }
+
+    /// The same for statements that may take their time.
+    pub(crate) async fn run_within(
+        &mut self,
+        patience: Duration,
+        begins: bool,
+        calls: Vec<Call>,
+        ends: bool,
+    ) -> Result<Vec<Vec<Row>>, Fault> {
+        self.is_open |= begins;
         let outcome = tokio::time::timeout(patience, self.send(begins, &calls, ends)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(Fault::Away("no answer in time".into())));
-        if let Err(fault) = &outcome {
-            self.clear(fault, ends).await;
+        match &outcome {
+            Ok(_) => self.is_open &= !ends,
+            Err(fault) => self.clear(fault, ends).await,
         }
         outcome
     }
@@ -224,8 +239,9 @@ impl Link<'_> {
         let Some(client) = &self.client else { return };
         let is_lost = matches!(fault, Fault::Away(_)) || client.is_closed();
         let is_clear = !is_lost && (has_ended || client.batch_execute("ROLLBACK").await.is_ok());
-        if !is_clear {
-            self.discard();
+        match is_clear {
+            true => self.is_open = false,
+            false => self.discard(),
         }
     }
 
@@ -234,8 +250,9 @@ impl Link<'_> {
         let Some(client) = &self.client else { return };
         let patience = self.links.patience;
         let undone = tokio::time::timeout(patience, client.batch_execute("ROLLBACK")).await;
-        if !matches!(undone, Ok(Ok(()))) {
-            self.discard();
+        match undone {
+            Ok(Ok(())) => self.is_open = false,
+            _ => self.discard(),
         }
     }
 
@@ -279,5 +296,17 @@ impl Link<'_> {
             self.clear(fault, true).await;
         }
         outcome
+    }
+}
+
+impl Drop for Link<'_> {
+    /// Whoever gave up in the middle leaves a transaction open: that connection is closed, which
+    /// undoes it, and not used again.
+    fn drop(&mut self) {
+        if self.is_open
+            && let Some(client) = self.client.take()
+        {
+            drop(Object::take(client));
+        }
     }
 }
