@@ -5,6 +5,7 @@
 //! Jobs that this server handed out are remembered, so that reports on them need no load: their
 //! statements travel with the beginning and the end of the transaction in one go.
 
+use crate::alarms::alarm;
 use crate::desk::{Entry, Ground, PostgresDesk};
 use crate::fault::Fault;
 use crate::field::{Field, Found, Plan};
@@ -175,6 +176,7 @@ impl Writer {
             Arc::make_mut(&mut registry).version = known.version + 1;
             shared.learn_registry(registry);
         }
+        shared.set_alarms(&after.alarms);
         Ok(Some(self.remember(after)))
     }
 
@@ -242,6 +244,7 @@ impl Writer {
 /// What is true once a batch is committed.
 struct After {
     held: Vec<(JobId, Option<Stored>)>,
+    alarms: Vec<(JobId, Option<Timestamp>, Option<Timestamp>)>,
     plan: Plan,
     found: Found,
     /// Ready rows that were written.
@@ -254,6 +257,7 @@ impl After {
     fn of(desk: &PostgresDesk<'_>, found: Found, plan: Plan, shared: &Shared) -> After {
         let mut after = After {
             held: Vec::new(),
+            alarms: Vec::new(),
             plan,
             found,
             filled: Vec::new(),
@@ -265,6 +269,7 @@ impl After {
         for id in &desk.changed {
             let Some(entry) = desk.entries.get(id) else { continue };
             after.held.push((*id, held(entry)));
+            after.alarms.push((*id, entry.was_alarm, alarm(&entry.job)));
             let Some(due_at) = entry.job.due_at() else { continue };
             if due_at > desk.now {
                 let next = &mut after.done.next_due;

@@ -1,6 +1,7 @@
 //! The desk of one batch: what was loaded, what the kernel's events made of it, and which ready jobs
 //! it may take. Knows no SQL; `writes.rs` turns the difference into rows.
 
+use crate::alarms::alarm;
 use crate::registry::{Registry, is_setting};
 use crate::rows::Stored;
 use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted};
@@ -38,6 +39,8 @@ pub(crate) struct Entry {
     pub(crate) origin: Origin,
     /// As it was loaded, if it waited then: when it was due.
     pub(crate) was_due_at: Option<Timestamp>,
+    /// As it was loaded: when its alarm was to ring.
+    pub(crate) was_alarm: Option<Timestamp>,
     /// The number of its last event when it was loaded.
     pub(crate) was_seq: u32,
     /// The lane's number and the order key of the row in `ready` that this transaction has locked.
@@ -60,6 +63,7 @@ impl Entry {
         };
         Entry {
             was_due_at: job.due_at(),
+            was_alarm: alarm(&job),
             was_seq: job.seq,
             job,
             history,
@@ -189,6 +193,7 @@ impl<'a> PostgresDesk<'a> {
         let mut entry = Entry::new(Stored { job, history, version: None });
         entry.origin = Origin::New;
         entry.was_due_at = None;
+        entry.was_alarm = None;
         entry.is_changed = true;
         self.changed.push(id);
         self.entries.insert(id, entry);

@@ -75,8 +75,8 @@ async fn look(
     stamper: &Mutex<Stamper>,
     outbox: &mut Option<i64>,
 ) -> Result<(), Fault> {
-    let now = shared.now();
-    let found = shared.next_instants(now, now).await?;
+    let stamped = stamper.lock().await.stamped();
+    let found = shared.look(shared.now(), stamped).await?;
     if found.registry != shared.registry().version {
         shared.read_registry().await?;
     }
@@ -84,6 +84,10 @@ async fn look(
         shared.due_by(due);
     }
     if let Some(news) = shared.news.get() {
+        if found.is_overdue {
+            shared.alarms().ring();
+            news.timers();
+        }
         if found.has_ready {
             shared.has_to_look.store(true, Ordering::Release);
             news.work();

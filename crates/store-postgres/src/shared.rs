@@ -1,6 +1,7 @@
 //! What the writer, the readers and the upkeep share: connections, the registries and lanes in
 //! mind, and when something is next due.
 
+use crate::alarms::Alarms;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::field::Field;
@@ -9,8 +10,8 @@ use crate::queries::Query;
 use crate::registry::{Lanes, Registry, read_registry};
 use crate::rows::lane_of;
 use crate::values::At;
-use mainspring_kernel::Timestamp;
 use mainspring_kernel::dispatch::LaneKey;
+use mainspring_kernel::{JobId, Timestamp};
 use mainspring_store::News;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -31,6 +32,7 @@ pub(crate) struct Shared {
     lanes: RwLock<Lanes>,
     /// When the next waiting job is due, as far as this server knows.
     next_due: AtomicI64,
+    alarms: Mutex<Alarms>,
     /// Lanes in which jobs became ready by time alone, for the writer.
     filled: Mutex<Vec<i32>>,
     /// Whether jobs became ready by time alone since the last look.
@@ -63,6 +65,7 @@ impl Shared {
             registry: RwLock::default(),
             lanes: RwLock::default(),
             next_due: AtomicI64::new(i64::MIN),
+            alarms: Mutex::default(),
             filled: Mutex::default(),
             has_promoted: AtomicBool::new(false),
             has_to_look: AtomicBool::new(true),
@@ -211,30 +214,53 @@ impl Shared {
             moved += row.try_get::<_, i64>(1)?;
         }
         self.know_lanes(&lanes).await?;
-        let next = self.next_instants(now, now).await?.due;
-        if let Some(next) = next {
+        if let Some(next) = self.look(now, i64::MAX).await?.due {
             self.due_by(next);
         }
         Ok((lanes, moved < i64::from(PROMOTED_MAX)))
     }
 
-    /// What is next, after `now`; alarms before `seen_to` are somebody's business already.
-    pub(crate) async fn next_instants(
-        &self,
-        now: Timestamp,
-        seen_to: Timestamp,
-    ) -> Result<Instants, Fault> {
-        let values: Vec<crate::link::Value> = vec![Box::new(At(now)), Box::new(At(seen_to))];
+    /// Looks at what may have changed by `now`; commits up to `stamped` are stamped.
+    pub(crate) async fn look(&self, now: Timestamp, stamped: i64) -> Result<Sight, Fault> {
+        let seen_to = self.alarms().look_from();
+        let values: Vec<crate::link::Value> =
+            vec![Box::new(At(now)), Box::new(At(seen_to)), Box::new(stamped)];
         let rows = self.links.read(Query::NextInstants, values).await?;
-        let row = rows.first().ok_or_else(|| Fault::Broken("no instants".into()))?;
-        let at = |column: usize| row.try_get::<_, Option<At>>(column).map(|at| at.map(|at| at.0));
-        Ok(Instants {
-            due: at(0)?,
-            alarm: [at(1)?, at(2)?].into_iter().flatten().min(),
-            has_ready: row.try_get(3)?,
-            outbox: row.try_get(4)?,
-            registry: row.try_get(5)?,
+        let row = rows.first().ok_or_else(|| Fault::Broken("nothing to see".into()))?;
+        Ok(Sight {
+            due: row.try_get::<_, Option<At>>(0)?.map(|at| at.0),
+            is_overdue: row.try_get(1)?,
+            has_ready: row.try_get(2)?,
+            outbox: row.try_get(3)?,
+            registry: row.try_get(4)?,
         })
+    }
+
+    pub(crate) fn alarms(&self) -> MutexGuard<'_, Alarms> {
+        self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Alarms of jobs moved, each from an instant to another.
+    pub(crate) fn set_alarms(&self, moved: &[(JobId, Option<Timestamp>, Option<Timestamp>)]) {
+        let mut alarms = self.alarms();
+        for (job, from, to) in moved {
+            alarms.moved(*job, *from, *to);
+        }
+    }
+
+    /// Keeps the first alarm of the database in mind, whoever set it.
+    pub(crate) async fn learn_alarms(&self) -> Result<(), Fault> {
+        let rows = self.links.read(Query::NextAlarm, Vec::new()).await?;
+        let first: Option<At> = rows.first().map_or(Ok(None), |row| row.try_get(0))?;
+        self.alarms().moved(JobId(0), None, first.map(|at| at.0));
+        Ok(())
+    }
+
+    /// When something next becomes due or overdue after `now`, as far as this server knows.
+    pub(crate) fn next_instant(&self, now: Timestamp) -> Option<Timestamp> {
+        let due = self.next_due.load(Ordering::Acquire);
+        let due = (due > now.0 && due < i64::MAX).then_some(Timestamp(due));
+        due.into_iter().chain(self.alarms().next(now)).min()
     }
 
     /// Tells the writer where promoting put jobs.
@@ -283,11 +309,12 @@ impl Shared {
     }
 }
 
-/// What is next.
+/// What a look found.
 #[derive(Debug)]
-pub(crate) struct Instants {
+pub(crate) struct Sight {
     pub(crate) due: Option<Timestamp>,
-    pub(crate) alarm: Option<Timestamp>,
+    /// Whether an alarm has rung that nobody has seen to.
+    pub(crate) is_overdue: bool,
     pub(crate) has_ready: bool,
     /// The newest commit that is not stamped yet.
     pub(crate) outbox: Option<i64>,

@@ -21,7 +21,7 @@ use mainspring_store::{
     Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Snapshot,
     Standing, Store, Ticket, Wake, Work,
 };
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -36,8 +36,6 @@ pub struct PostgresStore {
     stamper: Arc<Mutex<Stamper>>,
     tasks: StdMutex<Vec<JoinHandle<()>>>,
     recovery: Recovery,
-    /// Alarms up to here have been seen to.
-    alarms_from: AtomicI64,
     /// When upkeep was last done here.
     kept_at: StdMutex<Option<Instant>>,
 }
@@ -61,8 +59,6 @@ const OUTAGE_GRACE: Duration = Duration::from_secs(5);
 const UNREAPED_MIN: Duration = Duration::from_millis(250);
 /// How often a server does upkeep; the first time soon after it starts.
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
-/// How far back the reaper looks beyond what it has seen to: for commits that were slow.
-const ALARMS_LATE_MICROS: i64 = 60_000_000;
 
 impl PostgresStore {
     /// Opens the store; an empty database gets its schema, an older one the steps it misses.
@@ -85,6 +81,7 @@ impl PostgresStore {
         shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
         let stamper = Arc::new(Mutex::new(Stamper::default()));
         stamper.lock().await.stamp(&shared).await.map_err(failed)?;
+        shared.learn_alarms().await.map_err(failed)?;
         let counts = stream::counts(&shared).await.map_err(failed)?;
         let [queued, running, retrying, pending, recorded, ..] = counts.by_state;
         let recovery = Recovery {
@@ -105,7 +102,6 @@ impl PostgresStore {
             stamper,
             tasks: StdMutex::new(tasks),
             recovery,
-            alarms_from: AtomicI64::new(i64::MIN),
             kept_at: StdMutex::default(),
         })
     }
@@ -177,30 +173,21 @@ impl PostgresStore {
         if self.shared.is_in_grace(OUTAGE_GRACE) {
             return Ok(Vec::new());
         }
-        let from = self.alarms_from.load(Ordering::Acquire);
+        let Some(from) = self.shared.alarms().begin(now) else { return Ok(Vec::new()) };
         let most = i32::try_from(limit).unwrap_or(i32::MAX);
-        let values: Vec<Value> =
-            vec![Box::new(At(now)), Box::new(At(Timestamp(from))), Box::new(most)];
+        let values: Vec<Value> = vec![Box::new(At(now)), Box::new(At(from)), Box::new(most)];
         let rows = self.shared.links.read(Query::FindOverdue, values).await?;
         if rows.is_empty() {
-            let seen = now.0.saturating_sub(ALARMS_LATE_MICROS);
-            self.alarms_from.fetch_max(seen, Ordering::AcqRel);
+            self.shared.alarms().done(now);
         }
-        let ids: Result<Vec<JobId>, Fault> =
-            rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect();
-        ids
+        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 
     async fn find_wake(&self, now: Timestamp) -> Result<Wake, Fault> {
         self.shared.promote(now).await?;
-        let from = Timestamp(self.alarms_from.load(Ordering::Acquire));
-        let found = self.shared.next_instants(now, from).await?;
-        if let Some(due) = found.due {
-            self.shared.due_by(due);
-        }
         Ok(Wake {
             is_work_due: self.shared.has_promoted.swap(false, Ordering::AcqRel),
-            next: found.due.into_iter().chain(found.alarm).min(),
+            next: self.shared.next_instant(now),
         })
     }
 

@@ -1,6 +1,7 @@
 //! What a batch changed, as statements over arrays: their number does not depend on how many jobs
 //! the batch touched.
 
+use crate::alarms::alarm;
 use crate::desk::{Entry, Origin, PostgresDesk};
 use crate::fault::Fault;
 use crate::link::Call;
@@ -9,8 +10,7 @@ use crate::registry::{Lanes, Registry};
 use crate::rows::more;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
 use mainspring_kernel::dispatch::LaneKey;
-use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
-use mainspring_kernel::{Job, QueueName, State, StateName, Timestamp};
+use mainspring_kernel::{Job, QueueName, StateName, Timestamp};
 use mainspring_store::record::{encode_item, encode_progress, encode_steps};
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
@@ -384,21 +384,6 @@ fn record(entry: &Entry) -> Vec<u8> {
     let mut record = Vec::with_capacity(160);
     encode_progress(&entry.job, &entry.history, &mut record);
     record
-}
-
-/// When the reaper has to look at a job that was started.
-fn alarm(job: &Job) -> Option<Timestamp> {
-    match &job.state {
-        State::Running(lease) => Some(lease.ends_at()),
-        State::DlqPending | State::DlqRecorded => {
-            Some(job.updated_at.plus_millis(DLQ_UNFINISHED_MS))
-        }
-        State::Queued
-        | State::Retrying { .. }
-        | State::Succeeded { .. }
-        | State::Failed { .. }
-        | State::Cancelled { .. } => None,
-    }
 }
 
 fn key_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
