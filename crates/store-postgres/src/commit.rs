@@ -6,11 +6,11 @@
 //! statements travel with the beginning and the end of the transaction in one go.
 
 use crate::alarms::alarm;
-use crate::desk::{Entry, Ground, PostgresDesk};
+use crate::desk::{Entry, Ground, Origin, PostgresDesk};
 use crate::fault::Fault;
-use crate::field::{Field, Found, Plan};
+use crate::field::{Field, Plan};
 use crate::link::Call;
-use crate::load::{Loaded, Transaction, Wants, taken};
+use crate::load::{Loaded, Transaction, Wants, fetch};
 use crate::queries::Query;
 use crate::rows::Stored;
 use crate::settings;
@@ -84,6 +84,7 @@ impl Writer {
                 Err(Fault::RegistryChanged) => shared.read_registry().await?,
                 Err(Fault::Conflict) => {
                     lessons.is_wary = true;
+                    self.field.distrust();
                     tokio::time::sleep(PAUSE * attempt.saturating_sub(2)).await;
                 }
                 Err(Fault::Held) if attempt == 0 => last = Fault::Held,
@@ -123,14 +124,17 @@ impl Writer {
             transaction.run(vec![guard]).await?;
             let link = &mut transaction.link;
             settings::write(link, shared, &known, &registry, &lessons.settings).await?;
+            // Only this transaction sees the jobs where they are from now on.
             self.field.forget();
+            self.field.distrust();
         }
         let guard = || Call::new(Query::Guard, vec![Box::new(known.version)]);
         let running = count_limits(&mut transaction, guard(), &lessons.limits).await?;
         let plan = self.plan(shared, &mut transaction, guard(), needs, &registry).await?;
-        let wants = Wants { needs, plan: &plan, recalled: self.recall(needs, lessons) };
+        let fetched = fetch(shared, &mut transaction, guard(), &plan).await?;
+        let offers = self.field.offers(&plan, fetched);
+        let wants = Wants { needs, offers, recalled: self.recall(needs, lessons) };
         let loaded = Loaded::load(shared, &mut transaction, guard(), wants).await?;
-        let found = loaded.found();
         let mut desk = PostgresDesk::new(Ground {
             now: needs.now,
             shown: known.clone(),
@@ -156,7 +160,7 @@ impl Writer {
         let unnumbered = writes::lanes_needed(&desk, &shared.lanes());
         shared.number_lanes(unnumbered).await?;
         let mut calls = writes::calls(&mut desk, &shared.lanes())?;
-        let after = After::of(&desk, taken(found, &desk), plan, shared);
+        let after = After::of(&desk, plan, &self.field, shared);
         if calls.is_empty() && lessons.settings.is_empty() {
             // Decided on registries that may have changed meanwhile; a pull alone decides nothing.
             let has_decided = needs.pulls.is_empty();
@@ -165,7 +169,7 @@ impl Writer {
                 false if has_decided => shared.check_registry(known.version).await?,
                 false => {}
             }
-            self.field.searched(&after.plan, &after.found);
+            self.field.searched(&after.plan, |_| false);
             return Ok(Some(Done::default()));
         }
         if !transaction.has_begun() {
@@ -233,9 +237,12 @@ impl Writer {
                 self.held.clear();
             }
         }
-        self.field.searched(&after.plan, &after.found);
-        for (lane, spot) in after.filled {
-            self.field.filled(lane, spot);
+        self.field.searched(&after.plan, |id| after.gone.contains(&id));
+        if after.plan.lanes.is_empty() && after.has_left {
+            self.field.left(|id| after.gone.contains(&id));
+        }
+        for (lane, spot, stored) in after.filled {
+            self.field.filled(lane, spot, stored);
         }
         after.done
     }
@@ -246,20 +253,24 @@ struct After {
     held: Vec<(JobId, Option<Stored>)>,
     alarms: Vec<(JobId, Option<Timestamp>, Option<Timestamp>)>,
     plan: Plan,
-    found: Found,
-    /// Ready rows that were written.
-    filled: Vec<(i32, (i64, Uuid))>,
+    /// Jobs that were changed: those that were ready are no longer, where they were.
+    gone: HashSet<JobId>,
+    /// Whether some of them waited.
+    has_left: bool,
+    /// Ready rows that were written, and their jobs if those go into the stock.
+    filled: Vec<(i32, (i64, Uuid), Option<Stored>)>,
     done: Done,
     now: Timestamp,
 }
 
 impl After {
-    fn of(desk: &PostgresDesk<'_>, found: Found, plan: Plan, shared: &Shared) -> After {
+    fn of(desk: &PostgresDesk<'_>, plan: Plan, field: &Field, shared: &Shared) -> After {
         let mut after = After {
             held: Vec::new(),
             alarms: Vec::new(),
             plan,
-            found,
+            gone: desk.changed.iter().copied().collect(),
+            has_left: false,
             filled: Vec::new(),
             done: Done::default(),
             now: desk.now,
@@ -269,6 +280,7 @@ impl After {
         for id in &desk.changed {
             let Some(entry) = desk.entries.get(id) else { continue };
             after.held.push((*id, held(entry)));
+            after.has_left |= entry.was_due_at.is_some();
             after.alarms.push((*id, entry.was_alarm, alarm(&entry.job)));
             let Some(due_at) = entry.job.due_at() else { continue };
             if due_at > desk.now {
@@ -277,7 +289,8 @@ impl After {
             } else if let Some(lane) = lanes.number(&desk.registry.lane(&entry.job)) {
                 after.done.has_ready = true;
                 let key = desk.registry.key(&entry.job, due_at);
-                after.filled.push((lane, (key, uuid(*id))));
+                let stored = field.is_stocked(lane).then(|| stored(entry));
+                after.filled.push((lane, (key, uuid(*id)), stored));
             }
         }
         after
@@ -286,14 +299,17 @@ impl After {
 
 /// A running job as it is in the database once the batch is committed.
 fn held(entry: &Entry) -> Option<Stored> {
-    (entry.job.state.name() == StateName::Running).then(|| Stored {
-        job: entry.job.clone(),
-        history: entry.history.clone(),
-        version: Some(match entry.origin {
-            crate::desk::Origin::Live(version) => version + 1,
-            _ => 1,
-        }),
-    })
+    (entry.job.state.name() == StateName::Running).then(|| stored(entry))
+}
+
+/// A job as it is in the database once the batch is committed.
+fn stored(entry: &Entry) -> Stored {
+    let version = match entry.origin {
+        Origin::Live(version) => Some(version + 1),
+        Origin::New | Origin::Queued if entry.job.state.name() == StateName::Queued => None,
+        Origin::New | Origin::Queued | Origin::Finished => Some(1),
+    };
+    Stored { job: entry.job.clone(), history: entry.history.clone(), version }
 }
 
 /// How many run under each limit, with other servers kept from counting meanwhile.

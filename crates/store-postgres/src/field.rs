@@ -1,7 +1,10 @@
-//! Where this server believes ready jobs to be: which lanes, and from which place on. Only a
-//! memory: looking again finds what it missed, and a look that finds nothing costs a probe.
+//! Where this server believes ready jobs to be: which lanes, from which place on, and a stock of
+//! the first ones. Only a memory: a claim proves itself by deleting the rows, looking again finds
+//! what was missed, and a server whose stock others empty takes to locking what it looks at.
 
 use crate::registry::{Lanes, Registry};
+use crate::rows::Stored;
+use mainspring_kernel::JobId;
 use mainspring_kernel::dispatch::{LaneKey, Wanted};
 use mainspring_store::Ask;
 use std::collections::BTreeMap;
@@ -20,16 +23,48 @@ const LANES_MAX: usize = 500;
 const PER_LANE_MIN: usize = 16;
 /// Jobs looked at in one lane because the batch names others, at most.
 const NAMED_MAX: usize = 64;
+/// Jobs kept in stock over all lanes, about.
+const STOCK: usize = 512;
+/// Jobs in the stock of one lane, at most.
+const STOCK_MAX: usize = 2_048;
+/// A stock is not trusted for longer: others may have put jobs in ahead.
+const STOCK_AGE_MAX: Duration = Duration::from_millis(200);
+/// How long a server locks what it looks at after somebody emptied its stock.
+const LOCKING: Duration = Duration::from_secs(1);
 /// A lane that never runs dry is looked at from the start this often: for rows that another server
 /// let go of again, or put in ahead.
 const FROM_START_EVERY: Duration = Duration::from_secs(2);
 /// A lane that has run dry is looked at from the start this often.
 const DRY_AGAIN_EVERY: Duration = Duration::from_millis(100);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Known {
     from: Spot,
     from_start_at: Option<Instant>,
+    stock: BTreeMap<Spot, Stored>,
+    stocked_at: Option<Instant>,
+    /// Whether the lane had no more than what was found, and was looked at from the start.
+    is_all: bool,
+    is_from_start: bool,
+}
+
+impl Known {
+    const fn new() -> Self {
+        Known {
+            from: START,
+            from_start_at: None,
+            stock: BTreeMap::new(),
+            stocked_at: None,
+            is_all: false,
+            is_from_start: false,
+        }
+    }
+
+    fn drop_stock(&mut self) {
+        self.stock.clear();
+        self.stocked_at = None;
+        self.is_all = false;
+    }
 }
 
 /// The lanes that may have ready jobs.
@@ -37,6 +72,7 @@ struct Known {
 pub(crate) struct Field {
     lanes: BTreeMap<i32, Known>,
     has_to_look: bool,
+    locking_until: Option<Instant>,
     /// Where the next batch begins when there are more lanes than one batch looks at.
     turn: i32,
 }
@@ -44,14 +80,22 @@ pub(crate) struct Field {
 /// What to look at for the pulls of one batch.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
+    /// The lanes that may serve the pulls.
     pub(crate) lanes: Vec<i32>,
+    /// How many of each are offered, at most.
+    pub(crate) per_lane: usize,
+    /// The lanes that have to be fetched, and from where.
+    pub(crate) fetched: Vec<i32>,
     pub(crate) keys: Vec<i64>,
     pub(crate) ids: Vec<Uuid>,
-    pub(crate) per_lane: usize,
+    /// How many of each are fetched, at most.
+    pub(crate) fetch: usize,
+    /// Whether what is fetched is locked.
+    pub(crate) is_locking: bool,
 }
 
-/// What was found in one lane: places in order, and whether each was taken.
-pub(crate) type Found = BTreeMap<i32, Vec<(Spot, bool)>>;
+/// A ready job with its lane and order key.
+pub(crate) type Offer = (i32, i64, Stored);
 
 impl Field {
     /// Others may have made jobs ready anywhere.
@@ -69,25 +113,47 @@ impl Field {
         self.has_to_look = true;
     }
 
+    /// Somebody got ahead: the stock is worthless, and for a while what is looked at is locked.
+    pub(crate) fn distrust(&mut self) {
+        self.lanes.values_mut().for_each(Known::drop_stock);
+        self.locking_until = Some(Instant::now() + LOCKING);
+    }
+
     /// These lanes have ready jobs.
     pub(crate) fn found(&mut self, lanes: impl IntoIterator<Item = i32>) {
         self.has_to_look = false;
         for lane in lanes {
-            self.lanes.entry(lane).or_insert(Known { from: START, from_start_at: None });
+            let known = self.lanes.entry(lane).or_insert_with(Known::new);
+            if known.stock.is_empty() {
+                *known = Known::new();
+            }
         }
     }
 
-    /// A job was put in a lane.
-    pub(crate) fn filled(&mut self, lane: i32, spot: Spot) {
-        let known = self.lanes.entry(lane).or_insert(Known { from: START, from_start_at: None });
+    /// Jobs became ready in a lane, nobody here knows which.
+    pub(crate) fn stirred(&mut self, lane: i32) {
+        *self.lanes.entry(lane).or_insert_with(Known::new) = Known::new();
+    }
+
+    /// A job was put in a lane: into the stock too, if it is the next there or the stock is all
+    /// there is. Otherwise the next look finds it.
+    pub(crate) fn filled(&mut self, lane: i32, spot: Spot, stored: Option<Stored>) {
+        let known = self.lanes.entry(lane).or_insert_with(Known::new);
+        let is_ahead = known.stock.last_key_value().is_some_and(|(last, _)| spot < *last);
+        match stored {
+            Some(stored) if is_ahead || (known.is_all && known.stock.len() < STOCK_MAX) => {
+                known.stock.insert(spot, stored);
+            }
+            Some(_) => known.is_all = false,
+            None => known.drop_stock(),
+        }
         if spot <= known.from {
             known.from = START;
         }
     }
 
-    /// What to look at for `asks`; nothing if no lane that is wanted may have jobs.
-    /// `named` more are looked at in each lane: jobs that the batch names may be gone before its
-    /// pulls come to them.
+    /// What to look at for `asks`; nothing if no lane that is wanted may have jobs. `named` more are
+    /// looked at in each lane: jobs that the batch names may be gone before its pulls come to them.
     pub(crate) fn plan(
         &mut self,
         asks: &[Ask],
@@ -106,60 +172,114 @@ impl Field {
         let turn = self.turn;
         let (before, after): (Vec<i32>, Vec<i32>) =
             self.lanes.keys().copied().filter(is_wanted).partition(|lane| *lane < turn);
-        let mut plan = Plan::default();
         let chosen: Vec<i32> = after.into_iter().chain(before).take(LANES_MAX).collect();
         if let (LANES_MAX, Some(last)) = (chosen.len(), chosen.last()) {
             self.turn = last + 1;
         }
-        for lane in chosen {
-            let Some(known) = self.lanes.get_mut(&lane) else { continue };
-            let since = known.from_start_at.map(|at| now.duration_since(at));
-            if since.is_none_or(|since| since >= FROM_START_EVERY) {
-                known.from = START;
-            }
-            if known.from == START {
-                known.from_start_at = Some(now);
-            }
-            plan.lanes.push(lane);
-            plan.keys.push(known.from.0);
-            plan.ids.push(known.from.1);
-        }
+        let is_locking = self.locking_until.is_some_and(|until| now < until);
         let most: usize = asks.iter().map(|ask| ask.limit).sum();
-        plan.per_lane = match plan.lanes.len() {
+        let share = match chosen.len() {
             0 | 1 => most,
             lanes => (most * 3 / 2 / lanes).max(PER_LANE_MIN).min(most),
         };
-        plan.per_lane += named.min(NAMED_MAX);
+        let per_lane = share + named.min(NAMED_MAX);
+        let fetch = match is_locking {
+            true => per_lane,
+            false => per_lane.max(STOCK / chosen.len().max(1)),
+        };
+        let mut plan = Plan { per_lane, fetch, is_locking, ..Plan::default() };
+        for lane in chosen {
+            let Some(known) = self.lanes.get_mut(&lane) else { continue };
+            let is_fresh = known.stocked_at.is_some_and(|at| now - at < STOCK_AGE_MAX);
+            let is_enough = known.stock.len() >= per_lane || known.is_all;
+            if !is_fresh && known.is_all && known.stock.is_empty() && known.is_from_start {
+                // Dry: whoever fills it again is heard of, or found by looking.
+                self.lanes.remove(&lane);
+                continue;
+            }
+            plan.lanes.push(lane);
+            if !is_locking && is_fresh && is_enough {
+                continue;
+            }
+            known.drop_stock();
+            let since = known.from_start_at.map(|at| now - at);
+            if since.is_none_or(|since| since >= FROM_START_EVERY) {
+                known.from = START;
+            }
+            known.is_from_start = known.from == START;
+            if known.is_from_start {
+                known.from_start_at = Some(now);
+            }
+            plan.fetched.push(lane);
+            plan.keys.push(known.from.0);
+            plan.ids.push(known.from.1);
+        }
         plan
     }
 
-    /// Takes in what was found where, after what was taken is gone for good.
-    pub(crate) fn searched(&mut self, plan: &Plan, found: &Found) {
+    /// Takes in what was fetched and answers what the batch may take.
+    pub(crate) fn offers(&mut self, plan: &Plan, fetched: Vec<Offer>) -> Vec<Offer> {
+        let now = Instant::now();
+        for lane in &plan.fetched {
+            if let Some(known) = self.lanes.get_mut(lane) {
+                known.stocked_at = Some(now);
+            }
+        }
+        for (lane, key, stored) in fetched {
+            if let Some(known) = self.lanes.get_mut(&lane) {
+                known.stock.insert((key, crate::values::uuid(stored.job.id)), stored);
+            }
+        }
+        let mut offers = Vec::new();
+        for lane in &plan.lanes {
+            let Some(known) = self.lanes.get_mut(lane) else { continue };
+            if plan.fetched.contains(lane) {
+                known.is_all = known.stock.len() < plan.fetch;
+            }
+            let first = known.stock.iter().take(plan.per_lane);
+            offers.extend(first.map(|((key, _), stored)| (*lane, *key, stored.clone())));
+        }
+        offers
+    }
+
+    /// Whether a job put in this lane would go into its stock.
+    pub(crate) fn is_stocked(&self, lane: i32) -> bool {
+        self.lanes.get(&lane).is_some_and(|known| known.stocked_at.is_some())
+    }
+
+    /// These jobs wait no longer.
+    pub(crate) fn left(&mut self, gone: impl Fn(JobId) -> bool) {
+        for known in self.lanes.values_mut() {
+            known.stock.retain(|_, stored| !gone(stored.job.id));
+        }
+    }
+
+    /// What the batch took is gone for good: `gone` says of a job whether it is.
+    pub(crate) fn searched(&mut self, plan: &Plan, gone: impl Fn(JobId) -> bool) {
         let now = Instant::now();
         for lane in &plan.lanes {
             let Some(known) = self.lanes.get_mut(lane) else { continue };
-            let spots = found.get(lane).map_or(&[][..], Vec::as_slice);
-            let taken = spots.iter().take_while(|(_, is_taken)| *is_taken).count();
-            if let Some((spot, _)) = taken.checked_sub(1).and_then(|last| spots.get(last)) {
-                known.from = known.from.max(*spot);
+            let is_gone = |stored: &Stored| gone(stored.job.id);
+            while let Some(first) = known.stock.first_entry()
+                && is_gone(first.get())
+            {
+                known.from = known.from.max(*first.key());
+                first.remove();
             }
-            if spots.len() < plan.per_lane && taken == spots.len() {
-                // Dry, as far as was looked.
-                let since = known.from_start_at.map(|at| now.duration_since(at));
-                let was_from_start = plan_from(plan, *lane) == Some(START);
-                if was_from_start {
-                    self.lanes.remove(lane);
-                } else if since.is_none_or(|since| since >= DRY_AGAIN_EVERY) {
+            known.stock.retain(|_, stored| !is_gone(stored));
+            let is_dry = known.stock.is_empty() && known.is_all;
+            if is_dry && !known.is_from_start {
+                // Only as far as was looked: rows that others let go of may lie before.
+                let since = known.from_start_at.map(|at| now - at);
+                if since.is_none_or(|since| since >= DRY_AGAIN_EVERY) {
                     known.from = START;
                 }
             }
+            if plan.is_locking && !is_dry {
+                known.drop_stock();
+            }
         }
     }
-}
-
-fn plan_from(plan: &Plan, lane: i32) -> Option<Spot> {
-    let at = plan.lanes.iter().position(|other| *other == lane)?;
-    Some((*plan.keys.get(at)?, *plan.ids.get(at)?))
 }
 
 fn wants(wanted: &Wanted<'_>, lane: &LaneKey) -> bool {

@@ -3,8 +3,8 @@
 
 use crate::desk::{Entry, ItemEntry, KeyEntry, PostgresDesk};
 use crate::fault::Fault;
-use crate::field::{Found, Plan};
-use crate::link::{Call, Link};
+use crate::field::{Offer, Plan};
+use crate::link::{Call, Link, Value};
 use crate::queries::Query;
 use crate::rows::{Stored, read_job};
 use crate::shared::Shared;
@@ -14,7 +14,7 @@ use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{DlqItem, JobId};
 use mainspring_store::Needs;
 use mainspring_store::record::{Entity, Names, entities_of};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -64,8 +64,8 @@ pub(crate) struct Loaded {
     jobs: Vec<Stored>,
     /// From memory, not from the database.
     recalled: Vec<Stored>,
-    /// Jobs whose ready rows are locked, with lane and key.
-    offers: Vec<(i32, i64, Stored)>,
+    /// Ready jobs that may be taken.
+    offers: Vec<Offer>,
     items: Vec<DlqItem>,
     keys: HashMap<Digest, Option<KeyHolder>>,
 }
@@ -73,7 +73,8 @@ pub(crate) struct Loaded {
 /// What a batch needs from the database.
 pub(crate) struct Wants<'a> {
     pub(crate) needs: &'a Needs,
-    pub(crate) plan: &'a Plan,
+    /// Ready jobs that may be taken.
+    pub(crate) offers: Vec<Offer>,
     /// Jobs that are remembered.
     pub(crate) recalled: Vec<Stored>,
 }
@@ -86,8 +87,8 @@ impl Loaded {
         guard: Call,
         wants: Wants<'_>,
     ) -> Result<Loaded, Fault> {
-        let Wants { needs, plan, recalled } = wants;
-        let mut loaded = Loaded { recalled, ..Loaded::default() };
+        let Wants { needs, offers, recalled } = wants;
+        let mut loaded = Loaded { recalled, offers, ..Loaded::default() };
         let known: HashSet<JobId> = loaded.recalled.iter().map(|it| it.job.id).collect();
         let ids: Vec<Uuid> =
             needs.jobs.iter().filter(|id| !known.contains(id)).map(|id| uuid(*id)).collect();
@@ -97,18 +98,6 @@ impl Loaded {
             loaded.keys.insert(*key, None);
         }
         let mut calls = Vec::new();
-        if !plan.lanes.is_empty() {
-            let most = i32::try_from(plan.per_lane).unwrap_or(i32::MAX);
-            calls.push(Call::new(
-                Query::LockReady,
-                vec![
-                    Box::new(plan.lanes.clone()),
-                    Box::new(plan.keys.clone()),
-                    Box::new(plan.ids.clone()),
-                    Box::new(most),
-                ],
-            ));
-        }
         for (query, ids) in
             [(Query::LoadJobs, ids), (Query::LoadItems, items), (Query::LoadKeys, keys)]
         {
@@ -134,14 +123,6 @@ impl Loaded {
 
     async fn take_in(&mut self, shared: &Shared, query: Query, rows: &[Row]) -> Result<(), Fault> {
         match query {
-            Query::LockReady => {
-                shared.learn_lanes(rows, 2).await?;
-                let lanes = shared.lanes();
-                for row in rows {
-                    let stored = read_job(row, 2, false, &lanes)?;
-                    self.offers.push((row.try_get(0)?, row.try_get(1)?, stored));
-                }
-            }
             Query::LoadJobs => {
                 shared.learn_lanes(rows, 0).await?;
                 let lanes = shared.lanes();
@@ -213,29 +194,40 @@ impl Loaded {
             desk.offer(stored, lane, key);
         }
     }
-
-    /// The places that were locked, all of them untaken so far.
-    pub(crate) fn found(&self) -> BTreeMap<i32, Vec<((i64, Uuid), JobId)>> {
-        let mut found: BTreeMap<i32, Vec<((i64, Uuid), JobId)>> = BTreeMap::new();
-        for (lane, key, stored) in &self.offers {
-            let id = stored.job.id;
-            found.entry(*lane).or_default().push(((*key, uuid(id)), id));
-        }
-        found
-    }
 }
 
-/// Which of the places that were locked are gone once the batch is committed.
-pub(crate) fn taken(
-    found: BTreeMap<i32, Vec<((i64, Uuid), JobId)>>,
-    desk: &PostgresDesk<'_>,
-) -> Found {
-    let is_gone = |id: &JobId| desk.entries.get(id).is_some_and(|entry| entry.is_changed);
-    let lanes = found.into_iter().map(|(lane, mut spots)| {
-        spots.sort_unstable();
-        (lane, spots.iter().map(|(spot, id)| (*spot, is_gone(id))).collect())
-    });
-    lanes.collect()
+/// Fetches the ready jobs a plan names: locked in the transaction, or merely looked at.
+pub(crate) async fn fetch(
+    shared: &Shared,
+    transaction: &mut Transaction<'_>,
+    guard: Call,
+    plan: &Plan,
+) -> Result<Vec<Offer>, Fault> {
+    if plan.fetched.is_empty() {
+        return Ok(Vec::new());
+    }
+    let most = i32::try_from(plan.fetch).unwrap_or(i32::MAX);
+    let values: Vec<Value> = vec![
+        Box::new(plan.fetched.clone()),
+        Box::new(plan.keys.clone()),
+        Box::new(plan.ids.clone()),
+        Box::new(most),
+    ];
+    let rows = if plan.is_locking {
+        let mut calls = vec![Call::new(Query::LockReady, values)];
+        if !transaction.has_begun() {
+            calls.insert(0, guard);
+        }
+        transaction.run(calls).await?.pop().unwrap_or_default()
+    } else {
+        shared.links.read(Query::PeekReady, values).await?
+    };
+    shared.learn_lanes(&rows, 2).await?;
+    let lanes = shared.lanes();
+    let offer = |row: &Row| -> Result<Offer, Fault> {
+        Ok((row.try_get(0)?, row.try_get(1)?, read_job(row, 2, false, &lanes)?))
+    };
+    rows.iter().map(offer).collect()
 }
 
 /// A dead-letter item from its record.

@@ -45,6 +45,7 @@ queries! {
     LoadItems = "load_items" [UUID_ARRAY];
     LoadKeys = "load_keys" [UUID_ARRAY];
     LockReady = "lock_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY, INT4];
+    PeekReady = "peek_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY, INT4];
     FindLanes = "find_lanes" [INT4];
     LockLimits = "lock_limits" [UUID_ARRAY];
     CountLimits = "count_limits" [UUID_ARRAY];

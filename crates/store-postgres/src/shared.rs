@@ -267,7 +267,7 @@ impl Shared {
     pub(crate) fn fill(&self, field: &mut Field) {
         let lanes = std::mem::take(&mut *self.filled());
         for lane in lanes {
-            field.filled(lane, (i64::MIN, Uuid::nil()));
+            field.stirred(lane);
         }
         if self.has_to_look.swap(false, Ordering::AcqRel) {
             field.look_again();
