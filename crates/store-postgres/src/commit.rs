@@ -8,14 +8,14 @@
 use crate::alarms::alarm;
 use crate::desk::{Entry, Ground, Origin, PostgresDesk};
 use crate::fault::Fault;
-use crate::field::{Field, Plan};
+use crate::field::{Field, Offer, Plan, Spot};
 use crate::link::Call;
 use crate::load::{Loaded, Transaction, Wants, fetch};
 use crate::queries::Query;
 use crate::rows::Stored;
 use crate::settings;
 use crate::shared::Shared;
-use crate::values::{digest, hash_uuid, uuid};
+use crate::values::{Map, digest, hash_uuid, uuid};
 use crate::writes;
 use mainspring_kernel::dispatch::Book;
 use mainspring_kernel::fingerprint::Digest;
@@ -23,7 +23,9 @@ use mainspring_kernel::{Event, Job, JobId, StateName, Timestamp};
 use mainspring_store::{Needs, Work};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 /// What the one writer of this process keeps between batches.
@@ -32,7 +34,7 @@ pub(crate) struct Writer {
     /// Who was served when; empty of jobs between batches.
     book: Book<JobId>,
     /// Running jobs that this server handed out, as they were last seen.
-    held: HashMap<JobId, Stored>,
+    held: Map<JobId, Stored>,
     pub(crate) field: Field,
 }
 
@@ -80,14 +82,20 @@ impl Writer {
         for attempt in 0..ATTEMPTS_MAX {
             match self.attempt(shared, needs, work, &mut lessons).await {
                 Ok(Some(done)) => return Ok(done),
-                Ok(None) => {}
-                Err(Fault::RegistryChanged) => shared.read_registry().await?,
+                Ok(None) => self.field.drop_stock(),
+                Err(Fault::RegistryChanged) => {
+                    self.field.drop_stock();
+                    shared.read_registry().await?;
+                }
                 Err(Fault::Conflict) => {
                     lessons.is_wary = true;
                     self.field.distrust();
                     tokio::time::sleep(PAUSE * attempt.saturating_sub(2)).await;
                 }
-                Err(Fault::Held) if attempt == 0 => last = Fault::Held,
+                Err(Fault::Held) if attempt == 0 => {
+                    self.field.drop_stock();
+                    last = Fault::Held;
+                }
                 Err(fault) => {
                     self.forget(needs);
                     return Err(fault);
@@ -131,8 +139,9 @@ impl Writer {
         let guard = || Call::new(Query::Guard, vec![Box::new(known.version)]);
         let running = count_limits(&mut transaction, guard(), &lessons.limits).await?;
         let plan = self.plan(shared, &mut transaction, guard(), needs, &registry).await?;
+        let began = Instant::now();
         let fetched = fetch(shared, &mut transaction, guard(), &plan).await?;
-        let offers = self.field.offers(&plan, fetched);
+        let offers = self.field.offers(&plan, fetched, began);
         let wants = Wants { needs, offers, recalled: self.recall(needs, lessons) };
         let loaded = Loaded::load(shared, &mut transaction, guard(), wants).await?;
         let mut desk = PostgresDesk::new(Ground {
@@ -142,7 +151,7 @@ impl Writer {
             book: &mut self.book,
             running,
         });
-        loaded.lay_out(&mut desk);
+        loaded.lay_out(&mut desk, &shared.lanes());
         work(&mut desk);
         desk.clear_book();
         if desk.settings != lessons.settings || !desk.uncounted.is_empty() {
@@ -160,7 +169,7 @@ impl Writer {
         let unnumbered = writes::lanes_needed(&desk, &shared.lanes());
         shared.number_lanes(unnumbered).await?;
         let mut calls = writes::calls(&mut desk, &shared.lanes())?;
-        let after = After::of(&desk, plan, &self.field, shared);
+        let after = After::of(desk, plan, &self.field, shared);
         if calls.is_empty() && lessons.settings.is_empty() {
             // Decided on registries that may have changed meanwhile; a pull alone decides nothing.
             let has_decided = needs.pulls.is_empty();
@@ -169,13 +178,15 @@ impl Writer {
                 false if has_decided => shared.check_registry(known.version).await?,
                 false => {}
             }
-            self.field.searched(&after.plan, |_| false);
+            self.field.give_back(after.untaken);
+            self.field.searched(&after.plan, None);
             return Ok(Some(Done::default()));
         }
         if !transaction.has_begun() {
             calls.insert(0, guard());
         }
         transaction.end(calls).await?;
+        shared.own_commits.fetch_add(1, Ordering::AcqRel);
         if !lessons.settings.is_empty() {
             Arc::make_mut(&mut registry).version = known.version + 1;
             shared.learn_registry(registry);
@@ -199,6 +210,7 @@ impl Writer {
         shared.promote(needs.now).await?;
         shared.fill(&mut self.field);
         if self.field.has_to_look() {
+            let began = Instant::now();
             let mut calls = vec![Call::new(Query::FindLanes, vec![Box::new(LANES_FOUND_MAX)])];
             if !transaction.has_begun() {
                 calls.insert(0, guard);
@@ -207,7 +219,7 @@ impl Writer {
             let lanes: Result<Vec<i32>, _> = rows.iter().map(|row| row.try_get(0)).collect();
             let lanes = lanes?;
             shared.know_lanes(&lanes).await?;
-            self.field.found(lanes);
+            self.field.found(lanes, began);
         }
         let named = needs.jobs.iter().filter(|id| !self.held.contains_key(id)).count();
         Ok(self.field.plan(&needs.pulls, named, registry, &shared.lanes()))
@@ -237,10 +249,9 @@ impl Writer {
                 self.held.clear();
             }
         }
-        self.field.searched(&after.plan, |id| after.gone.contains(&id));
-        if after.plan.lanes.is_empty() && after.has_left {
-            self.field.left(|id| after.gone.contains(&id));
-        }
+        self.field.give_back(after.untaken);
+        self.field.searched(&after.plan, Some(&after.passed));
+        self.field.left(&after.left);
         for (lane, spot, stored) in after.filled {
             self.field.filled(lane, spot, stored);
         }
@@ -253,63 +264,81 @@ struct After {
     held: Vec<(JobId, Option<Stored>)>,
     alarms: Vec<(JobId, Option<Timestamp>, Option<Timestamp>)>,
     plan: Plan,
-    /// Jobs that were changed: those that were ready are no longer, where they were.
-    gone: HashSet<JobId>,
-    /// Whether some of them waited.
-    has_left: bool,
+    /// Ready jobs that were offered and not taken.
+    untaken: Vec<Offer>,
+    /// The last place taken in each lane.
+    passed: Map<i32, Spot>,
+    /// Jobs that waited, were not offered, and wait no longer.
+    left: HashSet<JobId>,
     /// Ready rows that were written, and their jobs if those go into the stock.
-    filled: Vec<(i32, (i64, Uuid), Option<Stored>)>,
+    filled: Vec<(i32, Spot, Option<Stored>)>,
     done: Done,
     now: Timestamp,
 }
 
 impl After {
-    fn of(desk: &PostgresDesk<'_>, plan: Plan, field: &Field, shared: &Shared) -> After {
+    fn of(desk: PostgresDesk<'_>, plan: Plan, field: &Field, shared: &Shared) -> After {
+        let PostgresDesk { entries, registry, now, steps, .. } = desk;
         let mut after = After {
-            held: Vec::new(),
-            alarms: Vec::new(),
+            held: Vec::with_capacity(entries.len()),
+            alarms: Vec::with_capacity(entries.len()),
             plan,
-            gone: desk.changed.iter().copied().collect(),
-            has_left: false,
+            untaken: Vec::new(),
+            passed: Map::default(),
+            left: HashSet::new(),
             filled: Vec::new(),
-            done: Done::default(),
-            now: desk.now,
+            done: Done { has_moved: !steps.is_empty(), ..Done::default() },
+            now,
         };
-        after.done.has_moved = !desk.steps.is_empty();
         let lanes = shared.lanes();
-        for id in &desk.changed {
-            let Some(entry) = desk.entries.get(id) else { continue };
-            after.held.push((*id, held(entry)));
-            after.has_left |= entry.was_due_at.is_some();
-            after.alarms.push((*id, entry.was_alarm, alarm(&entry.job)));
-            let Some(due_at) = entry.job.due_at() else { continue };
-            if due_at > desk.now {
-                let next = &mut after.done.next_due;
-                *next = Some(next.map_or(due_at, |next| next.min(due_at)));
-            } else if let Some(lane) = lanes.number(&desk.registry.lane(&entry.job)) {
-                after.done.has_ready = true;
-                let key = desk.registry.key(&entry.job, due_at);
-                let stored = field.is_stocked(lane).then(|| stored(entry));
-                after.filled.push((lane, (key, uuid(*id)), stored));
+        for (id, entry) in entries {
+            if let Some((lane, key)) = entry.locked {
+                if !entry.is_changed {
+                    after.untaken.push((lane, key, stored(entry)));
+                    continue;
+                }
+                let spot = (key, uuid(id));
+                let passed = after.passed.entry(lane).or_insert(spot);
+                *passed = spot.max(*passed);
+            } else if entry.is_changed && entry.was_due_at.is_some() {
+                after.left.insert(id);
+            }
+            if !entry.is_changed {
+                continue;
+            }
+            after.alarms.push((id, entry.was_alarm, alarm(&entry.job)));
+            match entry.job.due_at() {
+                Some(due_at) if due_at > now => {
+                    let next = &mut after.done.next_due;
+                    *next = Some(next.map_or(due_at, |next| next.min(due_at)));
+                }
+                Some(due_at) => {
+                    after.done.has_ready = true;
+                    if let Some(lane) = lanes.number(&registry.lane(&entry.job)) {
+                        let spot = (registry.key(&entry.job, due_at), uuid(id));
+                        let stored = field.is_stocked(lane).then(|| stored(entry));
+                        after.filled.push((lane, spot, stored));
+                    }
+                }
+                None => {
+                    let runs = entry.job.state.name() == StateName::Running;
+                    after.held.push((id, runs.then(|| stored(entry))));
+                }
             }
         }
         after
     }
 }
 
-/// A running job as it is in the database once the batch is committed.
-fn held(entry: &Entry) -> Option<Stored> {
-    (entry.job.state.name() == StateName::Running).then(|| stored(entry))
-}
-
 /// A job as it is in the database once the batch is committed.
-fn stored(entry: &Entry) -> Stored {
+fn stored(entry: Entry) -> Stored {
     let version = match entry.origin {
-        Origin::Live(version) => Some(version + 1),
+        Origin::Live(version) if entry.is_changed => Some(version + 1),
+        Origin::Live(version) => Some(version),
         Origin::New | Origin::Queued if entry.job.state.name() == StateName::Queued => None,
         Origin::New | Origin::Queued | Origin::Finished => Some(1),
     };
-    Stored { job: entry.job.clone(), history: entry.history.clone(), version }
+    Stored { job: entry.job, history: entry.history, version, lane: entry.lane }
 }
 
 /// How many run under each limit, with other servers kept from counting meanwhile.

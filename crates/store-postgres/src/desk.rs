@@ -4,6 +4,8 @@
 use crate::alarms::alarm;
 use crate::registry::{Registry, is_setting};
 use crate::rows::Stored;
+use crate::tallies::Tallies;
+use crate::values::Map;
 use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{Transition, keep_effect, renew};
@@ -15,7 +17,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::Desk;
 use mainspring_store::record::LoggedStep;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Where the database has a job before the batch.
@@ -34,9 +36,11 @@ pub(crate) enum Origin {
 /// A job on the desk.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) job: Job,
+    pub(crate) job: Box<Job>,
     pub(crate) history: Vec<Transition>,
     pub(crate) origin: Origin,
+    /// The number of the lane it was submitted in.
+    pub(crate) lane: Option<i32>,
     /// As it was loaded, if it waited then: when it was due.
     pub(crate) was_due_at: Option<Timestamp>,
     /// As it was loaded: when its alarm was to ring.
@@ -55,7 +59,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(stored: Stored) -> Self {
-        let Stored { job, history, version } = stored;
+        let Stored { job, history, version, lane } = stored;
         let origin = match version {
             Some(version) => Origin::Live(version),
             None if job.state.name().is_terminal() => Origin::Finished,
@@ -68,6 +72,7 @@ impl Entry {
             job,
             history,
             origin,
+            lane,
             locked: None,
             is_changed: false,
             is_recalled: false,
@@ -94,7 +99,7 @@ pub(crate) struct KeyEntry {
 /// What a batch works on.
 pub(crate) struct PostgresDesk<'a> {
     pub(crate) now: Timestamp,
-    pub(crate) entries: HashMap<JobId, Entry>,
+    pub(crate) entries: Map<JobId, Entry>,
     pub(crate) items: HashMap<DlqId, ItemEntry>,
     pub(crate) keys: HashMap<Digest, KeyEntry>,
     /// Keys of jobs that ended: free from then on.
@@ -112,9 +117,12 @@ pub(crate) struct PostgresDesk<'a> {
     /// Jobs in the order in which the batch first changed them.
     pub(crate) changed: Vec<JobId>,
     pub(crate) steps: Vec<LoggedStep>,
-    pub(crate) deltas: BTreeMap<String, i64>,
-    /// Whether jobs were looked for and not all of those asked for were found.
-    pub(crate) has_run_dry: bool,
+    pub(crate) tallies: Tallies,
+}
+
+/// Where a job stands in its lane.
+fn rank(id: JobId, key: i64) -> Rank {
+    Rank { key, number: (id.0 >> 64) as u64 }
 }
 
 /// What a desk starts from.
@@ -130,7 +138,7 @@ impl<'a> PostgresDesk<'a> {
     pub(crate) fn new(ground: Ground<'a>) -> Self {
         PostgresDesk {
             now: ground.now,
-            entries: HashMap::new(),
+            entries: Map::default(),
             items: HashMap::new(),
             keys: HashMap::new(),
             freed: Vec::new(),
@@ -142,25 +150,26 @@ impl<'a> PostgresDesk<'a> {
             uncounted: HashSet::new(),
             changed: Vec::new(),
             steps: Vec::new(),
-            deltas: BTreeMap::new(),
-            has_run_dry: false,
+            tallies: Tallies::default(),
         }
     }
 
-    /// Puts a job whose ready row is locked in the book.
-    pub(crate) fn offer(&mut self, stored: Stored, lane: i32, key: i64) {
+    /// Puts a job whose ready row may be claimed in the book.
+    pub(crate) fn offer(&mut self, stored: Stored, number: i32, key: i64, lane: &LaneKey) {
         let id = stored.job.id;
         let entry = self.entries.entry(id).or_insert_with(|| Entry::new(stored));
-        entry.locked = Some((lane, key));
-        self.stand(id);
+        entry.locked = Some((number, key));
+        if entry.job.due_at().is_some() {
+            let rank = rank(id, key);
+            entry.place = Some((self.book.insert(lane, rank, id), rank));
+        }
     }
 
     /// Puts a job that is due in the book.
     fn stand(&mut self, id: JobId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Some(due_at) = entry.job.due_at().filter(|due_at| *due_at <= self.now) else { return };
-        let number = (id.0 >> 64) as u64;
-        let rank = Rank { key: self.registry.key(&entry.job, due_at), number };
+        let rank = rank(id, self.registry.key(&entry.job, due_at));
         let place = self.book.insert(&self.registry.lane(&entry.job), rank, id);
         entry.place = Some((place, rank));
     }
@@ -175,14 +184,10 @@ impl<'a> PostgresDesk<'a> {
         }
     }
 
-    fn count(&mut self, kind: &str, name: &str, step: i64) {
-        *self.deltas.entry(format!("{kind}/{name}")).or_default() += step;
-    }
-
-    fn submit(&mut self, job: Job) {
+    fn submit(&mut self, job: Box<Job>) {
         let id = job.id;
-        self.count("total", "submitted", 1);
-        self.count("state", StateName::Queued.as_str(), 1);
+        self.tallies.submitted += 1;
+        self.tallies.states[StateName::Queued as usize] += 1;
         if let Some(key) = &job.idempotency {
             let holder = KeyHolder { job: id, fingerprint: key.fingerprint, free_at: None };
             let was = self.keys.get(&key.hash).and_then(|entry| entry.was);
@@ -190,7 +195,7 @@ impl<'a> PostgresDesk<'a> {
         }
         self.steps.push((id, None));
         let history = vec![Transition::submitted(&job)];
-        let mut entry = Entry::new(Stored { job, history, version: None });
+        let mut entry = Entry::new(Stored { job, history, version: None, lane: None });
         entry.origin = Origin::New;
         entry.was_due_at = None;
         entry.was_alarm = None;
@@ -217,37 +222,31 @@ impl<'a> PostgresDesk<'a> {
         if !std::mem::replace(&mut entry.is_changed, true) {
             self.changed.push(event.job);
         }
-        let queue = entry.job.queue.clone();
-        let retried = (entry.job.attempt() > step.attempt).then_some(entry.job.retry_count);
-        let ended = entry.job.finished_at();
-        let key = entry.job.idempotency.clone();
-        self.count_step(&step, queue.as_str(), retried);
+        let tallies = &mut self.tallies;
+        if let Some(from) = step.from {
+            tallies.states[from as usize] -= 1;
+            if from == StateName::Running {
+                tallies.queue(&entry.job.queue).running -= 1;
+            }
+        }
+        tallies.states[step.to as usize] += 1;
+        if step.to == StateName::Running {
+            tallies.claims += 1;
+            tallies.queue(&entry.job.queue).running += 1;
+        }
+        // A graceful release leaves the retry count as it was.
+        if step.to == StateName::Retrying && entry.job.attempt() > step.attempt {
+            tallies.retries += 1;
+            tallies.jobs_retried += i64::from(entry.job.retry_count == 1);
+        }
+        let ended = entry.job.idempotency.clone().zip(entry.job.finished_at());
+        let waits = entry.job.due_at().is_some();
         self.steps.push((event.job, Some(step)));
-        if let (Some(key), Some(ended_at)) = (key, ended) {
+        if let Some((key, ended_at)) = ended {
             self.free(&key, event.job, ended_at);
         }
-        self.stand(event.job);
-    }
-
-    fn count_step(&mut self, step: &Transition, queue: &str, retried: Option<u16>) {
-        if let Some(from) = step.from {
-            self.count("state", from.as_str(), -1);
-            if from == StateName::Running {
-                self.count("running", queue, -1);
-            }
-        }
-        self.count("state", step.to.as_str(), 1);
-        match (step.to, retried) {
-            (StateName::Running, _) => {
-                self.count("total", "claims", 1);
-                self.count("running", queue, 1);
-            }
-            // A graceful release leaves the retry count as it was.
-            (StateName::Retrying, Some(count)) => {
-                self.count("total", "retries", 1);
-                self.count("total", "jobs_retried", i64::from(count == 1));
-            }
-            _ => {}
+        if waits {
+            self.stand(event.job);
         }
     }
 
@@ -267,7 +266,7 @@ impl<'a> PostgresDesk<'a> {
 
 impl Desk for PostgresDesk<'_> {
     fn job(&self, id: JobId) -> Option<&Job> {
-        self.entries.get(&id).map(|entry| &entry.job)
+        self.entries.get(&id).map(|entry| &*entry.job)
     }
 
     fn item(&self, id: DlqId) -> Option<&DlqItem> {
@@ -288,7 +287,6 @@ impl Desk for PostgresDesk<'_> {
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, _now: Timestamp) -> Vec<JobId> {
         if self.book.is_empty() {
-            self.has_run_dry |= limit > 0;
             return Vec::new();
         }
         let (registry, running, uncounted) = (self.registry, &self.running, &mut self.uncounted);
@@ -311,7 +309,6 @@ impl Desk for PostgresDesk<'_> {
                 entry.place = None;
             }
         }
-        self.has_run_dry |= taken.len() < limit;
         taken
     }
 
@@ -323,7 +320,7 @@ impl Desk for PostgresDesk<'_> {
                 continue;
             }
             match event {
-                Event::JobSubmitted(job) => self.submit(*job),
+                Event::JobSubmitted(job) => self.submit(job),
                 Event::JobMoved(event) => self.advance(&event),
                 Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
                     self.touch(job, |job| {

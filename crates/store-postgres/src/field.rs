@@ -2,12 +2,14 @@
 //! the first ones. Only a memory: a claim proves itself by deleting the rows, looking again finds
 //! what was missed, and a server whose stock others empty takes to locking what it looks at.
 
+use crate::pace::Pace;
 use crate::registry::{Lanes, Registry};
 use crate::rows::Stored;
+use crate::values::{Map, uuid};
 use mainspring_kernel::JobId;
 use mainspring_kernel::dispatch::{LaneKey, Wanted};
 use mainspring_store::Ask;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -31,6 +33,8 @@ const STOCK_MAX: usize = 2_048;
 const STOCK_AGE_MAX: Duration = Duration::from_millis(200);
 /// How long a server locks what it looks at after somebody emptied its stock.
 const LOCKING: Duration = Duration::from_secs(1);
+/// Lanes are looked for no more often than this.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// A lane that never runs dry is looked at from the start this often: for rows that another server
 /// let go of again, or put in ahead.
 const FROM_START_EVERY: Duration = Duration::from_secs(2);
@@ -40,7 +44,7 @@ const DRY_AGAIN_EVERY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 struct Known {
     from: Spot,
-    from_start_at: Option<Instant>,
+    from_start: Pace,
     stock: BTreeMap<Spot, Stored>,
     stocked_at: Option<Instant>,
     /// Whether the lane had no more than what was found, and was looked at from the start.
@@ -52,7 +56,7 @@ impl Known {
     const fn new() -> Self {
         Known {
             from: START,
-            from_start_at: None,
+            from_start: Pace::new(),
             stock: BTreeMap::new(),
             stocked_at: None,
             is_all: false,
@@ -72,6 +76,8 @@ impl Known {
 pub(crate) struct Field {
     lanes: BTreeMap<i32, Known>,
     has_to_look: bool,
+    knows_nothing: bool,
+    looked: Pace,
     locking_until: Option<Instant>,
     /// Where the next batch begins when there are more lanes than one batch looks at.
     turn: i32,
@@ -103,25 +109,33 @@ impl Field {
         self.has_to_look = true;
     }
 
+    /// Whether to look for lanes with ready jobs now.
     pub(crate) fn has_to_look(&self) -> bool {
-        self.has_to_look
+        self.knows_nothing || (self.has_to_look && self.looked.is_due(LOOK_EVERY))
     }
 
     /// Nothing is known any more.
     pub(crate) fn forget(&mut self) {
         self.lanes.clear();
-        self.has_to_look = true;
+        self.knows_nothing = true;
+    }
+
+    /// What was in stock went to a batch that came to nothing.
+    pub(crate) fn drop_stock(&mut self) {
+        self.lanes.values_mut().for_each(Known::drop_stock);
     }
 
     /// Somebody got ahead: the stock is worthless, and for a while what is looked at is locked.
     pub(crate) fn distrust(&mut self) {
-        self.lanes.values_mut().for_each(Known::drop_stock);
+        self.drop_stock();
         self.locking_until = Some(Instant::now() + LOCKING);
     }
 
-    /// These lanes have ready jobs.
-    pub(crate) fn found(&mut self, lanes: impl IntoIterator<Item = i32>) {
+    /// A look that began then found ready jobs in these lanes.
+    pub(crate) fn found(&mut self, lanes: impl IntoIterator<Item = i32>, began: Instant) {
         self.has_to_look = false;
+        self.knows_nothing = false;
+        self.looked.done(began);
         for lane in lanes {
             let known = self.lanes.entry(lane).or_insert_with(Known::new);
             if known.stock.is_empty() {
@@ -147,9 +161,8 @@ impl Field {
             Some(_) => known.is_all = false,
             None => known.drop_stock(),
         }
-        if spot <= known.from {
-            known.from = START;
-        }
+        // The place before: rows that lie between were taken, or will be found from the start.
+        known.from = known.from.min((spot.0, before(spot.1)));
     }
 
     /// What to look at for `asks`; nothing if no lane that is wanted may have jobs. `named` more are
@@ -202,14 +215,10 @@ impl Field {
                 continue;
             }
             known.drop_stock();
-            let since = known.from_start_at.map(|at| now - at);
-            if since.is_none_or(|since| since >= FROM_START_EVERY) {
+            if known.from_start.is_due(FROM_START_EVERY) {
                 known.from = START;
             }
             known.is_from_start = known.from == START;
-            if known.is_from_start {
-                known.from_start_at = Some(now);
-            }
             plan.fetched.push(lane);
             plan.keys.push(known.from.0);
             plan.ids.push(known.from.1);
@@ -218,16 +227,23 @@ impl Field {
     }
 
     /// Takes in what was fetched and answers what the batch may take.
-    pub(crate) fn offers(&mut self, plan: &Plan, fetched: Vec<Offer>) -> Vec<Offer> {
-        let now = Instant::now();
+    pub(crate) fn offers(
+        &mut self,
+        plan: &Plan,
+        fetched: Vec<Offer>,
+        began: Instant,
+    ) -> Vec<Offer> {
         for lane in &plan.fetched {
             if let Some(known) = self.lanes.get_mut(lane) {
-                known.stocked_at = Some(now);
+                known.stocked_at = Some(began);
+                if known.is_from_start {
+                    known.from_start.done(began);
+                }
             }
         }
         for (lane, key, stored) in fetched {
             if let Some(known) = self.lanes.get_mut(&lane) {
-                known.stock.insert((key, crate::values::uuid(stored.job.id)), stored);
+                known.stock.insert((key, uuid(stored.job.id)), stored);
             }
         }
         let mut offers = Vec::new();
@@ -236,8 +252,10 @@ impl Field {
             if plan.fetched.contains(lane) {
                 known.is_all = known.stock.len() < plan.fetch;
             }
-            let first = known.stock.iter().take(plan.per_lane);
-            offers.extend(first.map(|((key, _), stored)| (*lane, *key, stored.clone())));
+            for _ in 0..plan.per_lane {
+                let Some(((key, _), stored)) = known.stock.pop_first() else { break };
+                offers.push((*lane, key, stored));
+            }
         }
         offers
     }
@@ -248,38 +266,48 @@ impl Field {
     }
 
     /// These jobs wait no longer.
-    pub(crate) fn left(&mut self, gone: impl Fn(JobId) -> bool) {
-        for known in self.lanes.values_mut() {
-            known.stock.retain(|_, stored| !gone(stored.job.id));
+    pub(crate) fn left(&mut self, gone: &HashSet<JobId>) {
+        if !gone.is_empty() {
+            for known in self.lanes.values_mut() {
+                known.stock.retain(|_, stored| !gone.contains(&stored.job.id));
+            }
         }
     }
 
-    /// What the batch took is gone for good: `gone` says of a job whether it is.
-    pub(crate) fn searched(&mut self, plan: &Plan, gone: impl Fn(JobId) -> bool) {
-        let now = Instant::now();
+    /// What was offered and not taken goes back into stock.
+    pub(crate) fn give_back(&mut self, untaken: Vec<Offer>) {
+        for (lane, key, stored) in untaken {
+            if let Some(known) = self.lanes.get_mut(&lane) {
+                known.stock.insert((key, uuid(stored.job.id)), stored);
+            }
+        }
+    }
+
+    /// The pulls of a plan are served; `passed` names the last place taken in each lane.
+    pub(crate) fn searched(&mut self, plan: &Plan, passed: Option<&Map<i32, Spot>>) {
         for lane in &plan.lanes {
             let Some(known) = self.lanes.get_mut(lane) else { continue };
-            let is_gone = |stored: &Stored| gone(stored.job.id);
-            while let Some(first) = known.stock.first_entry()
-                && is_gone(first.get())
-            {
-                known.from = known.from.max(*first.key());
-                first.remove();
+            if let Some(spot) = passed.and_then(|passed| passed.get(lane)) {
+                // Not beyond what is still there.
+                let first = known.stock.first_key_value().map(|(first, _)| *first);
+                let spot = first.map_or(*spot, |(key, id)| (*spot).min((key, before(id))));
+                known.from = known.from.max(spot);
             }
-            known.stock.retain(|_, stored| !is_gone(stored));
             let is_dry = known.stock.is_empty() && known.is_all;
-            if is_dry && !known.is_from_start {
+            if is_dry && !known.is_from_start && known.from_start.is_due(DRY_AGAIN_EVERY) {
                 // Only as far as was looked: rows that others let go of may lie before.
-                let since = known.from_start_at.map(|at| now - at);
-                if since.is_none_or(|since| since >= DRY_AGAIN_EVERY) {
-                    known.from = START;
-                }
+                known.from = START;
             }
             if plan.is_locking && !is_dry {
                 known.drop_stock();
             }
         }
     }
+}
+
+/// The id before another one.
+fn before(id: Uuid) -> Uuid {
+    Uuid::from_u128(id.as_u128().saturating_sub(1))
 }
 
 fn wants(wanted: &Wanted<'_>, lane: &LaneKey) -> bool {

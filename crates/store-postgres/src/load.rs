@@ -6,6 +6,7 @@ use crate::fault::Fault;
 use crate::field::{Offer, Plan};
 use crate::link::{Call, Link, Value};
 use crate::queries::Query;
+use crate::registry::Lanes;
 use crate::rows::{Stored, read_job};
 use crate::shared::Shared;
 use crate::values::{At, digest, hash_uuid, item_uuid, job_id, uuid};
@@ -174,7 +175,7 @@ impl Loaded {
     }
 
     /// Puts everything on the desk.
-    pub(crate) fn lay_out(self, desk: &mut PostgresDesk<'_>) {
+    pub(crate) fn lay_out(self, desk: &mut PostgresDesk<'_>, lanes: &Lanes) {
         for stored in self.jobs {
             desk.entries.insert(stored.job.id, Entry::new(stored));
         }
@@ -190,8 +191,10 @@ impl Loaded {
         for (hash, was) in self.keys {
             desk.keys.insert(hash, KeyEntry { was, now: was });
         }
-        for (lane, key, stored) in self.offers {
-            desk.offer(stored, lane, key);
+        for (number, key, stored) in self.offers {
+            if let Some(lane) = lanes.key(number) {
+                desk.offer(stored, number, key, lane);
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::fault::Fault;
 use crate::link::Value;
+use crate::pace::Pace;
 use crate::queries::Query;
 use crate::shared::Shared;
 use crate::stream::Stamper;
@@ -21,6 +22,8 @@ use tokio_postgres::{AsyncMessage, NoTls};
 const SEEN_EVERY: Duration = Duration::from_secs(2);
 /// A server unseen for this long is not counted on.
 pub(crate) const GONE_AFTER: Duration = Duration::from_secs(10);
+/// How often to look for ready jobs when nobody seems to have made any.
+const READY_EVERY: Duration = Duration::from_secs(2);
 /// Hints of this long share one notification.
 const GATHER: Duration = Duration::from_millis(2);
 /// A listener that lost its connection tries again after this long.
@@ -49,13 +52,22 @@ pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What looking remembers.
+#[derive(Debug, Default)]
+struct Watch {
+    newest: i64,
+    /// Whether others committed at the last look: what they had not finished then shows now.
+    was_stirred: bool,
+    ready: Pace,
+}
+
 /// Runs until the store is closed: life signs and looking.
 pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
     let mut seen_at = Instant::now();
-    let mut outbox = None;
+    let mut watch = Watch::default();
     loop {
         tokio::time::sleep(shared.config.poll_every).await;
-        let outcome = look(&shared, &stamper, &mut outbox).await;
+        let outcome = watch.look(&shared, &stamper).await;
         shared.note(&outcome);
         if let Err(fault) = outcome {
             tracing::debug!(?fault, "the database did not answer a look");
@@ -69,39 +81,49 @@ pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
     }
 }
 
-/// Looks for what others did.
-async fn look(
-    shared: &Shared,
-    stamper: &Mutex<Stamper>,
-    outbox: &mut Option<i64>,
-) -> Result<(), Fault> {
-    let stamped = stamper.lock().await.stamped();
-    let found = shared.look(shared.now(), stamped).await?;
-    if found.registry != shared.registry().version {
-        shared.read_registry().await?;
-    }
-    if let Some(due) = found.due {
-        shared.due_by(due);
-    }
-    if let Some(news) = shared.news.get() {
-        if found.is_overdue {
-            shared.alarms().ring();
-            news.timers();
+impl Watch {
+    /// Looks for what others did.
+    async fn look(&mut self, shared: &Shared, stamper: &Mutex<Stamper>) -> Result<(), Fault> {
+        let own = shared.own_commits.swap(0, Ordering::AcqRel);
+        let found = shared.look(shared.now()).await?;
+        if found.registry != shared.registry().version {
+            shared.read_registry().await?;
         }
-        if found.has_ready {
+        if let Some(due) = found.due {
+            shared.due_by(due);
+        }
+        let is_moved = found.newest != self.newest;
+        let is_stirred = found.newest - self.newest > own;
+        self.newest = found.newest;
+        let mut has_ready = is_stirred || std::mem::replace(&mut self.was_stirred, is_stirred);
+        if !has_ready && self.ready.is_due(READY_EVERY) {
+            let began = Instant::now();
+            let rows = shared.links.read(Query::HasReady, Vec::new()).await?;
+            has_ready = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+            self.ready.done(began);
+        }
+        if has_ready {
             shared.has_to_look.store(true, Ordering::Release);
-            news.work();
         }
-        if found.outbox.is_some() && found.outbox != *outbox {
-            news.moved();
-            news.timers();
+        if let Some(news) = shared.news.get() {
+            if found.is_overdue {
+                shared.alarms().ring();
+            }
+            if found.is_overdue || is_stirred {
+                news.timers();
+            }
+            if has_ready {
+                news.work();
+            }
+            if is_moved {
+                news.moved();
+            }
         }
+        if is_moved {
+            stamper.lock().await.stamp(shared).await?;
+        }
+        Ok(())
     }
-    if found.outbox.is_some() {
-        stamper.lock().await.stamp(shared).await?;
-    }
-    *outbox = found.outbox;
-    Ok(())
 }
 
 /// Tells the others, in bundles, that there may be work or that jobs moved. Runs until the store is

@@ -92,7 +92,8 @@ queries! {
     SetStrict = "set_strict" [BOOL];
     // Time.
     PromoteDue = "promote_due" [TIMESTAMPTZ, INT4];
-    NextInstants = "next_instants" [TIMESTAMPTZ, TIMESTAMPTZ, INT8];
+    NextInstants = "next_instants" [TIMESTAMPTZ, TIMESTAMPTZ];
+    HasReady = "has_ready" [];
     NextAlarm = "next_alarm" [];
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];
     FindRunning = "find_running" [TIMESTAMPTZ];

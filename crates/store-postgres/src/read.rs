@@ -137,7 +137,7 @@ pub(crate) async fn jobs(
     shared.learn_lanes(rows, 2).await?;
     let lanes = shared.lanes();
     let found: Result<Vec<Job>, Fault> =
-        rows.iter().map(|row| Ok(read_job(row, 2, true, &lanes)?.job)).collect();
+        rows.iter().map(|row| Ok(*read_job(row, 2, true, &lanes)?.job)).collect();
     let mut found = found?;
     if found.len() > limit {
         found.truncate(limit);

@@ -74,9 +74,11 @@ pub(crate) fn more(job: &Job) -> Option<String> {
 /// A job with its history, and the version of its row in `live` if it has one.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
-    pub(crate) job: Job,
+    pub(crate) job: Box<Job>,
     pub(crate) history: Vec<Transition>,
     pub(crate) version: Option<i32>,
+    /// The number of the lane it was submitted in, if it is in the database.
+    pub(crate) lane: Option<i32>,
 }
 
 /// The lane of the row whose columns start at `at`.
@@ -101,7 +103,7 @@ pub(crate) fn read_job(
         None => More::default(),
     };
     let (idempotency, extras) = split(more);
-    let mut job = Job {
+    let mut job = Box::new(Job {
         id: job_id(row.try_get(at)?),
         tenant: lane.tenant.clone(),
         user: UserId::stored(row.try_get::<_, &str>(at + 7)?.into()),
@@ -124,7 +126,7 @@ pub(crate) fn read_job(
         last_report: None,
         extras,
         state: State::Queued,
-    };
+    });
     let version: Option<i32> = row.try_get(at + 11)?;
     let live: Option<&[u8]> = row.try_get(at + 12)?;
     let end: Option<&[u8]> = if with_end { row.try_get(at + 13)? } else { None };
@@ -132,7 +134,8 @@ pub(crate) fn read_job(
         Some(record) => apply_progress(&mut job, record)?,
         None => vec![Transition::submitted(&job)],
     };
-    Ok(Stored { job, history, version: if end.is_some() { None } else { version } })
+    let version = if end.is_some() { None } else { version };
+    Ok(Stored { job, history, version, lane: Some(number) })
 }
 
 fn split(more: More) -> (Option<Box<Idempotency>>, Option<Box<Extras>>) {

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     filled: Mutex<Vec<i32>>,
     /// Whether jobs became ready by time alone since the last look.
     pub(crate) has_promoted: AtomicBool,
+    /// Commits of this server since the last look.
+    pub(crate) own_commits: AtomicI64,
     /// Whether others may have made jobs ready.
     pub(crate) has_to_look: AtomicBool,
     pub(crate) news: OnceLock<Arc<dyn News>>,
@@ -68,6 +70,7 @@ impl Shared {
             alarms: Mutex::default(),
             filled: Mutex::default(),
             has_promoted: AtomicBool::new(false),
+            own_commits: AtomicI64::new(0),
             has_to_look: AtomicBool::new(true),
             news: OnceLock::new(),
             to_tell: Notify::new(),
@@ -214,25 +217,23 @@ impl Shared {
             moved += row.try_get::<_, i64>(1)?;
         }
         self.know_lanes(&lanes).await?;
-        if let Some(next) = self.look(now, i64::MAX).await?.due {
+        if let Some(next) = self.look(now).await?.due {
             self.due_by(next);
         }
         Ok((lanes, moved < i64::from(PROMOTED_MAX)))
     }
 
-    /// Looks at what may have changed by `now`; commits up to `stamped` are stamped.
-    pub(crate) async fn look(&self, now: Timestamp, stamped: i64) -> Result<Sight, Fault> {
+    /// Looks at what may have changed by `now`.
+    pub(crate) async fn look(&self, now: Timestamp) -> Result<Sight, Fault> {
         let seen_to = self.alarms().look_from();
-        let values: Vec<crate::link::Value> =
-            vec![Box::new(At(now)), Box::new(At(seen_to)), Box::new(stamped)];
+        let values: Vec<crate::link::Value> = vec![Box::new(At(now)), Box::new(At(seen_to))];
         let rows = self.links.read(Query::NextInstants, values).await?;
         let row = rows.first().ok_or_else(|| Fault::Broken("nothing to see".into()))?;
         Ok(Sight {
             due: row.try_get::<_, Option<At>>(0)?.map(|at| at.0),
             is_overdue: row.try_get(1)?,
-            has_ready: row.try_get(2)?,
-            outbox: row.try_get(3)?,
-            registry: row.try_get(4)?,
+            newest: row.try_get(2)?,
+            registry: row.try_get(3)?,
         })
     }
 
@@ -315,9 +316,8 @@ pub(crate) struct Sight {
     pub(crate) due: Option<Timestamp>,
     /// Whether an alarm has rung that nobody has seen to.
     pub(crate) is_overdue: bool,
-    pub(crate) has_ready: bool,
-    /// The newest commit that is not stamped yet.
-    pub(crate) outbox: Option<i64>,
+    /// The number of the newest commit, of any server.
+    pub(crate) newest: i64,
     /// The version of the registries.
     pub(crate) registry: i64,
 }

@@ -227,7 +227,7 @@ impl Store for PostgresStore {
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
         Box::pin(async move {
             let found = self.patiently(|| read::job(&self.shared, id)).await?;
-            Ok(found.map(|found| Snapshot { job: found.job, history: found.history }))
+            Ok(found.map(|found| Snapshot { job: *found.job, history: found.history }))
         })
     }
 

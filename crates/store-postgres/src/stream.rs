@@ -33,11 +33,6 @@ const FROM_START_EVERY: u32 = 16;
 const LATE_MAX: i64 = 1_000;
 
 impl Stamper {
-    /// Commits up to here are stamped, save those that were slow to be committed.
-    pub(crate) fn stamped(&self) -> i64 {
-        self.from
-    }
-
     /// Stamps everything that is committed.
     pub(crate) async fn stamp(&mut self, shared: &Shared) -> Result<(), Fault> {
         loop {
@@ -175,7 +170,7 @@ async fn jobs_of(
     let mut jobs = HashMap::new();
     for row in &rows {
         let stored = read_job(row, 0, true, &lanes)?;
-        jobs.insert(stored.job.id, stored.job);
+        jobs.insert(stored.job.id, *stored.job);
     }
     Ok(jobs)
 }

@@ -6,6 +6,9 @@ use mainspring_kernel::{DlqId, JobId, Timestamp};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
+/// A map on the hot path.
+pub(crate) type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
 /// Microseconds from 1970 to 2000, where PostgreSQL counts from.
 const EPOCH_2000: i64 = 946_684_800_000_000;
 

@@ -8,11 +8,12 @@ use crate::link::Call;
 use crate::queries::Query;
 use crate::registry::{Lanes, Registry};
 use crate::rows::more;
+use crate::tallies::Tallies;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
 use mainspring_kernel::dispatch::LaneKey;
-use mainspring_kernel::{Job, QueueName, StateName, Timestamp};
+use mainspring_kernel::{Job, StateName, Timestamp};
 use mainspring_store::record::{encode_item, encode_progress, encode_steps};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use uuid::Uuid;
 
 /// Jobs that wait, as columns.
@@ -96,18 +97,35 @@ struct Writes<'a> {
     changed: Lives,
     ended: (Vec<Uuid>, Vec<i32>),
     finished: Ends,
-    deltas: HashMap<(&'static str, QueueName), i64>,
+    tallies: &'a mut Tallies,
 }
 
 /// The lanes of jobs that the batch leaves waiting or submits, which need numbers.
 pub(crate) fn lanes_needed(desk: &PostgresDesk<'_>, known: &Lanes) -> HashSet<LaneKey> {
     let changed = desk.changed.iter().filter_map(|id| desk.entries.get(id));
-    let lanes = changed.map(|entry| desk.registry.lane(&entry.job));
-    lanes.filter(|lane| known.number(lane).is_none()).collect()
+    // Jobs of one batch are mostly alike: the last lane is the next one, too.
+    let mut last: Option<LaneKey> = None;
+    let mut needed = HashSet::new();
+    for entry in changed {
+        let job = &entry.job;
+        if entry.origin != Origin::New && job.due_at().is_none() && entry.locked.is_some() {
+            continue;
+        }
+        let lane = desk.registry.lane(job);
+        if last.as_ref() == Some(&lane) {
+            continue;
+        }
+        if known.number(&lane).is_none() {
+            needed.insert(lane.clone());
+        }
+        last = Some(lane);
+    }
+    needed
 }
 
 /// The statements that make the database agree with the desk; none if nothing changed.
 pub(crate) fn calls(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Call>, Fault> {
+    let mut tallies = std::mem::take(&mut desk.tallies);
     let mut writes = Writes {
         registry: desk.registry,
         lanes,
@@ -123,20 +141,17 @@ pub(crate) fn calls(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Ca
         changed: Lives::default(),
         ended: Default::default(),
         finished: Ends::default(),
-        deltas: HashMap::new(),
+        tallies: &mut tallies,
     };
     for id in &desk.changed {
         if let Some(entry) = desk.entries.get(id) {
             writes.entry(entry)?;
         }
     }
-    for ((kind, queue), by) in std::mem::take(&mut writes.deltas) {
-        *desk.deltas.entry(format!("{kind}/{queue}")).or_default() += by;
-    }
     let mut calls = writes.into_calls();
     calls.extend(key_calls(desk));
     calls.extend(item_calls(desk));
-    calls.extend(outbox(desk));
+    calls.extend(outbox(desk, &tallies));
     Ok(calls)
 }
 
@@ -212,12 +227,15 @@ impl Writes<'_> {
     fn wait(&mut self, job: &Job, is_retry: bool) -> Result<(), Fault> {
         let Some(due_at) = job.due_at() else { return Ok(()) };
         let lane = self.lane(job)?;
-        let (waits, kind) = match due_at <= self.now {
-            true => (&mut self.ready, "ready"),
-            false => (&mut self.waiting, "pending"),
+        let tally = self.tallies.queue(&job.queue);
+        let waits = if due_at <= self.now {
+            tally.ready += 1;
+            &mut self.ready
+        } else {
+            tally.pending += 1;
+            &mut self.waiting
         };
         waits.push(lane, self.registry.key(job, due_at), job, due_at, is_retry);
-        *self.deltas.entry((kind, job.queue.clone())).or_default() += 1;
         Ok(())
     }
 
@@ -227,7 +245,7 @@ impl Writes<'_> {
         let job = &entry.job;
         if let Some((lane, key)) = entry.locked {
             self.claimed.push(lane, key, job, due_at, false);
-            *self.deltas.entry(("ready", job.queue.clone())).or_default() -= 1;
+            self.tallies.queue(&job.queue).ready -= 1;
         } else {
             let lane = self.lane(job)?;
             let key = self.registry.key(job, due_at);
@@ -238,7 +256,7 @@ impl Writes<'_> {
 
     fn live(&mut self, entry: &Entry, version: Option<i32>) -> Result<(), Fault> {
         let job = &entry.job;
-        let lane = self.lane(job)?;
+        let lane = entry.lane.map_or_else(|| self.lane(job), Ok)?;
         let lives = if version.is_some() { &mut self.changed } else { &mut self.started };
         lives.ids.push(uuid(job.id));
         lives.versions.extend(version);
@@ -477,15 +495,13 @@ fn item_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
 }
 
 /// What the batch moved and counted, if anything.
-fn outbox(desk: &PostgresDesk<'_>) -> Option<Call> {
-    let deltas: Vec<(&String, &i64)> = desk.deltas.iter().filter(|(_, by)| **by != 0).collect();
+fn outbox(desk: &PostgresDesk<'_>, tallies: &Tallies) -> Option<Call> {
+    let (names, deltas) = tallies.by_name();
     if desk.steps.is_empty() && deltas.is_empty() {
         return None;
     }
     let mut steps = Vec::new();
     encode_steps(&desk.steps, desk.now, &mut steps);
-    let names: Vec<String> = deltas.iter().map(|(name, _)| (*name).clone()).collect();
-    let deltas: Vec<i64> = deltas.iter().map(|(_, by)| **by).collect();
     let moves = i32::try_from(desk.steps.len()).unwrap_or(i32::MAX);
     Some(Call::new(
         Query::InsertOutbox,
