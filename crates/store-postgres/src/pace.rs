@@ -1,0 +1,32 @@
+//! How often something costly is done: no more than a small part of the time goes into it. A look
+//! over rows that a long transaction keeps from being cleaned up takes ever longer, so it comes
+//! ever less often.
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One part in this many of the time, at most.
+const SHARE: u32 = 50;
+
+/// When something was last done, and how long it took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Pace {
+    last: Option<(Instant, Duration)>,
+}
+
+impl Pace {
+    pub(crate) const fn new() -> Self {
+        Pace { last: None }
+    }
+
+    /// Whether it is time again, if it is to be done every so often at most.
+    pub(crate) fn is_due(&self, every: Duration) -> bool {
+        self.last.is_none_or(|(at, took)| at.elapsed() >= every.max(took * SHARE))
+    }
+
+    /// It was done just now, since `started`.
+    pub(crate) fn done(&mut self, started: Instant) {
+        let now = Instant::now();
+        self.last = Some((now, now - started));
+    }
+}
