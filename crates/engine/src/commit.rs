@@ -77,6 +77,7 @@ fn given_back(grant: &Grant) -> Option<Command> {
 pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>) {
     let mut dispatcher = Dispatcher::default();
     let mut gathered = Vec::new();
+    let mut expected = 0;
     loop {
         tokio::select! {
             biased;
@@ -90,6 +91,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
             () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
         }
         dispatcher.send_home_late();
+        gather(&shared, &mut inbox, &mut gathered, expected).await;
+        expected = gathered.len();
         if !gathered.is_empty() || dispatcher.len() > 0 {
             commit(&shared, &mut dispatcher, std::mem::take(&mut gathered)).await;
         }
@@ -99,6 +102,30 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
         shared.tally.parked_pulls.store(dispatcher.len() as u64, Ordering::Relaxed);
     }
     dispatcher.send_all_home();
+}
+
+/// Whoever was answered together asks again together: waits a moment for as many requests as the
+/// last batch had, if the store says that it pays.
+async fn gather(
+    shared: &Shared,
+    inbox: &mut mpsc::Receiver<Request>,
+    gathered: &mut Vec<Request>,
+    expected: usize,
+) {
+    let patience = shared.store.gathers_for();
+    if patience.is_zero() || gathered.is_empty() {
+        return;
+    }
+    let until = Instant::now() + patience;
+    while gathered.len() < expected.max(2) && Instant::now() < until {
+        tokio::task::yield_now().await;
+        let room = shared.config.batch_max.saturating_sub(gathered.len());
+        while gathered.len() < room
+            && let Ok(request) = inbox.try_recv()
+        {
+            gathered.push(request);
+        }
+    }
 }
 
 /// Decides and writes a batch. If something outside holds what one of its requests needs, the

@@ -57,6 +57,8 @@ const AGAIN_AFTER: Duration = Duration::from_millis(50);
 const OUTAGE_GRACE: Duration = Duration::from_secs(5);
 /// A lease that ran out this long ago and is still there was left alone by everybody.
 const UNREAPED_MIN: Duration = Duration::from_millis(250);
+/// How long a batch is held back for others to join: a small part of what a commit takes.
+const GATHER: Duration = Duration::from_micros(150);
 /// How often a server does upkeep; the first time soon after it starts.
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 
@@ -338,6 +340,10 @@ impl Store for PostgresStore {
             false => self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}")),
         };
         Health { kind: "postgres", broken, is_low_on_space: false, recovery: self.recovery.clone() }
+    }
+
+    fn gathers_for(&self) -> Duration {
+        GATHER
     }
 
     fn watch(&self, news: Arc<dyn News>) {

@@ -12,6 +12,7 @@ use mainspring_kernel::{
     TokenId, TypeSpec,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The world failed the store.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -178,6 +179,11 @@ pub trait Store: Send + Sync + 'static {
     /// Tells `news` from now on what other processes do. A store of one process has nothing to
     /// tell.
     fn watch(&self, _news: Arc<dyn News>) {}
+    /// How long a batch may be held back for more requests to join it. Worth it where a commit
+    /// takes long and the next one cannot be prepared meanwhile.
+    fn gathers_for(&self) -> Duration {
+        Duration::ZERO
+    }
     /// Flushes and lets go of everything.
     fn close(&self) -> BoxFuture<'_, Result<(), Error>>;
 }
