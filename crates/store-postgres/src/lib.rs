@@ -22,6 +22,7 @@ mod settings;
 mod shared;
 mod store;
 mod stream;
+pub mod transactional;
 mod upkeep;
 mod values;
 mod writes;
