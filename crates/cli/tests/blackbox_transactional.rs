@@ -84,7 +84,8 @@ fn an_open_caller_stops_neither_type_changes_nor_other_submissions() {
     let keyed = call("mail", ", idempotency_key => 'k'");
     thread::scope(|scope| {
         let open = scope.spawn(|| {
-            database.sql(&format!("BEGIN; {keyed}; DO $$ BEGIN PERFORM pg_sleep(5); END $$; COMMIT"))
+            database
+                .sql(&format!("BEGIN; {keyed}; DO $$ BEGIN PERFORM pg_sleep(5); END $$; COMMIT"))
         });
         eventually("the caller has submitted", || {
             let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
@@ -96,7 +97,10 @@ fn an_open_caller_stops_neither_type_changes_nor_other_submissions() {
         assert!(took < Duration::from_secs(1), "a type change took {took:?}");
         // The same key: refused after a while, with everybody else served meanwhile.
         let same = json!({ "job_type": "mail", "payload": { "n": 1 }, "idempotency_key": "k" });
-        let repeat = scope.spawn(|| timed(|| ann.post("/api/v1/jobs", &same)));
+        let repeat = {
+            let (ann, same) = (&ann, same.clone());
+            scope.spawn(move || timed(|| ann.post("/api/v1/jobs", &same)))
+        };
         let mut slowest = Duration::ZERO;
         for _ in 0..20 {
             let (took, made) = timed(|| ann.submit(&json!({ "job_type": "mail", "payload": 1 })));
