@@ -80,7 +80,13 @@ impl Writer {
         let mut lessons = Lessons::default();
         let mut last = Fault::Conflict;
         for attempt in 0..ATTEMPTS_MAX {
-            match self.attempt(shared, needs, work, &mut lessons).await {
+            self.book.mark();
+            let outcome = self.attempt(shared, needs, work, &mut lessons).await;
+            if !matches!(outcome, Ok(Some(_))) {
+                // Nobody got anything: the next attempt has to serve the same ones.
+                self.book.undo_servings();
+            }
+            match outcome {
                 Ok(Some(done)) => return Ok(done),
                 Ok(None) => self.field.drop_stock(),
                 Err(Fault::RegistryChanged) => {

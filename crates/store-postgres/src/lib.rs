@@ -25,6 +25,7 @@ mod shared;
 mod store;
 mod stream;
 mod tallies;
+pub mod transactional;
 mod upkeep;
 mod values;
 mod writes;

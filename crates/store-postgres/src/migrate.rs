@@ -20,11 +20,18 @@ pub struct Migration {
 }
 
 /// Every step, in order. Never edited after a release: add one.
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "first_schema",
-    sql: include_str!("../migrations/0001_first_schema.sql"),
-}];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "first_schema",
+        sql: include_str!("../migrations/0001_first_schema.sql"),
+    },
+    Migration {
+        version: 2,
+        name: "submit_in_sql",
+        sql: include_str!("../migrations/0002_submit_in_sql.sql"),
+    },
+];
 
 /// Where a database stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -28,10 +28,51 @@ async fn the_postgres_store_does_what_a_store_must() {
     exercise(&|| open().boxed()).await;
 }
 
+/// Seeds of a quick run, and of a full one.
+const SEEDS: (u64, u64) = (240, 5_000);
+/// Seeds lived at the same time, each on a database of its own.
+const AT_ONCE: u64 = 3;
+/// What a life leaves behind, so that the next one starts from nothing on the same database.
+const FORGET: &str = "
+    DELETE FROM mainspring.ready; DELETE FROM mainspring.waiting; DELETE FROM mainspring.expiry;
+    DELETE FROM mainspring.live; DELETE FROM mainspring.finished; DELETE FROM mainspring.job;
+    DELETE FROM mainspring.held_key; DELETE FROM mainspring.item; DELETE FROM mainspring.type;
+    DELETE FROM mainspring.queue; DELETE FROM mainspring.token; DELETE FROM mainspring.outbox;
+    DELETE FROM mainspring.stream; DELETE FROM mainspring.tally; DELETE FROM mainspring.lane;
+    DELETE FROM mainspring.node; UPDATE mainspring.registry SET version = 1";
+
+/// `MAINSPRING_SEED=n` repeats one seed; `MAINSPRING_TEST=full` lives thousands.
+fn seeds() -> std::ops::Range<u64> {
+    let wanted = std::env::var("MAINSPRING_SEED").ok().and_then(|text| text.parse().ok());
+    let is_full = std::env::var("MAINSPRING_TEST").is_ok_and(|mode| mode == "full");
+    wanted.map_or(0..if is_full { SEEDS.1 } else { SEEDS.0 }, |seed| seed..seed + 1)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_sequences_leave_both_stores_with_equal_dumps() {
-    for seed in 0..20 {
-        let memory = MemoryStore::ephemeral(MemoryConfig::standard(seed));
-        differ(seed, 120, Arc::new(memory), open().await).await;
+    let mut tasks = Vec::new();
+    for first in 0..AT_ONCE {
+        tasks.push(tokio::spawn(async move {
+            let database = Database::create(shared());
+            let mut is_used = false;
+            for seed in seeds().filter(|seed| seed % AT_ONCE == first) {
+                if is_used {
+                    database.sql(FORGET);
+                }
+                is_used = true;
+                let store = PostgresStore::open(config(&database.url), 1).await.expect("it opens");
+                let store = Arc::new(store);
+                let memory = MemoryStore::ephemeral(MemoryConfig::standard(seed));
+                // Short lives mostly: what differs, differs early. Some long ones for the rest.
+                let steps = if seed % 10 == 0 { 100 } else { 25 };
+                differ(seed, steps, Arc::new(memory), store.clone()).await;
+                store.close().await.expect("it closes");
+            }
+        }));
+    }
+    for task in tasks {
+        if let Err(failed) = task.await {
+            std::panic::resume_unwind(failed.into_panic());
+        }
     }
 }

@@ -85,6 +85,15 @@ pub struct Book<H> {
     by_key: HashMap<LaneKey, u32>,
     tenants: Turns<TenantId, Turns<QueueName, Heads>>,
     len: usize,
+    /// The turns before each serving since the mark, if there is one.
+    servings: Option<Vec<Serving>>,
+}
+
+/// Whom a grant served, with the turns they had before.
+#[derive(Debug)]
+struct Serving {
+    tenant: (TenantId, u64),
+    queue: (QueueName, u64),
 }
 
 impl<H> Default for Book<H> {
@@ -95,6 +104,7 @@ impl<H> Default for Book<H> {
             by_key: HashMap::new(),
             tenants: Turns::default(),
             len: 0,
+            servings: None,
         }
     }
 }
@@ -150,6 +160,22 @@ impl<H: Copy + Ord> Book<H> {
             self.close_lane(index);
         }
         true
+    }
+
+    /// From here on, who is served can be undone, until the next mark.
+    pub fn mark(&mut self) {
+        self.servings = Some(Vec::new());
+    }
+
+    /// Nobody was served since the mark: what they got was not given after all.
+    pub fn undo_servings(&mut self) {
+        for serving in self.servings.take().into_iter().flatten().rev() {
+            let (tenant, turn) = serving.tenant;
+            self.tenants.restore(&tenant, turn);
+            if let Some(queues) = self.tenants.value_mut(&tenant) {
+                queues.restore(&serving.queue.0, serving.queue.1);
+            }
+        }
     }
 
     /// How many jobs of the same lane go before this one; counts at most `limit`.
@@ -209,7 +235,13 @@ impl<H: Copy + Ord> Book<H> {
             })
         })?;
         drop(open);
+        let queue_turn = queues.turn(&queue);
         queues.served(&queue);
+        if let Some(servings) = &mut self.servings {
+            let turn = self.tenants.turn(tenant);
+            let queue = (queue, queue_turn);
+            servings.push(Serving { tenant: (tenant.clone(), turn), queue });
+        }
         self.tenants.served(tenant);
         let (rank, job) = head;
         self.remove(Place(index), rank, job).then_some(job)

@@ -82,6 +82,25 @@ impl<K: Clone + Eq + Hash + Ord, V: Default> Turns<K, V> {
         }
     }
 
+    /// When `key` was last served; zero if never.
+    pub(super) fn turn(&self, key: &K) -> u64 {
+        self.by_key.get(key).map_or(0, |member| member.turn)
+    }
+
+    /// `key` has its old turn again.
+    pub(super) fn restore(&mut self, key: &K, turn: u64) {
+        let Some(member) = self.by_key.get_mut(key) else { return };
+        let wrong = std::mem::replace(&mut member.turn, turn);
+        if self.by_turn.remove(&(wrong, key.clone())) {
+            self.by_turn.insert((turn, key.clone()));
+        }
+    }
+
+    /// The value of `key`, whether it is there or away.
+    pub(super) fn value_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.by_key.get_mut(key).map(|member| &mut member.value)
+    }
+
     /// The next key after `place` and its place; the first if there is no place.
     pub(super) fn next_after(&self, place: Option<&(u64, K)>) -> Option<(u64, K)> {
         let from = place.map_or(Bound::Unbounded, Bound::Excluded);

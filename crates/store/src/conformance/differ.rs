@@ -2,14 +2,19 @@
 //! alike in the end; the seed repeats a run.
 
 use super::bench::{
-    Bench, Pull, any, complete, fail, key, kind, queue, submit, tenant, user, wish,
+    Bench, Pull, complete, fail, key, kind, queue, submit, tenant, token, user, wish,
 };
 use super::dump::dump;
+use super::effects::commit as effect;
 use super::lease::beat;
+use super::registry::token as a_token;
 use crate::store::Store;
-use mainspring_kernel::command::Submit;
+use mainspring_kernel::command::{Ending, Release, RunInternally, Submit};
 use mainspring_kernel::registry::ConcurrencyScope;
-use mainspring_kernel::{Command, Job, JobId, QueueOrder, QueueSpec, TypeSpec};
+use mainspring_kernel::{
+    Command, DlqId, Failure, Job, JobId, QueueOrder, QueueSpec, Receipt, Timestamp, Token, TokenId,
+    TypeSpec,
+};
 use std::sync::Arc;
 
 const TENANTS: [&str; 2] = ["acme", "other"];
@@ -32,8 +37,7 @@ impl Dice {
     }
 }
 
-/// Lives `steps` random batches on both stores. Each pull names one tenant and one queue, because
-/// whose turn it is among several is a store's own memory.
+/// Lives `steps` random batches on both stores.
 ///
 /// # Panics
 /// If the stores ever differ, with the seed and the step.
@@ -49,25 +53,60 @@ pub async fn differ(seed: u64, steps: usize, left: Arc<dyn Store>, right: Arc<dy
         }
         let overdue = sorted(left.overdue().await);
         assert_eq!(overdue, sorted(right.overdue().await), "overdue, seed {seed} step {step}");
-        commands.extend(overdue.into_iter().map(|job| Command::Reap { job }));
-        let pull = (dice.below(2) == 0).then(|| Pull {
-            tenant: Some(dice.one_of(&TENANTS)),
-            queues: Some(vec![queue(dice.one_of(&QUEUES))]),
-            ..any(1 + dice.below(3))
-        });
+        // What is overdue may be left alone for a while, and a pull may meet it.
+        if dice.below(3) > 0 {
+            commands.extend(overdue.into_iter().map(|job| Command::Reap { job }));
+        }
+        let pull = (dice.below(2) == 0).then(|| pull(&mut dice));
         let ours = left.batch(&commands, pull.clone()).await;
-        let theirs = right.batch(&commands, pull).await;
-        assert_eq!(ours, theirs, "answers, seed {seed} step {step}: {commands:?}");
+        let theirs = right.batch(&commands, pull.clone()).await;
+        assert_eq!(ours, theirs, "answers, seed {seed} step {step}: {commands:?}, {pull:?}");
+        for outcome in ours.0.iter().flatten() {
+            if let Receipt::Submitted { job } = outcome {
+                jobs.push(*job);
+            }
+        }
         granted.extend(ours.1);
-        jobs = left.list(&super::bench::everything(), 100).await;
-        let millis = 1 + dice.below(9_000) as u64;
+        let some = 1 + dice.below(9_000) as u64;
+        let millis = dice.one_of(&[0, 1, some, some, some, 31_000]);
         left.pass(millis);
         right.pass(millis);
-        if step % 20 == 0 || step + 1 == steps {
+        if dice.below(4) == 0 {
+            for bench in [&left, &right] {
+                bench.store.wake(bench.now).await.expect("reads work");
+            }
+        }
+        if dice.below(30) == 0 || step + 1 == steps {
             let ours = dump(&*left.store, left.now).await.expect("reads work");
             let theirs = dump(&*right.store, right.now).await.expect("reads work");
-            assert_eq!(ours, theirs, "dumps, seed {seed} step {step}");
+            assert!(ours == theirs, "dumps, seed {seed} step {step}: {}", parted(&ours, &theirs));
         }
+    }
+}
+
+/// The lines in which two texts differ.
+fn parted(ours: &str, theirs: &str) -> String {
+    let only = |of: &str, not: &str| {
+        let has = |line: &&str| !not.lines().any(|other| other == *line);
+        of.lines().filter(has).collect::<Vec<_>>().join("\n")
+    };
+    format!("\nleft:\n{}\nright:\n{}", only(ours, theirs), only(theirs, ours))
+}
+
+/// A pull of anything, or of one tenant, of some queues, of some types.
+fn pull(dice: &mut Dice) -> Pull {
+    let [first, second] = QUEUES.map(queue);
+    let queues = match dice.below(4) {
+        0 => Some(vec![first]),
+        1 => Some(vec![second, first]),
+        _ => None,
+    };
+    Pull {
+        tenant: dice.one_of(&[None, None, Some(TENANTS[0]), Some(TENANTS[1])]),
+        queues,
+        types: (dice.below(4) == 0).then(|| vec![kind(dice.one_of(&TYPES))]),
+        lease_ms: dice.one_of(&[5_000, 60_000]),
+        limit: 1 + dice.below(4),
     }
 }
 
@@ -77,37 +116,110 @@ fn sorted(mut ids: Vec<JobId>) -> Vec<JobId> {
 }
 
 fn command(dice: &mut Dice, jobs: &[JobId], granted: &[Job], bench: &Bench) -> Command {
+    match dice.below(16) {
+        0..=5 if !granted.is_empty() => {
+            // Mostly of late: the old ones have ended.
+            let from = granted.len().saturating_sub(6);
+            let job = &granted[from + dice.below(granted.len() - from)];
+            report(dice, job, bench)
+        }
+        6 | 7 if !jobs.is_empty() => on_job(dice, jobs, bench),
+        8 | 9 if !jobs.is_empty() => {
+            let item = dice.one_of(jobs).dlq();
+            on_item(dice, item)
+        }
+        10 => settings(dice),
+        _ => submit(new(dice, bench)),
+    }
+}
+
+/// What a worker says.
+fn report(dice: &mut Dice, job: &Job, bench: &Bench) -> Command {
+    match dice.below(10) {
+        0 | 1 => complete(job),
+        2..=5 => fail(job, dice.below(3) > 0),
+        6 => beat(job, dice.one_of(&[5_000, 30_000]), dice.one_of(&[None, Some(5)])),
+        7 => effect(job, dice.one_of(&["1", "2"])),
+        8 => Command::ExtendLease { job: job.id, until: bench.now.plus_millis(50_000) },
+        _ => Command::Release(Release { job: job.id, token: token(job), reason: None }),
+    }
+}
+
+/// What people and time do to a job.
+fn on_job(dice: &mut Dice, jobs: &[JobId], bench: &Bench) -> Command {
+    let (job, by) = (dice.one_of(jobs), user("ada"));
+    match dice.below(4) {
+        0 => Command::Reap { job },
+        1 => Command::ExtendLease { job, until: bench.now.plus_millis(9_000) },
+        2 => {
+            let failure = Failure { code: "BY".into(), message: "hand".into(), retryable: true };
+            let ending = match dice.below(3) {
+                0 => Ending::Success,
+                1 => Ending::DeadLetter(failure),
+                _ => Ending::Failure(failure),
+            };
+            Command::RunInternally(RunInternally { job, by, ending })
+        }
+        _ => Command::Cancel { job, by, reason: dice.one_of(&[None, Some("why")]).map(Into::into) },
+    }
+}
+
+fn on_item(dice: &mut Dice, item: DlqId) -> Command {
     let by = user("ada");
-    match dice.below(12) {
-        5 if !granted.is_empty() => complete(&granted[dice.below(granted.len())]),
-        6 | 7 if !granted.is_empty() => {
-            fail(&granted[dice.below(granted.len())], dice.below(3) > 0)
+    match dice.below(6) {
+        0 | 1 => {
+            let key = dice.one_of(&[None, Some("r1")]).map(Into::into);
+            Command::RequeueItem { item, by, key }
         }
-        8 if !granted.is_empty() => beat(&granted[dice.below(granted.len())], 30_000, Some(5)),
-        9 if !jobs.is_empty() => Command::Cancel { job: dice.one_of(jobs), by, reason: None },
-        10 if !jobs.is_empty() => {
-            Command::RequeueItem { item: dice.one_of(jobs).dlq(), by, key: None }
+        2 => Command::RequestDiscard { item, by, reason: "old".into() },
+        3 => {
+            let (id, name) = dice.one_of(&[(8, "ada"), (9, "bob")]);
+            let token = Token { user: user(name), ..a_token(id) };
+            let by = Box::new(token.principal());
+            Command::ApproveDiscard { item, by }
         }
-        11 => settings(dice),
-        _ => submit(Submit {
-            tenant: tenant(dice.one_of(&TENANTS)),
-            job_type: kind(dice.one_of(&TYPES)),
-            queue: Some(queue(dice.one_of(&QUEUES))),
-            priority: Some(dice.one_of(&[0, 50, 99])),
-            delay_ms: dice.one_of(&[None, None, Some(7_001)]),
-            max_retries: Some(dice.one_of(&[0, 2])),
-            expires_at: dice.one_of(&[None, Some(bench.now.plus_millis(20_000))]),
-            idempotency: match dice.below(4) {
-                0 => key(dice.one_of(&["k1", "k2", "k3"]), dice.one_of(&[None, Some(30)])),
-                _ => None,
-            },
-            ..wish()
-        }),
+        4 => Command::RejectDiscard { item, by },
+        _ => Command::DiscardReviewed {
+            item,
+            reason: "old".into(),
+            reviewer: "ada".into(),
+            reviewer_2: "bob".into(),
+        },
+    }
+}
+
+/// A wish for a job.
+fn new(dice: &mut Dice, bench: &Bench) -> Submit {
+    let ancient = Timestamp(-61_000_000_000_000_000);
+    Submit {
+        tenant: tenant(dice.one_of(&TENANTS)),
+        user: user(dice.one_of(&["ada", "bob"])),
+        job_type: kind(dice.one_of(&TYPES)),
+        queue: dice.one_of(&[None, Some(QUEUES[0]), Some(QUEUES[1])]).map(queue),
+        priority: Some(dice.one_of(&[0, 50, 99])),
+        delay_ms: dice.one_of(&[None, None, Some(7_001)]),
+        run_at: if dice.below(20) == 0 { Some(ancient) } else { None },
+        max_retries: Some(dice.one_of(&[0, 2])),
+        timeout_ms: dice.one_of(&[None, Some(3_000)]),
+        expires_at: dice.one_of(&[None, Some(bench.now.plus_millis(20_000))]),
+        idempotency: match dice.below(4) {
+            0 => key(dice.one_of(&["k1", "k2", "k3"]), dice.one_of(&[None, Some(30)])),
+            _ => None,
+        },
+        ..wish()
     }
 }
 
 fn settings(dice: &mut Dice) -> Command {
-    if dice.below(2) == 0 {
+    let which = dice.below(5);
+    if which == 0 {
+        let id = 1 + dice.below(3) as u128;
+        return match dice.below(2) {
+            0 => Command::IssueToken(Box::new(a_token(id))),
+            _ => Command::RevokeToken { token: TokenId(id) },
+        };
+    }
+    if which < 3 {
         return Command::SetQueue(QueueSpec {
             name: queue(dice.one_of(&QUEUES)),
             is_paused: dice.below(3) == 0,
@@ -116,7 +228,7 @@ fn settings(dice: &mut Dice) -> Command {
     }
     let scopes = [ConcurrencyScope::Global, ConcurrencyScope::Tenant, ConcurrencyScope::User];
     Command::SetType(Box::new(TypeSpec {
-        concurrency_limit: dice.one_of(&[None, Some(1), Some(3)]),
+        concurrency_limit: dice.one_of(&[None, Some(0), Some(1), Some(3)]),
         concurrency_scope: dice.one_of(&scopes),
         ..TypeSpec::plain(kind(dice.one_of(&TYPES)))
     }))

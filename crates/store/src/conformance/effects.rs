@@ -4,7 +4,7 @@ use super::bench::{Bench, fail, token, wish};
 use mainspring_kernel::command::CommitEffect;
 use mainspring_kernel::{Command, Job, Receipt};
 
-fn commit(job: &Job, value: &str) -> Command {
+pub(super) fn commit(job: &Job, value: &str) -> Command {
     let (name, value) = ("charge".into(), value.into());
     Command::CommitEffect(CommitEffect { job: job.id, token: token(job), name, value })
 }

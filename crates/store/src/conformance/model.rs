@@ -34,8 +34,9 @@ pub(super) struct Memory {
     pub(super) claims: u64,
     pub(super) retries: u64,
     pub(super) jobs_retried: u64,
-    last_tenant: Option<TenantId>,
-    last_queue: BTreeMap<TenantId, QueueName>,
+    /// When each tenant, and each queue of a tenant, was last served.
+    served: BTreeMap<(TenantId, Option<QueueName>), u64>,
+    servings: u64,
     looked_at: Option<Timestamp>,
 }
 
@@ -66,6 +67,11 @@ impl Memory {
     pub(super) fn order_of(&self, job: &Job) -> Option<(i64, JobId)> {
         let order = self.queues.get(&job.queue).map_or(QueueOrder::Aged, |spec| spec.order);
         Some((order_key(order, job.due_at()?, job.priority), job.id))
+    }
+
+    /// When a tenant, or one of its queues, was last served; zero if never.
+    fn turn(&self, tenant: &TenantId, queue: Option<&QueueName>) -> u64 {
+        self.served.get(&(tenant.clone(), queue.cloned())).copied().unwrap_or_default()
     }
 
     fn log(&mut self, job: JobId, transition: Transition) {
@@ -154,7 +160,8 @@ impl Memory {
                 self.tokens.insert(token.id, *token);
             }
             Event::TokenRevoked { token, at } => {
-                self.tokens.get_mut(&token).expect("only known tokens").revoked_at = Some(at);
+                let token = self.tokens.get_mut(&token).expect("only known tokens");
+                token.revoked_at.get_or_insert(at);
             }
         }
     }
@@ -166,7 +173,8 @@ struct ModelDesk<'a> {
 }
 
 impl ModelDesk<'_> {
-    /// The best job that may be taken now: the next tenant's next queue's first.
+    /// The best job that may be taken now: of the tenant served longest ago, of its queue served
+    /// longest ago, the first.
     fn next_ready(&self, wanted: &Wanted<'_>, now: Timestamp) -> Option<JobId> {
         let memory = &self.memory;
         let is_candidate = |job: &&Job| {
@@ -180,13 +188,10 @@ impl ModelDesk<'_> {
         };
         let best = memory.jobs.values().map(|whole| &whole.job).filter(is_candidate).min_by_key(
             |job| {
-                // Those after the last one served come first, then around from the start.
-                let tenant_turn =
-                    memory.last_tenant.as_ref().is_some_and(|last| job.tenant <= *last);
-                let last_queue = memory.last_queue.get(&job.tenant);
-                let queue_turn = last_queue.is_some_and(|last| job.queue <= *last);
-                let order = memory.order_of(job);
-                (tenant_turn, job.tenant.clone(), queue_turn, job.queue.clone(), order)
+                let (tenant, queue) = (job.tenant.clone(), job.queue.clone());
+                let tenant_turn = memory.turn(&tenant, None);
+                let queue_turn = memory.turn(&tenant, Some(&queue));
+                (tenant_turn, tenant, queue_turn, queue, memory.order_of(job))
             },
         )?;
         Some(best.id)
@@ -240,8 +245,10 @@ impl Desk for ModelDesk<'_> {
         {
             let job = &self.memory.jobs[&id].job;
             let (tenant, queue) = (job.tenant.clone(), job.queue.clone());
-            self.memory.last_queue.insert(tenant.clone(), queue);
-            self.memory.last_tenant = Some(tenant);
+            self.memory.servings += 1;
+            let turn = self.memory.servings;
+            self.memory.served.insert((tenant.clone(), Some(queue)), turn);
+            self.memory.served.insert((tenant, None), turn);
             self.taken.insert(id);
             ready.push(id);
         }

@@ -26,7 +26,7 @@ pub(super) async fn queues_are_kept_by_name(bench: &mut Bench) {
     assert_eq!(bench.store.queues().await.expect("reads work"), [fast, slow]);
 }
 
-fn token(id: u128) -> Token {
+pub(super) fn token(id: u128) -> Token {
     Token {
         id: TokenId(id),
         digest: [7; 32],
