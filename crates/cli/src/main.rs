@@ -14,8 +14,8 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench as bench_command, completions, config as config_command, dlq, doctor, jobs, queues,
-    replay, serve, tokens, types, worker, workers,
+    bench as bench_command, completions, config as config_command, dlq, doctor, jobs, migrate,
+    queues, replay, serve, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -71,6 +71,9 @@ enum Command {
     Doctor(doctor::Args),
     /// Measure speed
     Bench(bench_command::Args),
+    /// The tables of a PostgreSQL database
+    #[command(subcommand)]
+    Migrate(migrate::Verb),
     /// Check or show the configuration
     #[command(subcommand)]
     Config(config_command::Verb),
@@ -124,6 +127,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
         Command::Bench(args) => bench_command::run(args, output),
         Command::BenchEcho(args) => threaded(bench_command::echo(args)),
+        Command::Migrate(verb) => simple(migrate::run(verb, output)),
         Command::Config(verb) => config_command::run(&verb, output),
         Command::Completions(args) => completions::run(args, Cli::command()),
     }
@@ -189,6 +193,9 @@ mod tests {
             "doctor --data-dir d",
             "bench --suite",
             "bench ram",
+            "migrate status --database-url postgres://h/db",
+            "migrate plan --config c.toml",
+            "migrate up -o json",
             "config check --config f",
             "config show",
             "completions bash",

@@ -27,6 +27,9 @@ mod values;
 mod writes;
 
 pub use config::{PostgresConfig, SCHEMA};
-pub use migrate::{MIGRATIONS, MigrateError, Migration, MigrationStatus, status, up};
+pub use migrate::{
+    MIGRATIONS, MigrateError, Migration, MigrationStatus, POSTGRES_MIN, prepare, prepare_with,
+    refuse_problems, status, up, up_with,
+};
 pub use queries::{Queries, Query};
 pub use store::{OpenError, PostgresStore};
