@@ -8,6 +8,7 @@
 mod commit;
 mod config;
 mod desk;
+pub mod doctor;
 mod fault;
 mod field;
 mod link;

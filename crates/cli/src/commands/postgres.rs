@@ -30,8 +30,7 @@ impl Place {
             config: self.config.clone(),
             ..Flags::default()
         };
-        let settings =
-            layers::resolve(Settings::standard(), &flags, &layers::process_environment)?;
+        let settings = layers::resolve(Settings::standard(), &flags, &layers::process_environment)?;
         let StoreChoice::Postgres { url, from } = &settings.store else {
             return Err(usage(
                 "no database is named; use --database-url, MAINSPRING_DATABASE_URL, or \

@@ -6,14 +6,16 @@ use super::{
 };
 use crate::config::PostgresConfig;
 use std::time::Duration;
-use tokio_postgres::Client;
+use tokio::time::Instant;
 use tokio_postgres::types::Type;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// A step that finds its tables in use is tried again this often, and after this long each time.
 const TRIES_MAX: u32 = 30;
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How long to wait for another process that migrates: an index may take its time.
-const TURN_WAIT: &str = "30min";
+const TURN_WAIT: Duration = Duration::from_secs(1800);
+const TURN_EVERY: Duration = Duration::from_millis(100);
 
 /// Takes every step that is missing, telling `progress` before each; the versions of those taken.
 ///
@@ -116,29 +118,38 @@ async fn take_patiently(
     }
 }
 
-/// Begins a transaction that holds the turn to migrate.
+/// Begins a transaction that holds the turn to migrate. Whoever has to wait asks again and again: a
+/// statement that waits has a snapshot, and an index that is built concurrently waits for those.
 async fn begin_turn(client: &Client, schema: &str) -> Result<(), MigrateError> {
-    // By the simple protocol: a portal that stays open would keep a snapshot, and an index that is
-    // built concurrently waits for those.
-    let lock = format!(
-        "BEGIN; SET LOCAL lock_timeout = '{TURN_WAIT}'; SET LOCAL statement_timeout = 0;
-         SET LOCAL idle_in_transaction_session_timeout = 0;
-         SELECT pg_advisory_xact_lock(hashtextextended('{schema}.migration', 0));
-         SET LOCAL lock_timeout = {}",
+    let begin = format!(
+        "BEGIN; SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = 0;
+         SET LOCAL idle_in_transaction_session_timeout = 0",
         LOCK_WAIT.as_millis()
     );
-    let begun = client.batch_execute(&lock).await.map_err(failed);
-    if begun.is_err() {
-        // The error counts; a connection that cannot undo is gone anyway.
-        let _ = client.batch_execute("ROLLBACK").await;
+    // By the simple protocol, for the same reason: it leaves nothing open.
+    let ask =
+        format!("SELECT pg_try_advisory_xact_lock(hashtextextended('{schema}.migration', 0))");
+    let started = Instant::now();
+    loop {
+        client.batch_execute(&begin).await.map_err(failed)?;
+        let is_mine = client.simple_query(&ask).await.map(|told| {
+            told.iter().any(|message| {
+                matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))
+            })
+        });
+        if matches!(is_mine, Ok(true)) {
+            return Ok(());
+        }
+        client.batch_execute("ROLLBACK").await.map_err(failed)?;
+        is_mine.map_err(failed)?;
+        if started.elapsed() > TURN_WAIT {
+            return Err(MigrateError::Failed("another process has migrated for too long".into()));
+        }
+        tokio::time::sleep(TURN_EVERY).await;
     }
-    begun
 }
 
-async fn end_turn<T>(
-    client: &Client,
-    outcome: Result<T, MigrateError>,
-) -> Result<T, MigrateError> {
+async fn end_turn<T>(client: &Client, outcome: Result<T, MigrateError>) -> Result<T, MigrateError> {
     let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = client.batch_execute(end).await.map_err(failed);
     let found = outcome?;
