@@ -191,6 +191,7 @@ mod tests {
             "replay RP-003 --output json",
             "replay",
             "doctor --data-dir d",
+            "doctor --database-url postgres://h/db --config c.toml",
             "bench --suite",
             "bench ram",
             "migrate status --database-url postgres://h/db",

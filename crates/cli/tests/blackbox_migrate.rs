@@ -106,3 +106,30 @@ fn a_schema_of_another_name_serves_a_whole_life() {
     let found = database.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'mainspring'");
     assert_eq!(found, "0", "nothing is made outside of the schema");
 }
+
+#[test]
+fn the_doctor_examines_a_database_and_says_what_to_do() {
+    let database = Database::create(shared());
+    let doctor = |more: &[&str]| {
+        let mut line = vec!["doctor", "--database-url", &database.url];
+        line.extend(more);
+        run(BINARY, &line, &[], Path::new("/"))
+    };
+    let empty = doctor(&[]);
+    assert!(empty.stdout.contains("schema_missing"), "{empty:?}");
+    migrate(&database, &["up"]).expect(0);
+    // The clusters of tests do without syncs, which the doctor does not like.
+    let verdicts = |ran: &Ran| -> Vec<String> {
+        let checks = ran.json();
+        let checks = checks.as_array().expect("a list").iter();
+        let bad = checks.filter(|check| check["verdict"] != "ok");
+        bad.map(|check| check["check"].to_string()).filter(|it| !it.contains("durab")).collect()
+    };
+    assert!(verdicts(&doctor(&["-o", "json"])).is_empty());
+    database.sql("DROP INDEX mainspring.live_limit");
+    let hurt = doctor(&[]).expect(1);
+    assert!(hurt.stdout.contains("schema_drift: missing or changed: index live_limit"), "{hurt:?}");
+    assert_eq!(verdicts(&doctor(&["-o", "json"])), ["\"schema_drift\""]);
+    let line = ["doctor", "--database-url", "postgres://u@127.0.0.1:1/d"];
+    run(BINARY, &line, &[], Path::new("/")).expect(3);
+}

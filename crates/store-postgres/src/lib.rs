@@ -23,6 +23,7 @@ mod settings;
 mod shared;
 mod store;
 mod stream;
+pub mod transfer;
 mod upkeep;
 mod values;
 mod writes;

@@ -194,11 +194,17 @@ const HELD: &str = "others hold what a step needs; try again when there is less 
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 pub(crate) fn failed(error: tokio_postgres::Error) -> MigrateError {
-    match Fault::from(error) {
-        Fault::Away(why) => MigrateError::Away(why),
-        Fault::Broken(why) | Fault::Unknown(why) => MigrateError::Failed(why),
-        Fault::Conflict | Fault::RegistryChanged => MigrateError::Failed("a conflict".into()),
-        Fault::Held => MigrateError::Failed(HELD.into()),
+    MigrateError::from(Fault::from(error))
+}
+
+impl From<Fault> for MigrateError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Away(why) => MigrateError::Away(why),
+            Fault::Broken(why) | Fault::Unknown(why) => MigrateError::Failed(why),
+            Fault::Conflict | Fault::RegistryChanged => MigrateError::Failed("a conflict".into()),
+            Fault::Held => MigrateError::Failed(HELD.into()),
+        }
     }
 }
 

@@ -387,7 +387,7 @@ fn record(entry: &Entry) -> Vec<u8> {
 }
 
 /// When the reaper has to look at a job that was started.
-fn alarm(job: &Job) -> Option<Timestamp> {
+pub(crate) fn alarm(job: &Job) -> Option<Timestamp> {
     match &job.state {
         State::Running(lease) => Some(lease.ends_at()),
         State::DlqPending | State::DlqRecorded => {

@@ -28,10 +28,11 @@ async fn look(database: &Database) -> Report {
     examine(&config(database)).await.expect("it looks")
 }
 
-/// Codes of what was found; the clusters of tests are not durable.
+/// Codes of what was found. The clusters of tests are not durable, and their stores live in days that
+/// no partition was made for.
 fn codes(report: &Report) -> Vec<&'static str> {
     let mut codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
-    codes.retain(|code| *code != "durability_off");
+    codes.retain(|code| !["durability_off", "partition_later"].contains(code));
     codes.dedup();
     codes
 }
@@ -85,6 +86,23 @@ async fn damaged_tables_are_found() {
     }
 }
 
+/// A life that ends with jobs in all places that can be damaged.
+async fn rich_seed() -> u64 {
+    for seed in 0..40 {
+        let database = worked(seed).await;
+        let found = database.sql(
+            "SELECT EXISTS (SELECT 1 FROM mainspring.ready WHERE NOT is_retry)
+             AND EXISTS (SELECT 1 FROM mainspring.expiry)
+             AND EXISTS (SELECT 1 FROM mainspring.finished)
+             AND EXISTS (SELECT 1 FROM mainspring.held_key WHERE free_at IS NULL)",
+        );
+        if found == "t" {
+            return seed;
+        }
+    }
+    panic!("no life is rich enough");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damaged_data_is_found() {
     let fake = "00000000-0000-7000-8000-000000000001";
@@ -136,13 +154,9 @@ async fn damaged_data_is_found() {
             "server_gone",
         ),
     ];
-    let base = worked(3).await;
-    let has = |sql: &str| base.sql(sql) != "0";
-    assert!(has("SELECT count(*) FROM mainspring.ready WHERE NOT is_retry"), "another seed");
-    assert!(has("SELECT count(*) FROM mainspring.expiry"), "another seed");
-    assert!(has("SELECT count(*) FROM mainspring.held_key WHERE free_at IS NULL"), "another seed");
+    let seed = rich_seed().await;
     for (damage, code) in damages {
-        let database = worked(3).await;
+        let database = worked(seed).await;
         database.sql(&damage);
         let report = look(&database).await;
         assert!(codes(&report).contains(&code), "{damage}: {report:#?}");
