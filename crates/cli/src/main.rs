@@ -15,7 +15,7 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     bench as bench_command, completions, config as config_command, dlq, doctor, jobs, migrate,
-    queues, replay, serve, tokens, types, worker, workers,
+    move_store, queues, replay, serve, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -74,6 +74,8 @@ enum Command {
     /// The tables of a PostgreSQL database
     #[command(subcommand)]
     Migrate(migrate::Verb),
+    /// Move everything from one store to another
+    Move(move_store::Args),
     /// Check or show the configuration
     #[command(subcommand)]
     Config(config_command::Verb),
@@ -128,6 +130,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Bench(args) => bench_command::run(args, output),
         Command::BenchEcho(args) => threaded(bench_command::echo(args)),
         Command::Migrate(verb) => simple(migrate::run(verb, output)),
+        Command::Move(args) => simple(move_store::run(args, output)),
         Command::Config(verb) => config_command::run(&verb, output),
         Command::Completions(args) => completions::run(args, Cli::command()),
     }
@@ -197,6 +200,7 @@ mod tests {
             "migrate status --database-url postgres://h/db",
             "migrate plan --config c.toml",
             "migrate up -o json",
+            "move --from memory:d --to postgres://h/db",
             "config check --config f",
             "config show",
             "completions bash",
