@@ -2,7 +2,7 @@
 //! what to do about it. Everything is read in one snapshot; on large tables it looks at a part and
 //! says so.
 
-mod data;
+mod jobs;
 mod schema;
 mod server;
 
@@ -109,7 +109,7 @@ pub async fn examine(config: &PostgresConfig) -> Result<Report, MigrateError> {
     server::examine(&look, &mut report).await?;
     if schema::examine(&look, &mut report).await? {
         server::examine_tables(&look, &mut report).await?;
-        data::examine(&look, &mut report).await?;
+        jobs::examine(&look, &mut report).await?;
     }
     client.batch_execute("ROLLBACK").await.map_err(failed)?;
     Ok(report)

@@ -60,7 +60,7 @@ pub enum MigrateError {
     /// A step failed.
     #[error("{0}")]
     Failed(String),
-    /// The database was migrated by a newer Mainspring, steps were edited, or a breaking step waits.
+    /// A newer Mainspring migrated the database, steps were edited, or a breaking step waits.
     #[error("{0}")]
     Refused(String),
     /// The address is none.

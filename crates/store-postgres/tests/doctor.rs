@@ -28,8 +28,8 @@ async fn look(database: &Database) -> Report {
     examine(&config(database)).await.expect("it looks")
 }
 
-/// Codes of what was found. The clusters of tests are not durable, and their stores live in days that
-/// no partition was made for.
+/// Codes of what was found. The clusters of tests are not durable, and their stores live in days
+/// that no partition was made for.
 fn codes(report: &Report) -> Vec<&'static str> {
     let mut codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
     codes.retain(|code| !["durability_off", "partition_later"].contains(code));

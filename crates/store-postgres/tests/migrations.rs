@@ -1,5 +1,5 @@
-//! Migrations of a database that is in use: steps of the next version, made up here, are taken while
-//! a store of this version goes on.
+//! Migrations of a database that is in use: steps of the next version, made up here, are taken
+//! while a store of this version goes on.
 
 use mainspring_kernel::Timestamp;
 use mainspring_store::Store;

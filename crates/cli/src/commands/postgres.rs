@@ -1,4 +1,4 @@
-//! What every command that talks to PostgreSQL needs: the address checked, the settings of the store.
+//! What every command that talks to PostgreSQL needs: the address checked, the store's settings.
 
 use crate::config::layers::{self, Flags};
 use crate::config::{Settings, StoreChoice, show};
