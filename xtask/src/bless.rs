@@ -8,10 +8,11 @@ use anyhow::{Context, Result};
 use crate::cargo;
 
 /// The crates with golden files.
-const GOLDEN_CRATES: [&str; 5] = [
+const GOLDEN_CRATES: [&str; 6] = [
     "mainspring-kernel",
     "mainspring-store",
     "mainspring-store-memory",
+    "mainspring-store-postgres",
     "mainspring-api",
     "mainspring-server",
 ];

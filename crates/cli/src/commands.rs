@@ -7,6 +7,8 @@ pub(crate) mod demo;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod jobs;
+pub(crate) mod migrate;
+pub(crate) mod move_store;
 pub(crate) mod postgres;
 pub(crate) mod queues;
 pub(crate) mod replay;

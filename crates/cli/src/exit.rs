@@ -2,6 +2,7 @@
 
 use crate::config::ConfigError;
 use mainspring_sdk as sdk;
+use mainspring_store_postgres::{MigrateError, OpenError};
 use std::fmt;
 
 /// All went well.
@@ -23,7 +24,7 @@ Exit codes:
   0  ok
   1  the server refused, or something failed
   2  wrong usage or configuration
-  3  the server cannot be reached
+  3  the server or the database cannot be reached
   4  not found, or not allowed
  70  the server's journal could not be written; restart to recover
 
@@ -54,6 +55,12 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
         if cause.is::<Usage>() || cause.is::<ConfigError>() {
             return USAGE;
         }
+        if let Some(error) = cause.downcast_ref::<MigrateError>() {
+            return of_database(error);
+        }
+        if let Some(OpenError::Migrate(error)) = cause.downcast_ref::<OpenError>() {
+            return of_database(error);
+        }
         if let Some(error) = cause.downcast_ref::<sdk::Error>() {
             return match error {
                 sdk::Error::Unreachable { .. } => UNREACHABLE,
@@ -64,6 +71,14 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
         }
     }
     REFUSED
+}
+
+fn of_database(error: &MigrateError) -> u8 {
+    match error {
+        MigrateError::Away(_) => UNREACHABLE,
+        MigrateError::Address(_) => USAGE,
+        MigrateError::Failed(_) | MigrateError::Refused(_) => REFUSED,
+    }
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench as bench_command, completions, config as config_command, dlq, doctor, jobs, queues,
-    replay, serve, tokens, types, worker, workers,
+    bench as bench_command, completions, config as config_command, dlq, doctor, jobs, migrate,
+    move_store, queues, replay, serve, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -71,6 +71,11 @@ enum Command {
     Doctor(doctor::Args),
     /// Measure speed
     Bench(bench_command::Args),
+    /// The tables of a PostgreSQL database
+    #[command(subcommand)]
+    Migrate(migrate::Verb),
+    /// Move everything from one store to another
+    Move(move_store::Args),
     /// Check or show the configuration
     #[command(subcommand)]
     Config(config_command::Verb),
@@ -124,6 +129,8 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
         Command::Bench(args) => bench_command::run(args, output),
         Command::BenchEcho(args) => threaded(bench_command::echo(args)),
+        Command::Migrate(verb) => simple(migrate::run(verb, output)),
+        Command::Move(args) => simple(move_store::run(args, output)),
         Command::Config(verb) => config_command::run(&verb, output),
         Command::Completions(args) => completions::run(args, Cli::command()),
     }
@@ -187,8 +194,13 @@ mod tests {
             "replay RP-003 --output json",
             "replay",
             "doctor --data-dir d",
+            "doctor --database-url postgres://h/db --config c.toml",
             "bench --suite",
             "bench ram",
+            "migrate status --database-url postgres://h/db",
+            "migrate plan --config c.toml",
+            "migrate up -o json",
+            "move --from memory:d --to postgres://h/db",
             "config check --config f",
             "config show",
             "completions bash",

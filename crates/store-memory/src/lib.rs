@@ -16,6 +16,8 @@ pub mod archive;
 
 pub mod memory;
 
+pub mod transfer;
+
 mod bytes;
 mod state;
 

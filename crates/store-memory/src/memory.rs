@@ -16,8 +16,10 @@ use crate::disk::{DirLock, Disk};
 use crate::journal::{GroupCommit, JournalError};
 use crate::state::State;
 use keeper::Keeper;
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{JobId, Timestamp};
-use mainspring_store::record::{BadRecord, Names, decode_snapshot};
+use mainspring_store::record::{BadRecord, Entity, Names, decode_snapshot};
 use mainspring_store::{Error, Recovery, Snapshot};
 use settled::Settled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -191,6 +193,31 @@ impl MemoryStore {
         between: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         keeper::snapshot_by(&self.shared, now, 1, between)
+    }
+
+    /// Puts in what another store had. Only before anything else happened here, and durable only
+    /// after [`MemoryStore::take_snapshot`].
+    ///
+    /// # Errors
+    /// If finished jobs cannot be written to the archive.
+    pub(crate) fn restore(&self, entities: Vec<Entity>) -> Result<(), Error> {
+        let is_full = {
+            let mut state = self.shared.write();
+            entities.into_iter().for_each(|entity| state.restore(entity));
+            state.finished.bytes() >= self.shared.config.finished_bytes_max
+        };
+        match &self.shared.disk {
+            Some(disk) if is_full => keeper::archive_finished(&self.shared, disk),
+            _ => Ok(()),
+        }
+    }
+
+    /// Idempotency keys and totals, which no read of a store tells.
+    pub(crate) fn inner(&self) -> (Vec<(Digest, KeyHolder)>, Vec<u64>) {
+        let state = self.shared.read();
+        let mut counters = state.totals.to_array().to_vec();
+        counters.push(state.moves.newest());
+        (state.keys.all(), counters)
     }
 
     fn is_broken(&self) -> bool {

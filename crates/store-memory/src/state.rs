@@ -9,6 +9,7 @@ mod load;
 mod moves;
 mod order;
 mod read;
+mod restore;
 mod slab;
 mod totals;
 

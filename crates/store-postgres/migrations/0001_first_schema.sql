@@ -2,10 +2,12 @@
 
 -- Which steps were taken. The only table a newer server may rely on in an older database.
 CREATE TABLE mainspring.migration (
-    version    int PRIMARY KEY,
-    name       text NOT NULL,
-    checksum   text NOT NULL,
-    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    version       int PRIMARY KEY,
+    name          text NOT NULL,
+    checksum      text NOT NULL,
+    -- Whether a server that does not know the step may start and go on.
+    is_compatible boolean NOT NULL,
+    applied_at    timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
 -- A lane is what competes by order key alone: tenant, queue and type, and the user where the type's

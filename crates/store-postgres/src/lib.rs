@@ -9,6 +9,7 @@ mod alarms;
 mod commit;
 mod config;
 mod desk;
+pub mod doctor;
 mod fault;
 mod field;
 mod link;
@@ -26,11 +27,15 @@ mod store;
 mod stream;
 mod tallies;
 pub mod transactional;
+pub mod transfer;
 mod upkeep;
 mod values;
 mod writes;
 
 pub use config::{PostgresConfig, SCHEMA};
-pub use migrate::{MIGRATIONS, MigrateError, Migration, MigrationStatus, status, up};
+pub use migrate::{
+    MIGRATIONS, MigrateError, Migration, MigrationStatus, POSTGRES_MIN, prepare, prepare_with,
+    refuse_problems, status, up, up_with,
+};
 pub use queries::{Queries, Query};
 pub use store::{OpenError, PostgresStore};

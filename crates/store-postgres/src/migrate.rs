@@ -1,11 +1,20 @@
-//! Migrations: forward only, one transaction each, under a lock so that servers may start together.
-//! A step that is not transactional (an index built while work goes on) says so in its first line.
+//! Migrations: forward only, under a lock so that servers may start together.
+//!
+//! The first line of a step says whether servers of the version before may go on while it is taken
+//! and after (`-- compatible`), or must be stopped first (`-- breaking`). A second line
+//! `-- not transactional` makes it run statement by statement outside of a transaction, for indexes
+//! built while work goes on. Read next: `migrate/run.rs`.
+
+mod run;
 
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::queries::in_schema;
 use mainspring_kernel::fingerprint;
+pub use run::{prepare, prepare_with, up, up_with};
 use std::str::FromStr;
+use std::time::Duration;
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls};
 
 /// One step.
@@ -16,7 +25,7 @@ pub struct Migration {
     /// What it brings.
     pub name: &'static str,
     /// Its text, for the schema `mainspring`.
-    sql: &'static str,
+    pub written: &'static str,
 }
 
 /// Every step, in order. Never edited after a release: add one.
@@ -24,14 +33,17 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
         name: "first_schema",
-        sql: include_str!("../migrations/0001_first_schema.sql"),
+        written: include_str!("../migrations/0001_first_schema.sql"),
     },
     Migration {
         version: 2,
         name: "submit_in_sql",
-        sql: include_str!("../migrations/0002_submit_in_sql.sql"),
+        written: include_str!("../migrations/0002_submit_in_sql.sql"),
     },
 ];
+
+/// The oldest PostgreSQL this works with.
+pub const POSTGRES_MIN: i32 = 15;
 
 /// Where a database stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +52,8 @@ pub struct MigrationStatus {
     pub version: Option<i32>,
     /// Steps this version of Mainspring still has to take.
     pub pending: Vec<i32>,
+    /// Steps of a newer Mainspring that this one can live with.
+    pub newer: Vec<i32>,
     /// What is wrong: an edited step, or a database that is ahead of this version.
     pub problems: Vec<String>,
 }
@@ -47,27 +61,39 @@ pub struct MigrationStatus {
 /// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
-    /// The database cannot be reached, or a step failed.
+    /// The database cannot be reached.
+    #[error("PostgreSQL cannot be reached: {0}")]
+    Away(String),
+    /// A step failed.
     #[error("{0}")]
     Failed(String),
-    /// The database was migrated by a newer Mainspring, or steps were edited.
+    /// A newer Mainspring migrated the database, steps were edited, or a breaking step waits.
     #[error("{0}")]
     Refused(String),
+    /// The address is none.
+    #[error("the address is not valid: {0}")]
+    Address(String),
 }
 
 impl Migration {
     /// Whether servers of the version before may go on while this step is taken and after.
     pub fn is_compatible(&self) -> bool {
-        self.sql.lines().next().is_some_and(|line| line.starts_with("-- compatible"))
+        self.written.lines().next().is_some_and(|line| line.starts_with("-- compatible"))
+    }
+
+    /// Whether all of it counts or nothing.
+    pub fn is_transactional(&self) -> bool {
+        self.written.lines().nth(1).is_none_or(|line| !line.starts_with("-- not transactional"))
     }
 
     /// The statements, for `schema`.
     pub fn sql(&self, schema: &str) -> String {
-        in_schema(self.sql, schema)
+        in_schema(self.written, schema)
     }
 
-    fn checksum(&self) -> String {
-        let digest = fingerprint::digest(&[self.sql.as_bytes()]);
+    /// What tells an edited step from the one that was released.
+    pub fn checksum(&self) -> String {
+        let digest = fingerprint::digest(&[self.written.as_bytes()]);
         digest.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -78,117 +104,120 @@ impl Migration {
 /// If it cannot be asked.
 pub async fn status(config: &PostgresConfig) -> Result<MigrationStatus, MigrateError> {
     let client = connect(config).await?;
-    read_status(&client, &config.schema).await
-}
-
-/// Takes every step that is missing; the versions of those taken.
-///
-/// # Errors
-/// If the database is ahead or differs, or a step fails; steps before it stay taken.
-pub async fn up(config: &PostgresConfig) -> Result<Vec<i32>, MigrateError> {
-    let client = connect(config).await?;
-    let schema = &config.schema;
-    let mut taken = Vec::new();
-    loop {
-        let status = read_status(&client, schema).await?;
-        refuse_problems(&status)?;
-        let Some(next) = MIGRATIONS.iter().find(|step| status.pending.contains(&step.version))
-        else {
-            return Ok(taken);
-        };
-        if step(&client, schema, next).await? {
-            taken.push(next.version);
-        }
-    }
+    read_status(&client, &config.schema, MIGRATIONS).await
 }
 
 /// Refuses a database that this version must not touch.
 ///
 /// # Errors
 /// If it is ahead of this version, or its steps differ.
-pub(crate) fn refuse_problems(status: &MigrationStatus) -> Result<(), MigrateError> {
+pub fn refuse_problems(status: &MigrationStatus) -> Result<(), MigrateError> {
     match status.problems.first() {
         None => Ok(()),
         Some(problem) => Err(MigrateError::Refused(problem.clone())),
     }
 }
 
-/// Takes one step; `false` if another server took it meanwhile.
-async fn step(client: &Client, schema: &str, step: &Migration) -> Result<bool, MigrateError> {
-    let lock = format!(
-        "BEGIN; SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = 0;
-         SELECT pg_advisory_xact_lock(hashtextextended('{schema}.migration', 0));
-         CREATE SCHEMA IF NOT EXISTS {schema};"
-    );
-    client.batch_execute(&lock).await.map_err(failed)?;
-    let outcome = async {
-        let status = read_status(client, schema).await?;
-        if !status.pending.contains(&step.version) {
-            return Ok(false);
-        }
-        client.batch_execute(&step.sql(schema)).await.map_err(failed)?;
-        let note = format!(
-            "INSERT INTO {schema}.migration (version, name, checksum) VALUES ({}, '{}', '{}')",
-            step.version,
-            step.name,
-            step.checksum()
-        );
-        client.batch_execute(&note).await.map_err(failed)?;
-        Ok(true)
-    }
-    .await;
-    let end = if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" };
-    client.batch_execute(end).await.map_err(failed)?;
-    outcome
-}
-
-async fn read_status(client: &Client, schema: &str) -> Result<MigrationStatus, MigrateError> {
+/// Where the database stands, for a Mainspring that knows `steps`.
+pub(crate) async fn read_status(
+    client: &Client,
+    schema: &str,
+    steps: &[Migration],
+) -> Result<MigrationStatus, MigrateError> {
     let table = format!("{schema}.migration");
     let sql = "SELECT to_regclass($1) IS NOT NULL";
-    let found = client.query_typed(sql, &[(&table, tokio_postgres::types::Type::TEXT)]).await;
-    let is_there: bool = found.map_err(failed)?.first().is_some_and(|row| row.get(0));
-    let mut status = MigrationStatus { version: None, pending: Vec::new(), problems: Vec::new() };
+    let found = client.query_typed(sql, &[(&table, Type::TEXT)]).await.map_err(failed)?;
+    let mut status = MigrationStatus {
+        version: None,
+        pending: Vec::new(),
+        newer: Vec::new(),
+        problems: Vec::new(),
+    };
     let mut taken = Vec::new();
-    if is_there {
-        let sql = format!("SELECT version, name, checksum FROM {table} ORDER BY version");
+    if found.first().is_some_and(|row| row.get(0)) {
+        let sql =
+            format!("SELECT version, name, checksum, is_compatible FROM {table} ORDER BY version");
         for row in client.query_typed(&sql, &[]).await.map_err(failed)? {
             let (version, name, checksum): (i32, String, String) =
                 (row.get(0), row.get(1), row.get(2));
             status.version = Some(version);
             taken.push(version);
-            match MIGRATIONS.iter().find(|step| step.version == version) {
+            match steps.iter().find(|step| step.version == version) {
+                None if row.get(3) => status.newer.push(version),
                 None => status.problems.push(format!(
-                    "the database has step {version} ({name}) of a newer Mainspring; run that \
-                     version, or one newer still"
+                    "the database has step {version} ({name}) of a newer Mainspring, which this \
+                     one cannot work with; run that version, or one newer still"
                 )),
                 Some(step) if step.checksum() != checksum => status.problems.push(format!(
-                    "step {version} ({name}) of the database differs from this Mainspring's: it \
-                     was made by a build that was never released"
+                    "step {version} ({name}) of the database differs from this Mainspring's: one \
+                     of the two was edited after it was released; run the version that made the \
+                     database"
                 )),
                 Some(_) => {}
             }
         }
     }
-    let pending = MIGRATIONS.iter().filter(|step| !taken.contains(&step.version));
+    let pending = steps.iter().filter(|step| !taken.contains(&step.version));
     status.pending = pending.map(|step| step.version).collect();
     Ok(status)
 }
 
-async fn connect(config: &PostgresConfig) -> Result<Client, MigrateError> {
-    let settings = tokio_postgres::Config::from_str(&config.url)
-        .map_err(|error| MigrateError::Refused(format!("the address is not valid: {error}")))?;
-    let (client, connection) = settings.connect(NoTls).await.map_err(failed)?;
+/// A connection outside of any pool, to a PostgreSQL that is new enough.
+pub(crate) async fn connect(config: &PostgresConfig) -> Result<Client, MigrateError> {
+    let mut settings = tokio_postgres::Config::from_str(&config.url)
+        .map_err(|error| MigrateError::Address(error.to_string()))?;
+    settings.application_name("mainspring").connect_timeout(config.patience);
+    let connecting = tokio::time::timeout(config.patience * 2, settings.connect(NoTls)).await;
+    let (client, connection) = connecting
+        .map_err(|_| MigrateError::Away("no answer in time".to_owned()))?
+        .map_err(|error| MigrateError::Away(told(error)))?;
     tokio::spawn(async move {
         // The error reaches whoever uses the client.
         let _ = connection.await;
     });
-    Ok(client)
+    let version = server_version(&client).await?;
+    match version / 10_000 {
+        major if major < POSTGRES_MIN => Err(MigrateError::Refused(format!(
+            "this is PostgreSQL {major}; {POSTGRES_MIN} or newer is needed"
+        ))),
+        _ => Ok(client),
+    }
 }
 
-fn failed(error: tokio_postgres::Error) -> MigrateError {
+/// The version as a number: 150004 for 15.4.
+pub(crate) async fn server_version(client: &Client) -> Result<i32, MigrateError> {
+    let sql = "SELECT current_setting('server_version_num')::int";
+    let rows = client.query_typed(sql, &[]).await.map_err(failed)?;
+    Ok(rows.first().map_or(0, |row| row.get(0)))
+}
+
+/// Whether somebody else holds what a step needs.
+fn is_held(error: &MigrateError) -> bool {
+    matches!(error, MigrateError::Failed(text) if text == HELD)
+}
+
+const HELD: &str = "others hold what a step needs; try again when there is less to do";
+/// How long a step waits for a lock: whoever comes after it waits as long.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+pub(crate) fn failed(error: tokio_postgres::Error) -> MigrateError {
+    MigrateError::from(Fault::from(error))
+}
+
+impl From<Fault> for MigrateError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Away(why) => MigrateError::Away(why),
+            Fault::Broken(why) | Fault::Unknown(why) => MigrateError::Failed(why),
+            Fault::Conflict | Fault::RegistryChanged => MigrateError::Failed("a conflict".into()),
+            Fault::Held => MigrateError::Failed(HELD.into()),
+        }
+    }
+}
+
+fn told(error: tokio_postgres::Error) -> String {
     match Fault::from(error) {
-        Fault::Away(why) | Fault::Broken(why) | Fault::Unknown(why) => MigrateError::Failed(why),
-        Fault::Conflict | Fault::RegistryChanged => MigrateError::Failed("a conflict".into()),
-        Fault::Held => MigrateError::Failed("others hold what a step needs; try again".into()),
+        Fault::Away(why) | Fault::Broken(why) | Fault::Unknown(why) => why,
+        Fault::Conflict | Fault::RegistryChanged | Fault::Held => "busy".to_owned(),
     }
 }

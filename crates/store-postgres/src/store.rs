@@ -63,16 +63,14 @@ const GATHER: Duration = Duration::from_micros(150);
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 
 impl PostgresStore {
-    /// Opens the store; an empty database gets its schema, an older one the steps it misses.
+    /// Opens the store; an empty database gets its schema, an older one the steps it misses, as
+    /// long as servers of the version before may go on.
     ///
     /// # Errors
-    /// If the database cannot be reached, was migrated by a newer version, or a step fails.
+    /// If the database cannot be reached, was migrated by a newer version, misses a step that other
+    /// servers would not survive, or a step fails.
     pub async fn open(config: PostgresConfig, node: u128) -> Result<Self, OpenError> {
-        let status = migrate::status(&config).await?;
-        migrate::refuse_problems(&status)?;
-        if !status.pending.is_empty() {
-            migrate::up(&config).await?;
-        }
+        migrate::prepare(&config).await?;
         let failed = |fault: Fault| OpenError::Failed(Error::from(fault).to_string());
         let links = Links::open(&config).await.map_err(failed)?;
         let shared = Arc::new(Shared::new(links, config, Uuid::from_u128(node)));

@@ -7,6 +7,7 @@ pub mod read;
 pub mod record;
 pub mod store;
 pub mod ticket;
+pub mod transfer;
 
 pub use read::{
     Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery,

@@ -1,9 +1,11 @@
 //! `mainspring doctor`: is everything in order? Looks, changes nothing, and says what to do.
 
+use crate::commands::postgres::Place;
 use crate::exit;
-use crate::output::{say, say_json, table};
+use crate::output::{Output, plain, say, say_json, table};
 use crate::session::{Session, TOKEN_FILE};
 use mainspring_sdk::api::runtime::Runtime;
+use mainspring_store_postgres::doctor::{Severity, examine};
 use serde::Serialize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -19,6 +21,8 @@ pub(crate) struct Args {
     /// Also look at this data directory
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    place: Place,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -34,13 +38,20 @@ struct Check {
     check: &'static str,
     verdict: Verdict,
     detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cure: Option<String>,
 }
 
 fn check(check: &'static str, verdict: Verdict, detail: impl Into<String>) -> Check {
-    Check { check, verdict, detail: detail.into() }
+    Check { check, verdict, detail: detail.into(), cure: None }
 }
 
 pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
+    // With a database named, it is about the database: no server has to run.
+    if args.place.database_url.is_some() || args.place.config.is_some() {
+        let checks = database(&args.place).await?;
+        return tell(&checks, exit::REFUSED, session.output);
+    }
     let mut checks = Vec::new();
     let mut code = exit::OK;
     let health = session.client.health().await;
@@ -76,8 +87,13 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
     if let Some(path) = &args.data_dir {
         checks.extend(directory(path));
     }
-    if session.is_json() {
-        say_json(&serde_json::to_value(&checks)?);
+    tell(&checks, code, session.output)
+}
+
+/// Prints the checks; the exit code is `code` or worse if one failed.
+fn tell(checks: &[Check], code: u8, output: Output) -> anyhow::Result<u8> {
+    if output == Output::Json {
+        say_json(&serde_json::to_value(checks)?);
     } else {
         let rows = checks.iter().map(|found| {
             let verdict = match found.verdict {
@@ -88,9 +104,31 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
             vec![found.check.to_owned(), verdict.to_owned(), found.detail.clone()]
         });
         say(&table(&["check", "verdict", "detail"], rows));
+        for found in checks {
+            if let Some(cure) = &found.cure {
+                say(&format!("\n{}: {}\n  {}", found.check, plain(&found.detail), plain(cure)));
+            }
+        }
     }
     let has_failure = checks.iter().any(|found| found.verdict == Verdict::Failure);
     Ok(if has_failure { code.max(exit::REFUSED) } else { exit::OK })
+}
+
+/// What is to be said about a database.
+async fn database(place: &Place) -> anyhow::Result<Vec<Check>> {
+    let report = examine(&place.resolve()?).await?;
+    let facts = report.facts.into_iter().map(|(topic, text)| check(topic, Verdict::Ok, text));
+    let findings = report.findings.into_iter().map(|found| Check {
+        check: found.code,
+        verdict: match found.severity {
+            Severity::Warning => Verdict::Warning,
+            Severity::Failure => Verdict::Failure,
+        },
+        detail: found.text,
+        cure: Some(found.cure),
+    });
+    let notes = report.notes.into_iter().map(|note| check("note", Verdict::Ok, note));
+    Ok(facts.chain(findings).chain(notes).collect())
 }
 
 /// Compares our clock with the `Date` of an answer, which has whole seconds.

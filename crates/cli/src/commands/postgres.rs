@@ -1,10 +1,46 @@
-//! What every command that talks to PostgreSQL needs: the address checked, the settings of the store.
+//! What every command that talks to PostgreSQL needs: the address checked, the store's settings.
 
-use crate::config::{Settings, show};
+use crate::config::layers::{self, Flags};
+use crate::config::{Settings, StoreChoice, show};
 use crate::exit::usage;
 use mainspring_engine::{Clock, SharedClock};
 use mainspring_store_postgres::PostgresConfig;
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Which database a command is about; what is not said is found as `serve` finds it.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Place {
+    /// The database [default: as for `serve`]
+    #[arg(long, value_name = "URL")]
+    pub(crate) database_url: Option<String>,
+    /// Configuration file (TOML), for the address and the schema
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Place {
+    /// The settings of the store.
+    ///
+    /// # Errors
+    /// If no database is named, or the configuration is wrong.
+    pub(crate) fn resolve(&self) -> anyhow::Result<PostgresConfig> {
+        let flags = Flags {
+            database_url: self.database_url.clone(),
+            config: self.config.clone(),
+            ..Flags::default()
+        };
+        let settings = layers::resolve(Settings::standard(), &flags, &layers::process_environment)?;
+        let StoreChoice::Postgres { url, from } = &settings.store else {
+            return Err(usage(
+                "no database is named; use --database-url, MAINSPRING_DATABASE_URL, or \
+                 database_url under [store] of the configuration file",
+            ));
+        };
+        check_url(url, from)?;
+        Ok(config(&settings, url, &Arc::new(SharedClock::new())))
+    }
+}
 
 /// Refuses an address that is none, before anything is touched.
 pub(crate) fn check_url(url: &str, from: &str) -> anyhow::Result<()> {

@@ -21,7 +21,7 @@ pub(crate) struct Flags {
     /// Keep state in memory only and forget it at the end
     #[arg(long, conflicts_with = "database_url")]
     pub(crate) ephemeral: bool,
-    /// Keep state in PostgreSQL (not built into this version)
+    /// Keep state in a PostgreSQL database, perhaps shared with other servers
     #[arg(long, value_name = "URL")]
     pub(crate) database_url: Option<String>,
     /// Configuration file (TOML)

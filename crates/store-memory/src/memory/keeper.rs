@@ -114,7 +114,7 @@ pub(super) fn turn(shared: &Arc<Shared>, now: Timestamp) -> Result<(), Error> {
 }
 
 /// Moves finished jobs from RAM to the archive.
-fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Result<(), Error> {
+pub(super) fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Result<(), Error> {
     let batches = shared.write().finished.seal();
     for batch in batches {
         let run = write_batch(disk, &batch, &next_run_name(shared))?;

@@ -20,6 +20,11 @@ impl Keys {
         self.holders.get(&key).copied()
     }
 
+    /// Every key that is held.
+    pub(crate) fn all(&self) -> Vec<(Digest, KeyHolder)> {
+        self.holders.iter().map(|(key, holder)| (*key, *holder)).collect()
+    }
+
     /// A job takes a key that is free.
     pub(crate) fn hold(&mut self, key: &Idempotency, job: JobId) {
         let holder = KeyHolder { job, fingerprint: key.fingerprint, free_at: None };

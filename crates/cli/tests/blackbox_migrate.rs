@@ -1,0 +1,135 @@
+//! `mainspring migrate`, and what `serve` does with a database that is not as it should be.
+
+use mainspring_testkit::blackbox::{Options, Ran, Server, Store, run};
+use mainspring_testkit::postgres::{Database, shared};
+use serde_json::json;
+use std::path::Path;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
+
+fn migrate(database: &Database, args: &[&str]) -> Ran {
+    let mut line = vec!["migrate"];
+    line.extend(args);
+    run(BINARY, &line, &[("DATABASE_URL", &database.url)], Path::new("/"))
+}
+
+fn serve(database: &Database) -> Ran {
+    let line = ["serve", "--listen", "127.0.0.1:0", "--database-url", &database.url];
+    run(BINARY, &line, &[], Path::new("/"))
+}
+
+#[test]
+fn a_database_is_looked_at_planned_and_brought_up() {
+    let database = Database::create(shared());
+    let status = migrate(&database, &["status"]).expect(0);
+    assert!(status.stdout.contains("none: empty"), "{status:?}");
+    assert!(!status.stdout.contains("problem"), "{status:?}");
+    let plan = migrate(&database, &["plan"]).expect(0);
+    assert!(plan.stdout.contains("CREATE TABLE mainspring.job"), "{plan:?}");
+    assert!(plan.stdout.contains("-- step 1 (first_schema)"), "{plan:?}");
+    let plan = migrate(&database, &["plan", "-o", "json"]).expect(0).json();
+    assert_eq!(plan["steps"][0]["compatible"], json!(true));
+    let found = database.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'mainspring'");
+    assert_eq!(found, "0", "planning changes nothing");
+    let up = migrate(&database, &["up"]).expect(0);
+    assert!(up.stdout.contains("step 1 (first_schema)\ndone"), "{up:?}");
+    let again = migrate(&database, &["up", "-o", "json"]).expect(0).json();
+    assert_eq!(again["taken"], json!([]));
+    let status = migrate(&database, &["status", "-o", "json"]).expect(0).json();
+    assert_eq!(status["pending"], json!([]));
+    assert_eq!(status["version"], status["newest"]);
+    assert!(migrate(&database, &["plan"]).expect(0).stdout.contains("nothing to do"));
+}
+
+#[test]
+fn an_address_that_leads_nowhere_says_so() {
+    let ran = |args: &[&str]| run(BINARY, args, &[], Path::new("/"));
+    let none = ran(&["migrate", "status"]).expect(2);
+    assert!(none.stderr.contains("no database is named"), "{none:?}");
+    ran(&["migrate", "status", "--database-url", "mysql://h/d"]).expect(2);
+    ran(&["migrate", "status", "--database-url", "postgres://h:notaport/d"]).expect(2);
+    let gone = ran(&["migrate", "up", "--database-url", "postgres://u@127.0.0.1:1/d"]).expect(3);
+    assert!(gone.stderr.contains("cannot be reached"), "{gone:?}");
+    let line = ["serve", "--listen", "127.0.0.1:0", "--database-url", "postgres://u@127.0.0.1:1/d"];
+    ran(&line).expect(3);
+}
+
+#[test]
+fn a_newer_or_edited_schema_is_refused_by_everybody() {
+    let database = Database::create(shared());
+    migrate(&database, &["up"]).expect(0);
+    database.sql("INSERT INTO mainspring.migration VALUES (99, 'later', 'x', false)");
+    for ran in [migrate(&database, &["up"]).expect(1), serve(&database).expect(1)] {
+        assert!(ran.stderr.contains("step 99 (later) of a newer Mainspring"), "{ran:?}");
+    }
+    let status = migrate(&database, &["status"]).expect(1);
+    assert!(status.stdout.contains("run that version"), "{status:?}");
+    database.sql("DELETE FROM mainspring.migration WHERE version = 99");
+    database.sql("UPDATE mainspring.migration SET checksum = 'edited' WHERE version = 1");
+    for ran in [migrate(&database, &["plan"]).expect(1), serve(&database).expect(1)] {
+        assert!(ran.stderr.contains("edited after it was released"), "{ran:?}");
+    }
+}
+
+#[test]
+fn two_servers_start_at_once_on_an_empty_database() {
+    let options = Store::Postgres.options(BINARY);
+    let servers: Vec<Server> = std::thread::scope(|scope| {
+        let starts: Vec<_> = (0..2)
+            .map(|_| {
+                let options = options.clone();
+                scope.spawn(|| Server::start(options))
+            })
+            .collect();
+        starts.into_iter().map(|start| start.join().expect("it starts")).collect()
+    });
+    let caller = |at: usize| servers[at].caller("acme", "ann", &["submitter", "worker", "viewer"]);
+    let id = caller(0).submit_plain("greet");
+    assert_eq!(caller(1).job(&id)["status"], "queued");
+    let database = servers[0].database().expect("it has one");
+    assert_eq!(database.sql("SELECT count(*) FROM mainspring.migration"), "1");
+}
+
+#[test]
+fn a_schema_of_another_name_serves_a_whole_life() {
+    let mut options: Options = Store::Postgres.options(BINARY);
+    options.config.push_str("[store]\nschema = \"other\"\n");
+    let server = Server::start(options);
+    let ann = server.caller("acme", "ann", &["submitter", "worker", "viewer"]);
+    let id = ann.submit_plain("greet");
+    let grant = ann.pull_one("greet");
+    assert_eq!(grant["job_id"], json!(id));
+    ann.complete(&grant);
+    assert_eq!(ann.job(&id)["status"], "succeeded");
+    let database = server.database().expect("it has one");
+    assert_eq!(database.sql("SELECT count(*) FROM other.finished"), "1");
+    let found = database.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'mainspring'");
+    assert_eq!(found, "0", "nothing is made outside of the schema");
+}
+
+#[test]
+fn the_doctor_examines_a_database_and_says_what_to_do() {
+    let database = Database::create(shared());
+    let doctor = |more: &[&str]| {
+        let mut line = vec!["doctor", "--database-url", &database.url];
+        line.extend(more);
+        run(BINARY, &line, &[], Path::new("/"))
+    };
+    let empty = doctor(&[]);
+    assert!(empty.stdout.contains("schema_missing"), "{empty:?}");
+    migrate(&database, &["up"]).expect(0);
+    // The clusters of tests do without syncs, which the doctor does not like.
+    let verdicts = |ran: &Ran| -> Vec<String> {
+        let checks = ran.json();
+        let checks = checks.as_array().expect("a list").iter();
+        let bad = checks.filter(|check| check["verdict"] != "ok");
+        bad.map(|check| check["check"].to_string()).filter(|it| !it.contains("durab")).collect()
+    };
+    assert!(verdicts(&doctor(&["-o", "json"])).is_empty());
+    database.sql("DROP INDEX mainspring.live_limit");
+    let hurt = doctor(&[]).expect(1);
+    assert!(hurt.stdout.contains("schema_drift: missing or changed: index live_limit"), "{hurt:?}");
+    assert_eq!(verdicts(&doctor(&["-o", "json"])), ["\"schema_drift\""]);
+    let line = ["doctor", "--database-url", "postgres://u@127.0.0.1:1/d"];
+    run(BINARY, &line, &[], Path::new("/")).expect(3);
+}

@@ -1,0 +1,42 @@
+//! Taking in what another store had, entity by entity.
+
+use super::State;
+use super::slab::Entry;
+use super::totals::Totals;
+use mainspring_kernel::Event;
+use mainspring_store::Snapshot;
+use mainspring_store::record::Entity;
+
+impl State {
+    /// Puts one entity in. Types and queues come before the jobs that they place.
+    pub(crate) fn restore(&mut self, entity: Entity) {
+        match entity {
+            Entity::Job(snapshot) if snapshot.job.finished_at().is_some() => {
+                self.finished.push(*snapshot);
+            }
+            Entity::Job(snapshot) => {
+                let Snapshot { mut job, history } = *snapshot;
+                self.index.share_names(&mut job);
+                let slot =
+                    self.slab.insert_entry(Entry::new(job, history.into_iter().skip(1).collect()));
+                let entry = self.slab.get_mut(slot).expect("just inserted");
+                entry.spot = self.index.enter(slot, &entry.job);
+            }
+            Entity::Item(item) => {
+                self.items.insert(item.id, *item);
+            }
+            Entity::Type(spec) => self.apply(Event::TypeSet(spec)),
+            Entity::Queue(spec) => self.apply(Event::QueueSet(spec)),
+            Entity::Token(token) => self.apply(Event::TokenIssued(token)),
+            Entity::Key { hash, holder } => self.keys.set(hash, holder),
+            Entity::Counters(counters) => {
+                let mut totals = [0; 7];
+                for (total, stored) in totals.iter_mut().zip(&counters) {
+                    *total = *stored;
+                }
+                self.totals = Totals::from_array(totals);
+                self.moves.resume(counters.get(7).copied().unwrap_or(0));
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Reading everything.
+
+use super::Session;
+use crate::config::PostgresConfig;
+use crate::fault::Fault;
+use crate::load::read_item;
+use crate::migrate::{self, MIGRATIONS, MigrateError};
+use crate::queries::{Queries, Query};
+use crate::registry::{Lanes, read_registry};
+use crate::rows::read_job;
+use crate::values::{At, digest, job_id};
+use mainspring_kernel::event::KeyHolder;
+use mainspring_store::Snapshot;
+use mainspring_store::record::Entity;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+/// Rows read at once.
+const PAGE: i64 = 1_000;
+
+/// Reads a database that no server uses.
+pub struct PostgresExport {
+    session: Session,
+    cursor: Cursor,
+}
+
+/// How far a reading has come.
+#[derive(Default)]
+pub(super) struct Cursor {
+    stage: Stage,
+    lanes: Lanes,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Stage {
+    #[default]
+    Registries,
+    Jobs(Uuid),
+    Items(Uuid),
+    Keys(Uuid),
+    Totals,
+    Over,
+}
+
+impl PostgresExport {
+    /// Opens a database.
+    ///
+    /// # Errors
+    /// If it cannot be reached, has no tables or others than this version's, or a server uses it.
+    pub async fn open(config: &PostgresConfig) -> Result<Self, MigrateError> {
+        let client = migrate::connect(config).await?;
+        let status = migrate::read_status(&client, &config.schema, MIGRATIONS).await?;
+        migrate::refuse_problems(&status)?;
+        if status.version.is_none() {
+            let text = format!("the database has no schema {}", config.schema);
+            return Err(MigrateError::Refused(text));
+        }
+        if !status.pending.is_empty() {
+            let text = "the database is of an older version; run mainspring migrate up";
+            return Err(MigrateError::Refused(text.to_owned()));
+        }
+        let session = Session { client, queries: Queries::new(&config.schema) };
+        session.begin().await?;
+        Ok(PostgresExport { session, cursor: Cursor::default() })
+    }
+
+    /// The next entities; none at the end.
+    ///
+    /// # Errors
+    /// If the database goes away, or holds something that cannot be read.
+    pub async fn next(&mut self) -> Result<Option<Vec<Entity>>, MigrateError> {
+        Ok(self.cursor.next(&self.session).await?)
+    }
+}
+
+impl Cursor {
+    pub(super) async fn next(&mut self, session: &Session) -> Result<Option<Vec<Entity>>, Fault> {
+        let nil = Uuid::nil();
+        let found = match self.stage {
+            Stage::Registries => {
+                let rows = session.call(Query::LoadLanes, vec![Box::new(0_i32)]).await?;
+                self.lanes.learn(&rows)?;
+                self.stage = Stage::Jobs(nil);
+                registries(session).await?
+            }
+            Stage::Jobs(after) => {
+                let sql = "SELECT id FROM mainspring.job WHERE id > $1 ORDER BY id LIMIT $2";
+                let ids = page(session, sql, after).await?;
+                let ids: Result<Vec<Uuid>, _> = ids.iter().map(|row| row.try_get(0)).collect();
+                let ids = ids?;
+                self.stage = ids.last().map_or(Stage::Items(nil), |last| Stage::Jobs(*last));
+                self.jobs(session, ids).await?
+            }
+            Stage::Items(after) => {
+                let sql =
+                    "SELECT id, record FROM mainspring.item WHERE id > $1 ORDER BY id LIMIT $2";
+                let rows = page(session, sql, after).await?;
+                self.stage = match rows.last() {
+                    Some(last) => Stage::Items(last.try_get(0)?),
+                    None => Stage::Keys(nil),
+                };
+                let items =
+                    rows.iter().map(|row| Ok(Entity::Item(Box::new(read_item(row.try_get(1)?)?))));
+                items.collect::<Result<_, Fault>>()?
+            }
+            Stage::Keys(after) => {
+                let sql = "SELECT hash, job, fingerprint, free_at FROM mainspring.held_key
+                    WHERE hash > $1 ORDER BY hash LIMIT $2";
+                let rows = page(session, sql, after).await?;
+                self.stage = match rows.last() {
+                    Some(last) => Stage::Keys(last.try_get(0)?),
+                    None => Stage::Totals,
+                };
+                rows.iter().map(key).collect::<Result<_, Fault>>()?
+            }
+            Stage::Totals => {
+                self.stage = Stage::Over;
+                vec![Entity::Counters(totals(session).await?)]
+            }
+            Stage::Over => return Ok(None),
+        };
+        Ok(Some(found))
+    }
+
+    async fn jobs(&self, session: &Session, ids: Vec<Uuid>) -> Result<Vec<Entity>, Fault> {
+        let rows = session.call(Query::LoadJobs, vec![Box::new(ids)]).await?;
+        let jobs = rows.iter().map(|row| {
+            let stored = read_job(row, 0, true, &self.lanes)?;
+            Ok(Entity::Job(Box::new(Snapshot { job: *stored.job, history: stored.history })))
+        });
+        jobs.collect()
+    }
+}
+
+async fn page(
+    session: &Session,
+    sql: &str,
+    after: Uuid,
+) -> Result<Vec<tokio_postgres::Row>, Fault> {
+    session.script(sql, vec![Box::new(after), Box::new(PAGE)], &[Type::UUID, Type::INT8]).await
+}
+
+async fn registries(session: &Session) -> Result<Vec<Entity>, Fault> {
+    let types = session.call(Query::LoadTypes, Vec::new()).await?;
+    let queues = session.call(Query::LoadQueues, Vec::new()).await?;
+    let tokens = session.call(Query::LoadTokens, Vec::new()).await?;
+    let registry = read_registry(0, &types, &queues, &tokens)?;
+    let types = registry.types.into_values().map(|spec| Entity::Type(Box::new(spec)));
+    let tokens = registry.tokens.into_values().map(|token| Entity::Token(Box::new(token)));
+    Ok(types.chain(registry.queues.into_values().map(Entity::Queue)).chain(tokens).collect())
+}
+
+fn key(row: &tokio_postgres::Row) -> Result<Entity, Fault> {
+    let holder = KeyHolder {
+        job: job_id(row.try_get(1)?),
+        fingerprint: row.try_get::<_, Option<Uuid>>(2)?.map(digest),
+        free_at: row.try_get::<_, Option<At>>(3)?.map(|at| at.0),
+    };
+    Ok(Entity::Key { hash: digest(row.try_get(0)?), holder })
+}
+
+/// The names of the totals in the order in which they travel; the last is the newest position.
+pub(super) const TOTALS: [&str; 8] = [
+    "total/submitted",
+    "total/claims",
+    "total/retries",
+    "total/jobs_retried",
+    "state/succeeded",
+    "state/failed",
+    "state/cancelled",
+    "stream/newest",
+];
+
+/// The totals, with what is not stamped yet.
+async fn totals(session: &Session) -> Result<Vec<u64>, Fault> {
+    let sql = "SELECT coalesce(sum(n), 0)::bigint FROM (
+            SELECT name, n FROM mainspring.tally
+            UNION ALL SELECT d.name, d.n
+            FROM mainspring.outbox o, unnest(o.names, o.deltas) d (name, n)
+            UNION ALL SELECT 'stream/newest', moves FROM mainspring.outbox
+        ) w WHERE name = $1";
+    let mut totals = Vec::new();
+    for name in TOTALS {
+        let rows = session.script(sql, vec![Box::new(name)], &[Type::TEXT]).await?;
+        let n: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        totals.push(u64::try_from(n).unwrap_or(0));
+    }
+    Ok(totals)
+}

@@ -1,0 +1,371 @@
+//! Writing everything, in one transaction.
+
+use super::Session;
+use super::export::{Cursor, TOTALS};
+use crate::config::PostgresConfig;
+use crate::fault::Fault;
+use crate::link::Value;
+use crate::migrate::{self, MigrateError, failed};
+use crate::queries::{Queries, Query};
+use crate::registry::{Lanes, Registry, is_limited_by_user};
+use crate::rows::more;
+use crate::values::{At, hash_uuid, item_uuid, uuid};
+use crate::alarms::alarm;
+use crate::writes::number;
+use mainspring_kernel::dispatch::LaneKey;
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::{DlqItem, Event, QueueOrder, StateName, Timestamp};
+use mainspring_store::Snapshot;
+use mainspring_store::record::{Entity, encode_item, encode_progress, encode_token, encode_type};
+use mainspring_store::transfer::Seal;
+use std::collections::{BTreeMap, HashSet};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+/// Fills an empty database.
+pub struct PostgresImport {
+    session: Session,
+    registry: Registry,
+    lanes: Lanes,
+    now: Timestamp,
+    /// Numbers to be kept.
+    tally: BTreeMap<String, i64>,
+}
+
+impl PostgresImport {
+    /// Opens a database; an empty one gets its tables.
+    ///
+    /// # Errors
+    /// If it cannot be reached, a server uses it, or something is in it.
+    pub async fn open(config: &PostgresConfig) -> Result<Self, MigrateError> {
+        migrate::prepare(config).await?;
+        let client = migrate::connect(config).await?;
+        let session = Session { client, queries: Queries::new(&config.schema) };
+        session.begin().await?;
+        let sql = "SELECT w.name FROM (
+                SELECT 'jobs' AS name WHERE EXISTS (SELECT 1 FROM mainspring.job)
+                UNION ALL SELECT 'items' WHERE EXISTS (SELECT 1 FROM mainspring.item)
+                UNION ALL SELECT 'types' WHERE EXISTS (SELECT 1 FROM mainspring.type)
+                UNION ALL SELECT 'queues' WHERE EXISTS (SELECT 1 FROM mainspring.queue)
+                UNION ALL SELECT 'tokens' WHERE EXISTS (SELECT 1 FROM mainspring.token)
+                UNION ALL SELECT 'keys' WHERE EXISTS (SELECT 1 FROM mainspring.held_key)
+                UNION ALL SELECT 'numbers' WHERE EXISTS (SELECT 1 FROM mainspring.tally)
+            ) w LIMIT 1";
+        if let Some(row) = session.script(sql, Vec::new(), &[]).await?.first() {
+            let schema = &config.schema;
+            return Err(MigrateError::Refused(format!(
+                "the schema {schema} has {} already; name an empty database or another schema, or \
+                 DROP SCHEMA {schema} CASCADE if nobody needs it",
+                row.get::<_, &str>(0)
+            )));
+        }
+        let (registry, lanes) = (Registry::default(), Lanes::default());
+        let now = (config.now)();
+        Ok(PostgresImport { session, registry, lanes, now, tally: BTreeMap::new() })
+    }
+
+    /// Takes more in. Types and queues come before the jobs that they place.
+    ///
+    /// # Errors
+    /// If the database refuses; nothing of the move then counts.
+    pub async fn put(&mut self, entities: Vec<Entity>) -> Result<(), MigrateError> {
+        let (mut jobs, mut items, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        for entity in entities {
+            match entity {
+                Entity::Job(found) => jobs.push(*found),
+                Entity::Item(item) => items.push(*item),
+                Entity::Key { hash, holder } => keys.push((hash, holder)),
+                Entity::Type(spec) => self.set(Event::TypeSet(spec)).await?,
+                Entity::Queue(spec) => self.set(Event::QueueSet(spec)).await?,
+                Entity::Token(token) => self.set(Event::TokenIssued(token)).await?,
+                Entity::Counters(counters) => {
+                    for (name, n) in TOTALS.iter().zip(counters) {
+                        self.count(name, "", i64::try_from(n).unwrap_or(i64::MAX));
+                    }
+                }
+            }
+        }
+        if !jobs.is_empty() {
+            self.put_jobs(&jobs).await?;
+        }
+        if !items.is_empty() {
+            self.put_items(&items).await?;
+        }
+        if !keys.is_empty() {
+            self.put_keys(&keys).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads everything again and commits if it is what `sent` says.
+    ///
+    /// # Errors
+    /// If it is not, or the database refuses; nothing of the move then counts.
+    pub async fn finish(self, sent: &Seal) -> Result<(), MigrateError> {
+        let (names, numbers): (Vec<String>, Vec<i64>) =
+            self.tally.into_iter().filter(|(_, n)| *n != 0).unzip();
+        let session = self.session;
+        session.call(Query::AddTally, vec![Box::new(names), Box::new(numbers)]).await?;
+        let sql = "UPDATE mainspring.registry SET version = version + 1";
+        session.script(sql, Vec::new(), &[]).await?;
+        let (mut found, mut cursor) = (Seal::default(), Cursor::default());
+        while let Some(entities) = cursor.next(&session).await? {
+            entities.iter().for_each(|entity| found.add(entity));
+        }
+        let differences = sent.differences(&found);
+        if !differences.is_empty() {
+            let text = format!("the copy is not the same: {}", differences.join("; "));
+            return Err(MigrateError::Failed(text));
+        }
+        session.client.batch_execute("COMMIT").await.map_err(failed)?;
+        // Plans of the first minutes should not be those of empty tables; not worth an error.
+        let schema = session.queries.schema();
+        let tables = ["job", "ready", "waiting", "live", "finished", "held_key", "item"];
+        let tables: Vec<String> = tables.iter().map(|it| format!("{schema}.{it}")).collect();
+        let _ = session.client.batch_execute(&format!("ANALYZE {}", tables.join(", "))).await;
+        Ok(())
+    }
+
+    fn count(&mut self, kind: &str, name: &str, n: i64) {
+        *self.tally.entry(format!("{kind}{name}")).or_default() += n;
+    }
+
+    async fn set(&mut self, event: Event) -> Result<(), Fault> {
+        let mut record = Vec::new();
+        match &event {
+            Event::TypeSet(spec) => {
+                encode_type(spec, &mut record);
+                let values: Vec<Value> = vec![
+                    Box::new(spec.name.as_str().to_owned()),
+                    Box::new(spec.queue.as_str().to_owned()),
+                    Box::new(i16::from(spec.priority)),
+                    Box::new(i16::try_from(spec.max_retries).unwrap_or(i16::MAX)),
+                    Box::new(i32::try_from(spec.timeout_ms).unwrap_or(i32::MAX)),
+                    Box::new(is_limited_by_user(spec)),
+                    Box::new(record),
+                ];
+                self.session.call(Query::SetType, values).await?;
+            }
+            Event::QueueSet(spec) => {
+                let is_by_due = spec.order == QueueOrder::Due;
+                let name = spec.name.as_str().to_owned();
+                let values: Vec<Value> =
+                    vec![Box::new(name), Box::new(spec.is_paused), Box::new(is_by_due)];
+                self.session.call(Query::SetQueue, values).await?;
+            }
+            Event::TokenIssued(token) => {
+                encode_token(token, &mut record);
+                let id = Uuid::from_u128(token.id.0);
+                self.session.call(Query::SetToken, vec![Box::new(id), Box::new(record)]).await?;
+            }
+            Event::JobSubmitted(_)
+            | Event::JobMoved(_)
+            | Event::LeaseRenewed { .. }
+            | Event::EffectCommitted { .. }
+            | Event::ItemOpened(_)
+            | Event::ItemChanged { .. }
+            | Event::TokenRevoked { .. } => {}
+        }
+        self.registry.apply(&event);
+        Ok(())
+    }
+
+    /// Gives the lanes of these jobs their numbers.
+    async fn number_lanes(&mut self, jobs: &[Snapshot]) -> Result<Vec<i32>, Fault> {
+        let lanes: Vec<LaneKey> = jobs.iter().map(|it| self.registry.lane(&it.job)).collect();
+        let new: HashSet<&LaneKey> =
+            lanes.iter().filter(|lane| self.lanes.number(lane).is_none()).collect();
+        if !new.is_empty() {
+            let column = |of: fn(&LaneKey) -> &str| -> Vec<String> {
+                new.iter().map(|lane| of(lane).to_owned()).collect()
+            };
+            let values: Vec<Value> = vec![
+                Box::new(column(|lane| lane.tenant.as_str())),
+                Box::new(column(|lane| lane.queue.as_str())),
+                Box::new(column(|lane| lane.job_type.as_str())),
+                Box::new(column(|lane| lane.user.as_ref().map_or("", |user| user.as_str()))),
+            ];
+            self.session.call(Query::AddLanes, values).await?;
+            let rows = self.session.call(Query::LoadLanes, vec![Box::new(0_i32)]).await?;
+            self.lanes.learn(&rows)?;
+        }
+        let number = |lane| {
+            let found = self.lanes.number(lane);
+            found.ok_or_else(|| Fault::Broken(format!("{lane:?} has no number")))
+        };
+        lanes.iter().map(number).collect()
+    }
+
+    async fn put_jobs(&mut self, jobs: &[Snapshot]) -> Result<(), Fault> {
+        let lanes = self.number_lanes(jobs).await?;
+        self.put_submissions(jobs, &lanes).await?;
+        self.put_waits(jobs, &lanes).await?;
+        let progress = |it: &Snapshot| {
+            let mut record = Vec::with_capacity(160);
+            encode_progress(&it.job, &it.history, &mut record);
+            record
+        };
+        let state = |it: &Snapshot| it.job.state.name();
+        let ended: Vec<&Snapshot> = jobs.iter().filter(|it| state(it).is_terminal()).collect();
+        if !ended.is_empty() {
+            let at = |it: &&Snapshot| At(it.job.finished_at().unwrap_or(it.job.updated_at));
+            let values: Vec<Value> = vec![
+                Box::new(ended.iter().map(|it| uuid(it.job.id)).collect::<Vec<_>>()),
+                Box::new(ended.iter().map(|it| number(state(it))).collect::<Vec<_>>()),
+                Box::new(ended.iter().map(at).collect::<Vec<_>>()),
+                Box::new(ended.iter().map(|it| progress(it)).collect::<Vec<_>>()),
+            ];
+            self.session.call(Query::InsertFinished, values).await?;
+        }
+        let live: Vec<(&Snapshot, i32)> = jobs
+            .iter()
+            .zip(lanes)
+            .filter(|(it, _)| !state(it).is_terminal() && state(it) != StateName::Queued)
+            .collect();
+        if live.is_empty() {
+            return Ok(());
+        }
+        for (it, _) in &live {
+            self.count("state/", state(it).as_str(), 1);
+            if it.job.lease().is_some() {
+                self.count("running/", it.job.queue.as_str(), 1);
+            }
+        }
+        let limit = |it: &Snapshot| it.job.lease().and_then(|_| self.registry.limit_key(&it.job));
+        let worker = |it: &Snapshot| it.job.lease().map(|lease| lease.worker.as_str().to_owned());
+        let values: Vec<Value> = vec![
+            Box::new(live.iter().map(|(it, _)| uuid(it.job.id)).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(it, _)| number(state(it))).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(_, lane)| *lane).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(it, _)| alarm(&it.job).map(At)).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(it, _)| limit(it).map(hash_uuid)).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(it, _)| worker(it)).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(it, _)| progress(it)).collect::<Vec<_>>()),
+        ];
+        self.session.call(Query::InsertLive, values).await.map(|_| ())
+    }
+
+    async fn put_submissions(&self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
+        let jobs = || jobs.iter().map(|it| &it.job);
+        let small = |n: u16| i16::try_from(n).unwrap_or(i16::MAX);
+        let values: Vec<Value> = vec![
+            Box::new(jobs().map(|it| uuid(it.id)).collect::<Vec<_>>()),
+            Box::new(lanes.to_vec()),
+            Box::new(jobs().map(|it| i16::from(it.priority)).collect::<Vec<_>>()),
+            Box::new(jobs().map(|it| small(it.max_retries)).collect::<Vec<_>>()),
+            Box::new(
+                jobs()
+                    .map(|it| i32::try_from(it.timeout_ms).unwrap_or(i32::MAX))
+                    .collect::<Vec<_>>(),
+            ),
+            Box::new(jobs().map(|it| At(it.created_at)).collect::<Vec<_>>()),
+            Box::new(jobs().map(|it| At(it.run_at)).collect::<Vec<_>>()),
+            Box::new(jobs().map(|it| it.user.as_str().to_owned()).collect::<Vec<_>>()),
+            Box::new(jobs().map(|it| it.payload.to_string()).collect::<Vec<_>>()),
+            Box::new(jobs().map(|it| it.trace.as_deref().map(str::to_owned)).collect::<Vec<_>>()),
+            Box::new(jobs().map(more).collect::<Vec<_>>()),
+        ];
+        let types = [
+            Type::UUID_ARRAY,
+            Type::INT4_ARRAY,
+            Type::INT2_ARRAY,
+            Type::INT2_ARRAY,
+            Type::INT4_ARRAY,
+            Type::TIMESTAMPTZ_ARRAY,
+            Type::TIMESTAMPTZ_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::TEXT_ARRAY,
+        ];
+        let sql = include_str!("../../scripts/import_jobs.sql");
+        self.session.script(sql, values, &types).await.map(|_| ())
+    }
+
+    /// Jobs that wait for a worker or for their time, and when those that were never tried expire.
+    async fn put_waits(&mut self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
+        let waits: Vec<_> = jobs
+            .iter()
+            .zip(lanes)
+            .filter_map(|(it, lane)| Some((&it.job, *lane, it.job.due_at()?)))
+            .collect();
+        let mut expiring: (Vec<At>, Vec<Uuid>) = Default::default();
+        for (job, _, due_at) in &waits {
+            let kind = if *due_at <= self.now { "ready/" } else { "pending/" };
+            self.count(kind, job.queue.as_str(), 1);
+            if job.state.name() == StateName::Queued {
+                self.count("state/", StateName::Queued.as_str(), 1);
+                if let Some(at) = job.expires_at() {
+                    expiring.0.push(At(at));
+                    expiring.1.push(uuid(job.id));
+                }
+            }
+        }
+        let (ready, waiting): (Vec<_>, Vec<_>) =
+            waits.into_iter().partition(|(.., due_at)| *due_at <= self.now);
+        for (is_ready, waits) in [(true, ready), (false, waiting)] {
+            let lanes: Value = Box::new(waits.iter().map(|(_, lane, _)| *lane).collect::<Vec<_>>());
+            let key = |(job, _, due_at): &(&mainspring_kernel::Job, i32, Timestamp)| {
+                self.registry.key(job, *due_at)
+            };
+            let keys: Value = Box::new(waits.iter().map(key).collect::<Vec<_>>());
+            let ids: Value =
+                Box::new(waits.iter().map(|(job, ..)| uuid(job.id)).collect::<Vec<_>>());
+            let due: Value = Box::new(waits.iter().map(|(.., at)| At(*at)).collect::<Vec<_>>());
+            let is_retry = |job: &mainspring_kernel::Job| job.state.name() != StateName::Queued;
+            let retries: Value =
+                Box::new(waits.iter().map(|(job, ..)| is_retry(job)).collect::<Vec<_>>());
+            let (query, values) = match is_ready {
+                true => (Query::InsertReady, vec![lanes, keys, ids, due, retries]),
+                false => (Query::InsertWaiting, vec![ids, due, lanes, keys, retries]),
+            };
+            if !waits.is_empty() {
+                self.session.call(query, values).await?;
+            }
+        }
+        if expiring.0.is_empty() {
+            return Ok(());
+        }
+        let values: Vec<Value> = vec![Box::new(expiring.0), Box::new(expiring.1)];
+        self.session.call(Query::InsertExpiry, values).await.map(|_| ())
+    }
+
+    async fn put_items(&self, items: &[DlqItem]) -> Result<(), Fault> {
+        let text = |of: fn(&DlqItem) -> &str| -> Vec<String> {
+            items.iter().map(|item| of(item).to_owned()).collect()
+        };
+        let version = |item: &DlqItem| i32::try_from(item.version).unwrap_or(i32::MAX);
+        let record = |item: &DlqItem| {
+            let mut record = Vec::new();
+            encode_item(item, &mut record);
+            record
+        };
+        let values: Vec<Value> = vec![
+            Box::new(items.iter().map(|item| item_uuid(item.id)).collect::<Vec<_>>()),
+            Box::new(items.iter().map(version).collect::<Vec<_>>()),
+            Box::new(text(|item| item.state.as_str())),
+            Box::new(text(|item| item.job.tenant.as_str())),
+            Box::new(text(|item| item.job.user.as_str())),
+            Box::new(text(|item| item.job.job_type.as_str())),
+            Box::new(items.iter().map(|item| At(item.created_at)).collect::<Vec<_>>()),
+            Box::new(items.iter().map(record).collect::<Vec<_>>()),
+        ];
+        self.session.call(Query::InsertItems, values).await.map(|_| ())
+    }
+
+    async fn put_keys(&self, keys: &[(Digest, KeyHolder)]) -> Result<(), Fault> {
+        for keys in keys.chunks(1_000) {
+            let holders = || keys.iter().map(|(_, holder)| holder);
+            let values: Vec<Value> = vec![
+                Box::new(keys.iter().map(|(hash, _)| hash_uuid(*hash)).collect::<Vec<_>>()),
+                Box::new(holders().map(|it| uuid(it.job)).collect::<Vec<_>>()),
+                Box::new(holders().map(|it| it.fingerprint.map(hash_uuid)).collect::<Vec<_>>()),
+                Box::new(vec![None::<Uuid>; keys.len()]),
+                Box::new(holders().map(|it| it.free_at.map(At)).collect::<Vec<_>>()),
+            ];
+            self.session.call(Query::InsertKeys, values).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Moving everything from one store to another: entities in an agreed order, and a seal that is
+//! equal at both ends if nothing was lost, added or changed on the way.
+
+use crate::record::{
+    Entity, encode_counters, encode_item, encode_key, encode_queue, encode_snapshot, encode_token,
+    encode_type,
+};
+use mainspring_kernel::fingerprint;
+
+/// What is counted apart, in the order in which it travels.
+pub const KINDS: [&str; 7] = ["types", "queues", "tokens", "jobs", "items", "keys", "totals"];
+
+/// How many there are of each kind, and a digest of all of them in any order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seal([(u64, u128); 7]);
+
+impl Seal {
+    /// Takes one more into account.
+    pub fn add(&mut self, entity: &Entity) {
+        let mut bytes = Vec::with_capacity(512);
+        let kind = match entity {
+            Entity::Type(spec) => {
+                encode_type(spec, &mut bytes);
+                0
+            }
+            Entity::Queue(spec) => {
+                encode_queue(spec, &mut bytes);
+                1
+            }
+            Entity::Token(token) => {
+                encode_token(token, &mut bytes);
+                2
+            }
+            Entity::Job(found) => {
+                encode_snapshot(&found.job, &found.history, &mut bytes);
+                3
+            }
+            Entity::Item(item) => {
+                encode_item(item, &mut bytes);
+                4
+            }
+            Entity::Key { hash, holder } => {
+                encode_key(*hash, holder, &mut bytes);
+                5
+            }
+            Entity::Counters(counters) => {
+                encode_counters(counters, &mut bytes);
+                6
+            }
+        };
+        let digest = u128::from_be_bytes(fingerprint::digest(&[&bytes]).0);
+        let (count, sum) = &mut self.0[kind];
+        *count += 1;
+        // A sum does not depend on the order, and unlike a bitwise sum it sees duplicates.
+        *sum = sum.wrapping_add(digest);
+    }
+
+    /// How many there are of each kind.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        KINDS.into_iter().zip(self.0.map(|(count, _)| count))
+    }
+
+    /// What differs from `other`, in words; nothing if they are equal.
+    pub fn differences(&self, other: &Seal) -> Vec<String> {
+        let pairs = KINDS.into_iter().zip(self.0.into_iter().zip(other.0));
+        let different = pairs.filter(|(_, (ours, theirs))| ours != theirs);
+        different
+            .map(|(kind, (ours, theirs))| match ours.0 == theirs.0 {
+                true => format!("{kind}: {} at both ends, but not the same", ours.0),
+                false => format!("{kind}: {} at one end, {} at the other", ours.0, theirs.0),
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seal_sees_what_is_lost_doubled_or_changed_and_not_the_order() {
+        let seal = |all: &[u64]| {
+            let mut seal = Seal::default();
+            all.iter().for_each(|n| seal.add(&Entity::Counters(vec![*n])));
+            seal
+        };
+        assert_eq!(seal(&[1, 2, 3]), seal(&[3, 1, 2]));
+        assert!(seal(&[1]).differences(&seal(&[1])).is_empty());
+        assert!(seal(&[1, 2]).differences(&seal(&[1]))[0].contains("2 at one end, 1"));
+        assert!(seal(&[1, 2]).differences(&seal(&[1, 3]))[0].contains("not the same"));
+        assert!(!seal(&[1, 2, 2]).differences(&seal(&[1, 1, 2])).is_empty());
+    }
+}
