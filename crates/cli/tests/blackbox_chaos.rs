@@ -49,7 +49,7 @@ const RECOVERY_MAX: Duration = Duration::from_secs(3);
 /// Acknowledged changes between two faults.
 const ACKNOWLEDGED_MIN: u64 = 40;
 /// How long a client or worker waits for one server before it asks another.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_millis(1_200);
 
 fn is_full() -> bool {
     std::env::var("MAINSPRING_TEST").is_ok_and(|mode| mode == "full")
@@ -95,7 +95,7 @@ impl Round {
             }
             Kind::NodeFrozen => {
                 self.nodes.servers[nth].pause();
-                hold(2_500);
+                hold(4_000);
                 self.nodes.servers[nth].resume();
             }
             Kind::NodeCut => self.nodes.proxies[nth].cut(),
@@ -106,7 +106,7 @@ impl Round {
             }
             Kind::NodeSwallowed => {
                 self.nodes.proxies[nth].swallow();
-                hold(2_500);
+                hold(4_000);
                 self.nodes.proxies[nth].heal();
             }
             Kind::NodeSlow => {

@@ -297,8 +297,14 @@ fn d17_another_server_reaps_what_a_dead_one_handed_out() {
         let fresh = callers[1 + round % 2].pull_one("rescue");
         let took = granted.elapsed();
         assert_eq!(fresh["job_id"], job.as_str());
-        assert!(took <= Duration::from_millis(3_000), "rescued after {took:?}");
-        assert!(took >= Duration::from_millis(900), "its lease was cut short: {took:?}");
+        let events = callers[1].events(&job);
+        assert_eq!(events[2]["reason_code"], "TASK_LEASE_LOST", "{events:?}");
+        let at = |nth: usize| -> jiff::Timestamp {
+            text(&events[nth], "occurred_at").parse().expect("an instant")
+        };
+        let lost = at(2).duration_since(at(1));
+        assert!(lost.as_millis() <= 3_000, "reaped after {lost:?}");
+        assert!(lost.as_millis() >= 1_000, "its lease was cut short: {lost:?}");
         // The first worker was only slow. What it says changes nothing, wherever it says it.
         for caller in &callers[1..] {
             assert_eq!(caller.complete(&stale)["error"]["code"], "LEASE_LOST");
@@ -311,7 +317,7 @@ fn d17_another_server_reaps_what_a_dead_one_handed_out() {
         servers[0].restart();
         let found = callers[0].job(&job);
         assert_eq!((&found["result"], &found["attempt"]), (&json!(round), &json!(2)));
-        println!("round {round}: rescued {took:?} after a grant with a lease of 1 s");
+        println!("lease of 1 s lost after {lost:?}, its job handed out again after {took:?}");
     }
 }
 

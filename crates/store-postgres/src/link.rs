@@ -59,6 +59,8 @@ pub(crate) struct Links {
 pub(crate) struct Link<'a> {
     client: Option<Object>,
     links: &'a Links,
+    /// Whether the last transaction certainly failed: the database answered a statement with no.
+    pub(crate) is_refused: bool,
 }
 
 impl Links {
@@ -91,7 +93,7 @@ impl Links {
     /// A connection, waiting for one within the patience of callers.
     pub(crate) async fn get(&self) -> Result<Link<'_>, Fault> {
         match self.pool.get().await {
-            Ok(client) => Ok(Link { client: Some(client), links: self }),
+            Ok(client) => Ok(Link { client: Some(client), links: self, is_refused: false }),
             Err(error) => Err(error.into()),
         }
     }
@@ -212,8 +214,9 @@ impl Link<'_> {
             }
         };
         let (begin, work, end) = tokio::join!(biased; begin, work, end);
-        begin?;
         let rows: Result<Vec<_>, _> = work.into_iter().collect();
+        let rows = begin.and(rows);
+        self.is_refused = rows.as_ref().is_err_and(|error| error.as_db_error().is_some());
         let rows = rows?;
         end?;
         Ok(rows)
@@ -239,7 +242,8 @@ impl Link<'_> {
         }
     }
 
-    fn discard(&mut self) {
+    /// Lets go of the connection.
+    pub(crate) fn discard(&mut self) {
         if let Some(client) = self.client.take() {
             // Taken out of the pool, and closed with it.
             drop(Object::take(client));
