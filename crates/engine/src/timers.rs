@@ -8,6 +8,7 @@ use mainspring_store::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Jobs the reaper takes in one request; more follow at once.
 const REAP_MAX: usize = 1_000;
@@ -18,7 +19,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Runs until the engine stops.
 pub(crate) async fn run(shared: Arc<Shared>) {
-    let mut upkeep_at = tokio::time::Instant::now() + shared.config.maintain_every;
+    let mut upkeep_at = Instant::now() + shared.config.maintain_every;
     loop {
         let pause = match turn(&shared).await {
             Ok(pause) => pause,
@@ -28,18 +29,21 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 RETRY_AFTER
             }
         };
-        // In this order always, so that a simulated run can be repeated.
-        tokio::select! {
-            biased;
-            () = shared.stop.cancelled() => return,
-            () = tokio::time::sleep_until(upkeep_at) => {
-                upkeep_at = tokio::time::Instant::now() + shared.config.maintain_every;
-                if let Err(error) = shared.store.maintain(shared.clock.now()).await {
-                    tracing::warn!(%error, "upkeep of the store failed");
+        let turn_at = Instant::now() + pause;
+        loop {
+            // In this order always, so that a simulated run can be repeated.
+            tokio::select! {
+                biased;
+                () = shared.stop.cancelled() => return,
+                () = tokio::time::sleep_until(upkeep_at) => {
+                    upkeep_at = Instant::now() + shared.config.maintain_every;
+                    if let Err(error) = shared.store.maintain(shared.clock.now()).await {
+                        tracing::warn!(%error, "upkeep of the store failed");
+                    }
                 }
+                () = shared.timer_changed.notified() => break,
+                () = tokio::time::sleep_until(turn_at) => break,
             }
-            () = shared.timer_changed.notified() => {}
-            () = tokio::time::sleep(pause) => {}
         }
     }
 }

@@ -8,5 +8,4 @@ SELECT
         ORDER BY expires_at LIMIT 1),
     EXISTS (SELECT 1 FROM mainspring.ready LIMIT 1),
     (SELECT max(id) FROM mainspring.outbox),
-    (SELECT version FROM mainspring.registry),
-    clock_timestamp()
+    (SELECT version FROM mainspring.registry)

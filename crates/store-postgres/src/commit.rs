@@ -18,7 +18,7 @@ use crate::values::{digest, hash_uuid, uuid};
 use crate::writes;
 use mainspring_kernel::dispatch::Book;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{Event, JobId, StateName, Timestamp};
+use mainspring_kernel::{Event, Job, JobId, StateName, Timestamp};
 use mainspring_store::{Needs, Work};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -219,12 +219,16 @@ impl Writer {
     fn remember(&mut self, after: After) -> Done {
         for (id, stored) in after.held {
             match stored {
-                Some(stored) if self.held.len() < HELD_MAX => {
-                    self.held.insert(id, stored);
-                }
-                _ => {
-                    self.held.remove(&id);
-                }
+                Some(stored) => self.held.insert(id, stored),
+                None => self.held.remove(&id),
+            };
+        }
+        if self.held.len() > HELD_MAX {
+            // Leases that ran out are most likely somebody else's by now.
+            let is_live = |job: &Job| job.lease().is_some_and(|lease| lease.is_live(after.now));
+            self.held.retain(|_, stored| is_live(&stored.job));
+            if self.held.len() > HELD_MAX {
+                self.held.clear();
             }
         }
         self.field.searched(&after.plan, &after.found);
@@ -243,12 +247,19 @@ struct After {
     /// Ready rows that were written.
     filled: Vec<(i32, (i64, Uuid))>,
     done: Done,
+    now: Timestamp,
 }
 
 impl After {
     fn of(desk: &PostgresDesk<'_>, found: Found, plan: Plan, shared: &Shared) -> After {
-        let mut after =
-            After { held: Vec::new(), plan, found, filled: Vec::new(), done: Done::default() };
+        let mut after = After {
+            held: Vec::new(),
+            plan,
+            found,
+            filled: Vec::new(),
+            done: Done::default(),
+            now: desk.now,
+        };
         after.done.has_moved = !desk.steps.is_empty();
         let lanes = shared.lanes();
         for id in &desk.changed {

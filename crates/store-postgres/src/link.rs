@@ -61,6 +61,8 @@ pub(crate) struct Link<'a> {
     links: &'a Links,
     /// Whether the last transaction certainly failed: the database answered a statement with no.
     pub(crate) is_refused: bool,
+    /// Whether a transaction may be open.
+    is_open: bool,
 }
 
 impl Links {
@@ -93,7 +95,9 @@ impl Links {
     /// A connection, waiting for one within the patience of callers.
     pub(crate) async fn get(&self) -> Result<Link<'_>, Fault> {
         match self.pool.get().await {
-            Ok(client) => Ok(Link { client: Some(client), links: self, is_refused: false }),
+            Ok(client) => {
+                Ok(Link { client: Some(client), links: self, is_refused: false, is_open: false })
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -157,10 +161,23 @@ impl Link<'_> {
         ends: bool,
     ) -> Result<Vec<Vec<Row>>, Fault> {
         let patience = self.links.patience;
+        self.run_within(patience, begins, calls, ends).await
+    }
+
+    /// The same for statements that may take their time.
+    pub(crate) async fn run_within(
+        &mut self,
+        patience: Duration,
+        begins: bool,
+        calls: Vec<Call>,
+        ends: bool,
+    ) -> Result<Vec<Vec<Row>>, Fault> {
+        self.is_open |= begins;
         let outcome = tokio::time::timeout(patience, self.send(begins, &calls, ends)).await;
         let outcome = outcome.unwrap_or_else(|_| Err(Fault::Away("no answer in time".into())));
-        if let Err(fault) = &outcome {
-            self.clear(fault, ends).await;
+        match &outcome {
+            Ok(_) => self.is_open &= !ends,
+            Err(fault) => self.clear(fault, ends).await,
         }
         outcome
     }
@@ -227,8 +244,9 @@ impl Link<'_> {
         let Some(client) = &self.client else { return };
         let is_lost = matches!(fault, Fault::Away(_)) || client.is_closed();
         let is_clear = !is_lost && (has_ended || client.batch_execute("ROLLBACK").await.is_ok());
-        if !is_clear {
-            self.discard();
+        match is_clear {
+            true => self.is_open = false,
+            false => self.discard(),
         }
     }
 
@@ -237,13 +255,13 @@ impl Link<'_> {
         let Some(client) = &self.client else { return };
         let patience = self.links.patience;
         let undone = tokio::time::timeout(patience, client.batch_execute("ROLLBACK")).await;
-        if !matches!(undone, Ok(Ok(()))) {
-            self.discard();
+        match undone {
+            Ok(Ok(())) => self.is_open = false,
+            _ => self.discard(),
         }
     }
 
-    /// Lets go of the connection.
-    pub(crate) fn discard(&mut self) {
+    fn discard(&mut self) {
         if let Some(client) = self.client.take() {
             // Taken out of the pool, and closed with it.
             drop(Object::take(client));
@@ -283,5 +301,17 @@ impl Link<'_> {
             self.clear(fault, true).await;
         }
         outcome
+    }
+}
+
+impl Drop for Link<'_> {
+    /// Whoever gave up in the middle leaves a transaction open: that connection is closed, which
+    /// undoes it, and not used again.
+    fn drop(&mut self) {
+        if self.is_open
+            && let Some(client) = self.client.take()
+        {
+            drop(Object::take(client));
+        }
     }
 }

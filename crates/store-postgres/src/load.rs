@@ -44,7 +44,6 @@ impl<'a> Transaction<'a> {
     /// Sends the last statements and the commit.
     pub(crate) async fn end(mut self, calls: Vec<Call>) -> Result<(), Fault> {
         let outcome = self.link.run(!self.has_begun, calls, true).await;
-        self.has_begun = false;
         // A statement that was answered with a no took the whole transaction down.
         let is_refused = self.link.is_refused;
         outcome.map(|_| ()).map_err(|fault| match fault {
@@ -55,17 +54,8 @@ impl<'a> Transaction<'a> {
 
     /// Undoes everything.
     pub(crate) async fn undo(mut self) {
-        if std::mem::take(&mut self.has_begun) {
-            self.link.undo().await;
-        }
-    }
-}
-
-impl Drop for Transaction<'_> {
-    /// A connection in the middle of a transaction must not serve anybody else.
-    fn drop(&mut self) {
         if self.has_begun {
-            self.link.discard();
+            self.link.undo().await;
         }
     }
 }

@@ -99,7 +99,7 @@ pub async fn up(config: &PostgresConfig) -> Result<Vec<i32>, MigrateError> {
 ///
 /// # Errors
 /// If it is ahead of this version, or its steps differ.
-pub fn refuse_problems(status: &MigrationStatus) -> Result<(), MigrateError> {
+pub(crate) fn refuse_problems(status: &MigrationStatus) -> Result<(), MigrateError> {
     match status.problems.first() {
         None => Ok(()),
         Some(problem) => Err(MigrateError::Refused(problem.clone())),

@@ -93,7 +93,7 @@ queries! {
     PromoteDue = "promote_due" [TIMESTAMPTZ, INT4];
     NextInstants = "next_instants" [TIMESTAMPTZ, TIMESTAMPTZ];
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];
-    FindRunning = "find_running" [];
+    FindRunning = "find_running" [TIMESTAMPTZ];
     // Reading.
     ReadJob = "read_job" [UUID];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];

@@ -173,10 +173,6 @@ impl Lanes {
         (self.newest - 64).max(0)
     }
 
-    pub(crate) fn numbers(&self) -> impl Iterator<Item = (i32, &LaneKey)> {
-        self.by_number.iter().map(|(number, key)| (*number, key))
-    }
-
     pub(crate) fn learn(&mut self, rows: &[Row]) -> Result<(), Fault> {
         for row in rows {
             let number: i32 = row.try_get(0)?;

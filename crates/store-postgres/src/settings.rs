@@ -10,7 +10,11 @@ use crate::values::hash_uuid;
 use mainspring_kernel::limits::AGING_MICROS_PER_POINT;
 use mainspring_kernel::{Event, QueueOrder, QueueSpec, TenantId, Token, TypeSpec, UserId};
 use mainspring_store::record::{encode_token, encode_type};
+use std::time::Duration;
 use uuid::Uuid;
+
+/// A queue of a million jobs takes a while to be put in another order.
+const LONG: Duration = Duration::from_secs(60);
 
 /// Writes `settings` in the transaction under way: from `known` to `registry`.
 pub(crate) async fn write(
@@ -78,7 +82,7 @@ async fn set_type(
             calls.push(Call::new(query, vec![Box::new(name.clone()), Box::new(is_by_user)]));
         }
     }
-    link.run(false, calls, false).await?;
+    link.run_within(LONG, false, calls, false).await?;
     let counts_same = |old: &TypeSpec| {
         old.concurrency_limit.is_some() == spec.concurrency_limit.is_some()
             && old.concurrency_scope == spec.concurrency_scope
@@ -93,7 +97,7 @@ async fn set_type(
 /// Running jobs are counted under the limit that is true from now on.
 async fn count_anew(link: &mut Link<'_>, spec: &TypeSpec) -> Result<(), Fault> {
     let call = Call::new(Query::LoadRunning, vec![Box::new(spec.name.as_str().to_owned())]);
-    let rows = link.run(false, vec![call], false).await?.pop().unwrap_or_default();
+    let rows = link.run_within(LONG, false, vec![call], false).await?.pop().unwrap_or_default();
     let (mut ids, mut keys) = (Vec::new(), Vec::new());
     for row in rows {
         let tenant = TenantId::stored(row.try_get::<_, &str>(1)?.into());
@@ -103,7 +107,7 @@ async fn count_anew(link: &mut Link<'_>, spec: &TypeSpec) -> Result<(), Fault> {
         keys.push(key.map(hash_uuid));
     }
     let call = Call::new(Query::RelimitLive, vec![Box::new(ids), Box::new(keys)]);
-    link.run(false, vec![call], false).await.map(|_| ())
+    link.run_within(LONG, false, vec![call], false).await.map(|_| ())
 }
 
 async fn set_queue(link: &mut Link<'_>, old: QueueOrder, spec: &QueueSpec) -> Result<(), Fault> {
@@ -120,7 +124,7 @@ async fn set_queue(link: &mut Link<'_>, old: QueueOrder, spec: &QueueSpec) -> Re
             calls.push(Call::new(query, vec![name, Box::new(is_by_due), aging]));
         }
     }
-    link.run(false, calls, false).await.map(|_| ())
+    link.run_within(LONG, false, calls, false).await.map(|_| ())
 }
 
 async fn set_token(link: &mut Link<'_>, token: Option<&Token>) -> Result<(), Fault> {
@@ -129,5 +133,5 @@ async fn set_token(link: &mut Link<'_>, token: Option<&Token>) -> Result<(), Fau
     encode_token(token, &mut record);
     let id = Uuid::from_u128(token.id.0);
     let call = Call::new(Query::SetToken, vec![Box::new(id), Box::new(record)]);
-    link.run(false, vec![call], false).await.map(|_| ())
+    link.run_within(LONG, false, vec![call], false).await.map(|_| ())
 }

@@ -234,7 +234,6 @@ impl Shared {
             has_ready: row.try_get(3)?,
             outbox: row.try_get(4)?,
             registry: row.try_get(5)?,
-            clock: row.try_get::<_, At>(6)?.0,
         })
     }
 
@@ -294,6 +293,4 @@ pub(crate) struct Instants {
     pub(crate) outbox: Option<i64>,
     /// The version of the registries.
     pub(crate) registry: i64,
-    /// The database's time.
-    pub(crate) clock: Timestamp,
 }

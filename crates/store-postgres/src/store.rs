@@ -38,6 +38,8 @@ pub struct PostgresStore {
     recovery: Recovery,
     /// Alarms up to here have been seen to.
     alarms_from: AtomicI64,
+    /// When upkeep was last done here.
+    kept_at: StdMutex<Option<Instant>>,
 }
 
 /// Why a store cannot be opened.
@@ -55,6 +57,10 @@ pub enum OpenError {
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// How long leases that ran out in an outage are left alone after it: a heartbeat gets through.
 const OUTAGE_GRACE: Duration = Duration::from_secs(5);
+/// A lease that ran out this long ago and is still there was left alone by everybody.
+const UNREAPED_MIN: Duration = Duration::from_millis(250);
+/// How often a server does upkeep; the first time soon after it starts.
+const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 /// How far back the reaper looks beyond what it has seen to: for commits that were slow.
 const ALARMS_LATE_MICROS: i64 = 60_000_000;
 
@@ -100,6 +106,7 @@ impl PostgresStore {
             tasks: StdMutex::new(tasks),
             recovery,
             alarms_from: AtomicI64::new(i64::MIN),
+            kept_at: StdMutex::default(),
         })
     }
 
@@ -210,11 +217,13 @@ impl PostgresStore {
     }
 
     async fn find_running(&self) -> Result<Vec<JobId>, Fault> {
-        // While others serve, workers have somebody to send their heartbeats to.
-        if self.shared.has_others.load(Ordering::Acquire) {
-            return Ok(Vec::new());
-        }
-        let rows = self.shared.links.read(Query::FindRunning, Vec::new()).await?;
+        // While others serve, workers have somebody to send their heartbeats to, and a lease that
+        // ran out is reaped at once: one that was not shows that nobody served.
+        let by = match self.shared.has_others.load(Ordering::Acquire) {
+            true => self.shared.now() - UNREAPED_MIN,
+            false => Timestamp::MAX,
+        };
+        let rows = self.shared.links.read(Query::FindRunning, vec![Box::new(At(by))]).await?;
         rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 }
@@ -322,6 +331,13 @@ impl Store for PostgresStore {
     }
 
     fn maintain(&self, now: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
+        {
+            let mut kept_at = self.kept_at.lock().unwrap_or_else(PoisonError::into_inner);
+            if kept_at.is_some_and(|at| at.elapsed() < UPKEEP_EVERY) {
+                return Box::pin(std::future::ready(Ok(())));
+            }
+            *kept_at = Some(Instant::now());
+        }
         Box::pin(self.patiently(move || upkeep::maintain(&self.shared, now)))
     }
 

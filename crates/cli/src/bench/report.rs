@@ -82,38 +82,64 @@ fn number(figure: f64) -> String {
     if figure >= 1_000.0 { thousands(figure.round() as u64) } else { format!("{figure:.2}") }
 }
 
-const BEGIN: &str = "<!-- bench:begin -->";
-const END: &str = "<!-- bench:end -->";
+/// The part of the file that belongs to one suite, between its markers.
+#[derive(Debug)]
+pub(crate) struct Section {
+    begin: &'static str,
+    end: &'static str,
+    /// Put before the part where the file does not have it yet.
+    heading: &'static str,
+}
 
-/// Puts the table between the markers of the file, which is made if it is not there.
-pub(crate) fn write(path: &Path, rows: &[Row]) -> anyhow::Result<()> {
+/// E1 to E8.
+pub(crate) const JOURNAL: Section =
+    Section { begin: "<!-- bench:begin -->", end: "<!-- bench:end -->", heading: "## Figures" };
+
+/// P1 to P8.
+pub(crate) const POSTGRES: Section = Section {
+    begin: "<!-- bench-postgres:begin -->",
+    end: "<!-- bench-postgres:end -->",
+    heading: "## Figures of the PostgreSQL store",
+};
+
+/// Puts the notes and the table into their section of the file; both are made if need be.
+pub(crate) fn write(
+    path: &Path,
+    section: &Section,
+    notes: &[String],
+    rows: &[Row],
+) -> anyhow::Result<()> {
     let old = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            format!(
-                "# Benchmarks\n\nMade by `mainspring bench --suite --write`.\n\n{BEGIN}\n{END}\n"
-            )
+            "# Benchmarks\n\nMade by `mainspring bench --write`.\n".to_owned()
         }
         Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
     };
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    std::fs::write(path, replaced(&old, &markdown(rows))?)
+    std::fs::write(path, replaced(&old, section, &markdown(notes, rows))?)
         .with_context(|| format!("writing {}", path.display()))
 }
 
-fn replaced(old: &str, table: &str) -> anyhow::Result<String> {
-    let parts = old.split_once(BEGIN).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(END)?;
-        Some((before, after))
-    });
-    let Some((before, after)) = parts else { bail!("the file has no {BEGIN} and {END}") };
-    Ok(format!("{before}{BEGIN}\n{table}{END}{after}"))
+fn replaced(old: &str, section: &Section, text: &str) -> anyhow::Result<String> {
+    let Section { begin, end, heading } = section;
+    let Some((before, rest)) = old.split_once(begin) else {
+        return Ok(format!("{}\n\n{heading}\n\n{begin}\n{text}{end}\n", old.trim_end()));
+    };
+    let Some((_, after)) = rest.split_once(end) else {
+        bail!("the file has {begin}, but no {end}")
+    };
+    Ok(format!("{before}{begin}\n{text}{end}{after}"))
 }
 
-fn markdown(rows: &[Row]) -> String {
-    let mut text = format!("| {} |\n|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len()));
+fn markdown(notes: &[String], rows: &[Row]) -> String {
+    let mut text = String::new();
+    for note in notes {
+        text.push_str(&format!("{note}\n\n"));
+    }
+    text.push_str(&format!("| {} |\n|{}\n", COLUMNS.join(" | "), "---|".repeat(COLUMNS.len())));
     for row in rows {
         text.push_str(&format!("| {} |\n", row.cells().join(" | ")));
     }
@@ -140,10 +166,15 @@ mod tests {
 
     #[test]
     fn only_the_part_between_the_markers_changes() {
-        let old = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
-        let new = replaced(&old, &markdown(&[row(123_456.0, Target::Told)])).unwrap();
+        let Section { begin, end, heading } = POSTGRES;
+        let table = markdown(&["note".to_owned()], &[row(123_456.0, Target::Told)]);
+        let old = format!("before\n{begin}\nold\n{end}\nafter\n");
+        let new = replaced(&old, &POSTGRES, &table).unwrap();
         assert!(new.starts_with("before\n") && new.ends_with("\nafter\n"));
-        assert!(new.contains("123,456 /s") && !new.contains("old"));
-        assert!(replaced("no markers", "").is_err());
+        assert!(new.contains("123,456 /s") && new.contains("note\n\n| #") && !new.contains("old"));
+        let first = replaced("no markers\n", &POSTGRES, &table).unwrap();
+        assert!(first.starts_with(&format!("no markers\n\n{heading}\n\n{begin}\n")));
+        assert_eq!(replaced(&first, &POSTGRES, &table).unwrap(), first);
+        assert!(replaced(begin, &POSTGRES, "").is_err());
     }
 }

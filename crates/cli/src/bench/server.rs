@@ -26,16 +26,23 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server on `directory`, which may hold the state of an earlier one.
     pub(crate) fn start(directory: &Path) -> anyhow::Result<Self> {
+        Self::start_on(directory, None)
+    }
+
+    /// Starts a server that keeps its state in a database, if given, else in `directory`.
+    pub(crate) fn start_on(directory: &Path, database: Option<&str>) -> anyhow::Result<Self> {
         let address = free_address()?;
         let config = directory.join("bench.toml");
         std::fs::write(&config, format!("[types.{JOB_TYPE}]\ndomain = \"bench\"\n"))?;
         let log = std::fs::File::create(directory.join("server.log"))?;
         let stopwatch = Stopwatch::start();
-        let child = Command::new(std::env::current_exe()?)
-            .args(["serve", "--listen", &address.to_string(), "--config"])
-            .arg(&config)
-            .arg("--data-dir")
-            .arg(directory.join("data"))
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["serve", "--listen", &address.to_string(), "--config"]).arg(&config);
+        match database {
+            Some(url) => command.args(["--database-url", url]),
+            None => command.arg("--data-dir").arg(directory.join("data")),
+        };
+        let child = command
             .env("MAINSPRING_ADMIN_TOKEN", TOKEN)
             .env("MAINSPRING_LOG", "warn")
             .env_remove("DATABASE_URL")

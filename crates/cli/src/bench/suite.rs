@@ -59,15 +59,15 @@ fn on_fresh_server<T>(
 }
 
 /// One way to take a figure.
-type Measure<'a> = Box<dyn FnMut() -> anyhow::Result<f64> + 'a>;
+pub(crate) type Measure<'a> = Box<dyn FnMut() -> anyhow::Result<f64> + 'a>;
 
 /// The medians of some rounds; every round takes each figure once, in turn.
-fn side_by_side<const N: usize>(
-    plan: &Plan,
+pub(crate) fn side_by_side<const N: usize>(
+    runs: usize,
     mut measures: [Measure<'_>; N],
 ) -> anyhow::Result<[f64; N]> {
     let mut figures: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
-    for _ in 0..plan.runs {
+    for _ in 0..runs {
         for (measure, taken) in measures.iter_mut().zip(&mut figures) {
             taken.push(measure()?);
         }
@@ -106,11 +106,11 @@ const IN_MEMORY: &str = "beanstalkd in memory";
 const SYNCED: &str = "beanstalkd -f0";
 const BARE: &str = "bare handler";
 
-fn beside(name: &str, figure: f64) -> Option<(String, f64)> {
+pub(crate) fn beside(name: &str, figure: f64) -> Option<(String, f64)> {
     figure.is_finite().then(|| (name.to_owned(), figure))
 }
 
-fn row(
+pub(crate) fn row(
     id: &'static str,
     what: impl Into<String>,
     figure: f64,
@@ -122,7 +122,7 @@ fn row(
 
 fn submit_batches(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let [figure, memory, durable] = side_by_side(
-        plan,
+        plan.runs,
         [
             ours(plan, |target| load::submit_batches(target, plan.jobs, None)),
             in_memory(|peer| peer.put_pipelined(plan.jobs)),
@@ -139,7 +139,7 @@ fn submit_batches(plan: &Plan) -> anyhow::Result<Vec<Row>> {
 fn submit_single(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let jobs = plan.jobs / 5;
     let [few, bare_few, many, bare_many, durable] = side_by_side(
-        plan,
+        plan.runs,
         [
             ours(plan, |target| load::submit_single(target, jobs, 16)),
             Box::new(|| Echo::start()?.submit_single(jobs, 16)),
@@ -159,7 +159,7 @@ fn submit_single(plan: &Plan) -> anyhow::Result<Vec<Row>> {
 
 fn drain_batches(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let [figure, memory] = side_by_side(
-        plan,
+        plan.runs,
         [
             ours(plan, |target| {
                 load::submit_batches(target, plan.jobs, None)?;
@@ -178,7 +178,7 @@ fn drain_batches(plan: &Plan) -> anyhow::Result<Vec<Row>> {
 fn drain_single(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let jobs = plan.jobs / 5 / load::BATCH * load::BATCH;
     let [figure, memory, durable, bare] = side_by_side(
-        plan,
+        plan.runs,
         [
             ours(plan, |target| {
                 load::submit_batches(target, jobs, None)?;
@@ -273,7 +273,7 @@ fn beside_a_million(plan: &Plan) -> anyhow::Result<Vec<Row>> {
 
 fn submit_while_draining(plan: &Plan) -> anyhow::Result<Vec<Row>> {
     let [both, alone] = side_by_side(
-        plan,
+        plan.runs,
         [
             ours(plan, |target| load::submit_while_draining(target, plan.jobs)),
             ours(plan, |target| load::submit_batches(target, plan.jobs, None)),
@@ -298,7 +298,7 @@ fn recovery(plan: &Plan) -> anyhow::Result<Row> {
         }
         Ok(server.started_in.as_secs_f64())
     };
-    let [seconds] = side_by_side(plan, [Box::new(one)])?;
+    let [seconds] = side_by_side(plan.runs, [Box::new(one)])?;
     let waiting = crate::output::thousands(plan.waiting as u64);
     let what = format!("start with {waiting} jobs after kill -9, nothing lost");
     let beside = Some(("goal".to_owned(), 2.0));

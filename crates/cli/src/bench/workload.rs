@@ -24,7 +24,7 @@ pub(crate) struct Target {
 }
 
 /// Runs `work` once per thread, beside each other, and waits for all.
-fn together(
+pub(crate) fn together(
     threads: usize,
     work: impl Fn(usize) -> anyhow::Result<()> + Sync,
 ) -> anyhow::Result<()> {
@@ -48,10 +48,20 @@ pub(crate) fn submit_batches(
     count: usize,
     delay_ms: Option<u64>,
 ) -> anyhow::Result<f64> {
+    submit_batches_over(target, count, delay_ms, THREADS)
+}
+
+/// As [`submit_batches`], over so many connections.
+pub(crate) fn submit_batches_over(
+    target: &Target,
+    count: usize,
+    delay_ms: Option<u64>,
+    connections: usize,
+) -> anyhow::Result<f64> {
     let request = target.requests.submit_batch(BATCH, delay_ms);
     let left = AtomicUsize::new(count / BATCH);
     let stopwatch = Stopwatch::start();
-    together(THREADS, |_| {
+    together(connections, |_| {
         let mut connection = Connection::open(target.address)?;
         while take(&left) {
             let body = connection.ask_ok(&request)?;
@@ -181,18 +191,27 @@ fn drain_round_by_round(
 
 /// Submits and drains `count` jobs at the same time, one connection each way.
 pub(crate) fn submit_while_draining(target: &Target, count: usize) -> anyhow::Result<f64> {
-    let request = target.requests.submit_batch(BATCH, None);
+    submit_here_drain_there(target, target, count)
+}
+
+/// Submits to one node while another is drained.
+pub(crate) fn submit_here_drain_there(
+    here: &Target,
+    there: &Target,
+    count: usize,
+) -> anyhow::Result<f64> {
+    let request = here.requests.submit_batch(BATCH, None);
     let done = AtomicUsize::new(0);
     let stopwatch = Stopwatch::start();
     together(2, |thread| match thread {
         0 => {
-            let mut connection = Connection::open(target.address)?;
+            let mut connection = Connection::open(here.address)?;
             for _ in 0..count / BATCH {
                 connection.ask_ok(&request)?;
             }
             Ok(())
         }
-        worker => drain(target, worker, BATCH, count / BATCH * BATCH, &done),
+        worker => drain(there, worker, BATCH, count / BATCH * BATCH, &done),
     })
     .context("submitting while draining")?;
     Ok(stopwatch.rate(done.load(Ordering::Relaxed)))

@@ -1,14 +1,20 @@
 //! `mainspring bench`: measures this binary against a server it starts itself, and the peers beside
 //! it in the same run.
 
+use crate::bench::postgres::stand::{Plan, Stand, Store};
+use crate::bench::postgres::suite as postgres;
 use crate::bench::report::{self, COLUMNS, Row};
 use crate::bench::{echo as bare, suite};
 use crate::exit::{self, usage};
 use crate::output::{Output, say, say_json, table};
 use crate::span;
+use anyhow::bail;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The load average above which a machine has something else to do.
+const LOAD_MAX: f64 = 0.7;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
@@ -20,27 +26,55 @@ Workloads:
   E4   drain one per request               E8   start after kill -9
   ram  memory per waiting job
 
+With --store postgres, beside the limits of PostgreSQL and graphile-worker:
+  P1   submit in batches of 1000           P5   latency from submit to handler
+  P2   drain 1000 per request              P6   submit and drain beside a million waiting jobs
+  P3   submit one per request              P7   submit to one node, drain another
+  P4   drain one per request               P8   a long load with a transaction held open
+  idle statements of ten idle nodes        raw, peer   the limits or graphile-worker alone
+
 Every figure is the median of some runs. Compare ratios within one run, never figures of two days.")]
 pub(crate) struct Args {
     /// Workloads, such as E1 or ram
     #[arg(value_name = "WORKLOAD")]
     only: Vec<String>,
-    /// All of E1 to E8
+    /// The same as a list, such as P1,P3
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    rows: Vec<String>,
+    /// All workloads of the store: E1 to E8, or P1 to idle
     #[arg(long)]
     suite: bool,
+    /// What servers keep their jobs in; postgres alone means all of its workloads
+    #[arg(long, value_enum, default_value = "memory", value_name = "STORE")]
+    store: Store,
+    /// One run, few jobs: shows that everything works, not how fast it is
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Ten minutes of P8 instead of three, and P6 beside five million finished jobs too
+    #[arg(long)]
+    full: bool,
+    /// Leave graphile-worker out
+    #[arg(long)]
+    no_peer: bool,
+    /// Install graphile-worker here and keep it for the next time
+    #[arg(long, value_name = "DIR")]
+    peer_dir: Option<PathBuf>,
     /// Put the table into this file, between its markers
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "docs/benchmarks.md")]
     write: Option<PathBuf>,
     /// Runs per workload
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
-    /// Jobs of the batch workloads; the single ones do a fifth
-    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(10_000..))]
-    jobs: u32,
-    /// Jobs that wait in E6, E8 and ram
+    /// Jobs of the batch workloads; the single ones do a fifth [default: 200000; P: 100000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(10_000..))]
+    jobs: Option<u32>,
+    /// Jobs that wait in E6, E8, P6 and ram
     #[arg(long, default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u32).range(1_000..))]
     waiting: u32,
+    /// Jobs that have ended in P6, which is measured beside them too [default with --full: 5000000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(100_000..))]
+    finished: Option<u32>,
     /// How long latency is measured
     #[arg(long, value_parser = span::parse, default_value = "10s", value_name = "SPAN")]
     span: Duration,
@@ -62,11 +96,18 @@ pub(crate) async fn echo(args: EchoArgs) -> anyhow::Result<u8> {
 
 pub(crate) fn run(args: Args, output: Output) -> anyhow::Result<u8> {
     let names = names(&args)?;
+    match names.iter().all(|name| is_postgres(name)) {
+        true => run_postgres(&names, &args, output),
+        false => run_journal(&names, &args, output),
+    }
+}
+
+fn run_journal(names: &[String], args: &Args, output: Output) -> anyhow::Result<u8> {
     let plan = suite::Plan {
-        runs: usize::from(args.runs),
-        jobs: args.jobs as usize,
-        waiting: args.waiting as usize,
-        span: args.span,
+        runs: runs(args),
+        jobs: jobs(args, 200_000),
+        waiting: waiting(args),
+        span: span(args),
         directory: suite::directory(args.dir.as_deref()),
     };
     let mut rows: Vec<Row> = Vec::new();
@@ -74,9 +115,92 @@ pub(crate) fn run(args: Args, output: Output) -> anyhow::Result<u8> {
         eprintln!("measuring {name} in {}", plan.directory.display());
         match name.as_str() {
             "RAM" => rows.push(suite::ram(&plan)?),
-            _ => rows.extend(suite::run(&name, &plan)?),
+            _ => rows.extend(suite::run(name, &plan)?),
         }
     }
+    show(&rows, output);
+    if let Some(path) = &args.write {
+        report::write(path, &report::JOURNAL, &[], &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(exit::OK)
+}
+
+fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result<u8> {
+    if args.write.is_some() && args.store != Store::Postgres {
+        return Err(usage("only figures of --store postgres are written down"));
+    }
+    let seconds = |quick, usual, full| {
+        Duration::from_secs(if args.quick { quick } else { [usual, full][usize::from(args.full)] })
+    };
+    let stand = Stand::new(Plan {
+        store: args.store,
+        runs: runs(args),
+        jobs: jobs(args, 100_000),
+        waiting: waiting(args),
+        finished: args.finished.or(args.full.then_some(5_000_000)).map(|count| count as usize),
+        span: span(args),
+        sustained: seconds(30, 180, 600),
+        idle: seconds(10, 30, 60),
+        directory: suite::directory(args.dir.as_deref()),
+        has_peer: !args.no_peer,
+        peer_folder: args.peer_dir.clone(),
+    })?;
+    let has_ours = names.iter().any(|name| postgres::NAMES.contains(&name.as_str()));
+    if args.store != Store::Postgres && has_ours {
+        eprintln!("our figures are those of the memory store: they try the drivers, no more");
+    }
+    warn_if_busy();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut failed = Vec::new();
+    for name in names {
+        eprintln!("measuring {name} in {}", stand.plan.directory.display());
+        // A suite of half an hour does not stop at the first row that cannot be had.
+        match postgres::run(name, &stand) {
+            Ok(taken) => rows.extend(taken),
+            Err(error) => {
+                eprintln!("{name} failed: {error:#}");
+                failed.push(name.as_str());
+            }
+        }
+    }
+    show(&rows, output);
+    if !failed.is_empty() {
+        bail!("these workloads failed: {}", failed.join(", "));
+    }
+    if let Some(path) = &args.write {
+        report::write(path, &report::POSTGRES, &stand.notes()?, &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(exit::OK)
+}
+
+/// Others who use the processor or the disk are in every figure.
+fn warn_if_busy() {
+    let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = told.split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
+    if let Some(load) = load.filter(|load| *load > LOAD_MAX) {
+        eprintln!("the machine is busy (load {load}): figures will be too low and ratios uneven");
+    }
+}
+
+fn runs(args: &Args) -> usize {
+    if args.quick { 1 } else { usize::from(args.runs) }
+}
+
+fn jobs(args: &Args, usual: u32) -> usize {
+    args.jobs.unwrap_or(if args.quick { 20_000 } else { usual }) as usize
+}
+
+fn waiting(args: &Args) -> usize {
+    if args.quick { args.waiting.min(100_000) as usize } else { args.waiting as usize }
+}
+
+fn span(args: &Args) -> Duration {
+    if args.quick { args.span.min(Duration::from_secs(3)) } else { args.span }
+}
+
+fn show(rows: &[Row], output: Output) {
     if output == Output::Json {
         let told = rows
             .iter()
@@ -85,25 +209,76 @@ pub(crate) fn run(args: Args, output: Output) -> anyhow::Result<u8> {
     } else {
         say(&table(&COLUMNS, rows.iter().map(Row::cells)));
     }
-    if let Some(path) = &args.write {
-        report::write(path, &rows)?;
-        eprintln!("written to {}", path.display());
-    }
-    Ok(exit::OK)
+}
+
+/// Whether a workload belongs to the suite of the PostgreSQL store.
+fn is_postgres(name: &str) -> bool {
+    postgres::NAMES.contains(&name) || postgres::YARDSTICKS.contains(&name)
 }
 
 fn names(args: &Args) -> anyhow::Result<Vec<String>> {
-    let mut names: Vec<String> = args.only.iter().map(|name| name.to_uppercase()).collect();
-    if args.suite {
-        names.extend(suite::NAMES.map(ToOwned::to_owned));
+    let named = args.only.iter().chain(&args.rows);
+    let mut names: Vec<String> = named.map(|name| name.trim().to_uppercase()).collect();
+    match args.store {
+        Store::Memory if args.suite => names.extend(suite::NAMES.map(ToOwned::to_owned)),
+        Store::Postgres if args.suite || names.is_empty() => {
+            names.extend(postgres::NAMES.map(ToOwned::to_owned));
+        }
+        Store::Memory | Store::Postgres => {}
     }
     if names.is_empty() {
         return Err(usage("name a workload, or say --suite; see --help for the list"));
     }
-    for name in &names {
-        if name != "RAM" && !suite::NAMES.contains(&name.as_str()) {
-            return Err(usage(format!("there is no workload {name:?}; see --help for the list")));
+    let is_journal = |name: &str| name == "RAM" || suite::NAMES.contains(&name);
+    if let Some(name) = names.iter().find(|name| !is_journal(name) && !is_postgres(name)) {
+        return Err(usage(format!("there is no workload {name:?}; see --help for the list")));
+    }
+    if names.iter().any(|name| is_journal(name)) {
+        if names.iter().any(|name| is_postgres(name)) {
+            return Err(usage("workloads of the two suites cannot be mixed"));
+        }
+        if args.store == Store::Postgres {
+            return Err(usage(
+                "E1 to E8 and ram measure the memory store; see --help for the list",
+            ));
         }
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn named(line: &str) -> Result<Vec<String>, String> {
+        let line =
+            Line::try_parse_from(line.split_whitespace()).map_err(|told| told.to_string())?;
+        names(&line.args).map_err(|told| told.to_string())
+    }
+
+    #[test]
+    fn each_store_has_its_workloads() {
+        assert_eq!(named("bench e1 ram").unwrap(), ["E1", "RAM"]);
+        assert_eq!(named("bench --suite").unwrap(), suite::NAMES);
+        assert_eq!(named("bench --store postgres").unwrap(), postgres::NAMES);
+        assert_eq!(named("bench --store postgres --rows p1,P3").unwrap(), ["P1", "P3"]);
+        assert_eq!(named("bench --store memory --rows p8").unwrap(), ["P8"]);
+        assert_eq!(named("bench raw").unwrap(), ["RAW"]);
+        for refused in [
+            "bench",
+            "bench P9",
+            "bench E1 P1",
+            "bench --store postgres E1",
+            "bench --quick --full raw",
+        ] {
+            assert!(named(refused).is_err(), "{refused}");
+        }
+    }
 }
