@@ -72,12 +72,13 @@ impl Links {
         let sets = SETTINGS.map(|(name, value)| format!("SET LOCAL {name} = {value}"));
         let begin_pooled = format!("BEGIN; {}", sets.join("; "));
         let direct = pool(config, true)?;
-        let (pool, is_pooled) = match direct.get().await {
-            Ok(_) => (direct, false),
-            Err(error) if error.to_string().contains("startup parameter") => {
+        let tried = direct.get().await.map(drop).map_err(Fault::from);
+        let (pool, is_pooled) = match tried {
+            Ok(()) => (direct, false),
+            Err(Fault::Away(why)) if why.contains("startup parameter") => {
                 (pool(config, false)?, true)
             }
-            Err(error) => return Err(error.into()),
+            Err(fault) => return Err(fault),
         };
         Ok(Links {
             pool,
