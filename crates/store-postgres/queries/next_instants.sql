@@ -8,4 +8,5 @@ SELECT
         ORDER BY expires_at LIMIT 1),
     EXISTS (SELECT 1 FROM mainspring.ready LIMIT 1),
     (SELECT max(id) FROM mainspring.outbox),
-    (SELECT version FROM mainspring.registry)
+    (SELECT version FROM mainspring.registry),
+    (SELECT n FROM mainspring.tally WHERE name = 'stream/newest')

@@ -9,6 +9,7 @@ use crate::shared::Shared;
 use crate::stream::Stamper;
 use crate::values::At;
 use futures_util::future::poll_fn;
+use mainspring_kernel::Timestamp;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,6 +22,8 @@ use tokio_postgres::{AsyncMessage, NoTls};
 const SEEN_EVERY: Duration = Duration::from_secs(2);
 /// A server unseen for this long is not counted on.
 pub(crate) const GONE_AFTER: Duration = Duration::from_secs(10);
+/// A commit may become visible this long after it was decided.
+const LATE: Duration = Duration::from_secs(60);
 /// Hints of this long share one notification.
 const GATHER: Duration = Duration::from_millis(2);
 /// A listener that lost its connection tries again after this long.
@@ -52,11 +55,12 @@ pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
 /// Runs until the store is closed: life signs and looking.
 pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
     let mut seen_at = Instant::now();
-    let mut outbox = None;
+    let mut seen = Seen { outbox: None, newest: None, looked_at: shared.now() };
     loop {
         tokio::time::sleep(shared.config.poll_every).await;
-        let outcome = look(&shared, &stamper, &mut outbox).await;
-        shared.note(&outcome);
+        let asked = Instant::now();
+        let outcome = look(&shared, &stamper, &mut seen).await;
+        shared.note(&outcome, asked);
         if let Err(fault) = outcome {
             tracing::debug!(?fault, "the database did not answer a look");
             continue;
@@ -64,19 +68,23 @@ pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
         if seen_at.elapsed() >= SEEN_EVERY {
             seen_at = Instant::now();
             let outcome = see(&shared).await;
-            shared.note(&outcome);
+            shared.note(&outcome, seen_at);
         }
     }
 }
 
+/// What the last look saw.
+struct Seen {
+    outbox: Option<i64>,
+    newest: Option<i64>,
+    looked_at: Timestamp,
+}
+
 /// Looks for what others did.
-async fn look(
-    shared: &Shared,
-    stamper: &Mutex<Stamper>,
-    outbox: &mut Option<i64>,
-) -> Result<(), Fault> {
+async fn look(shared: &Shared, stamper: &Mutex<Stamper>, seen: &mut Seen) -> Result<(), Fault> {
     let now = shared.now();
-    let found = shared.next_instants(now, now).await?;
+    // Whoever put a job to wait may have died before it was due: then it is due already.
+    let found = shared.next_instants(seen.looked_at - LATE, now).await?;
     if found.registry != shared.registry().version {
         shared.read_registry().await?;
     }
@@ -88,15 +96,19 @@ async fn look(
             shared.has_to_look.store(true, Ordering::Release);
             news.work();
         }
-        if found.outbox.is_some() && found.outbox != *outbox {
+        // Somebody else may have stamped meanwhile.
+        let has_moved = (found.outbox, found.newest) != (seen.outbox, seen.newest);
+        if has_moved {
             news.moved();
+        }
+        if has_moved || found.due.is_some_and(|due| due <= now) {
             news.timers();
         }
     }
     if found.outbox.is_some() {
         stamper.lock().await.stamp(shared).await?;
     }
-    *outbox = found.outbox;
+    *seen = Seen { outbox: found.outbox, newest: found.newest, looked_at: now };
     Ok(())
 }
 

@@ -181,22 +181,15 @@ impl Shared {
     /// Makes jobs ready that are due by `now`, if any may be.
     pub(crate) async fn promote(&self, now: Timestamp) -> Result<(), Fault> {
         while self.next_due.load(Ordering::Acquire) <= now.0 {
-            // Lowered again by whoever puts a job to wait meanwhile.
+            // Lowered again by whoever puts a job to wait meanwhile, and if this is given up.
             self.next_due.store(i64::MAX, Ordering::Release);
-            let moved = self.promote_some(now).await;
-            match moved {
-                Ok((found, is_all)) => {
-                    self.has_promoted.fetch_or(!found.is_empty(), Ordering::AcqRel);
-                    self.filled().extend(found);
-                    if is_all {
-                        break;
-                    }
-                    self.due_by(now);
-                }
-                Err(fault) => {
-                    self.due_by(now);
-                    return Err(fault);
-                }
+            let mut again = Again { shared: self, at: Some(now) };
+            let (found, is_all) = self.promote_some(now).await?;
+            self.has_promoted.fetch_or(!found.is_empty(), Ordering::AcqRel);
+            self.filled().extend(found);
+            if is_all {
+                again.at = None;
+                break;
             }
         }
         Ok(())
@@ -234,6 +227,7 @@ impl Shared {
             has_ready: row.try_get(3)?,
             outbox: row.try_get(4)?,
             registry: row.try_get(5)?,
+            newest: row.try_get(6)?,
         })
     }
 
@@ -257,12 +251,12 @@ impl Shared {
         self.away.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes whether the database answered.
-    pub(crate) fn note<T>(&self, outcome: &Result<T, Fault>) {
+    /// Notes whether the database answered what was asked at `asked`.
+    pub(crate) fn note<T>(&self, outcome: &Result<T, Fault>, asked: tokio::time::Instant) {
         let mut away = self.away.write().unwrap_or_else(PoisonError::into_inner);
         match outcome {
             Err(Fault::Away(why) | Fault::Unknown(why)) => {
-                let since = away.as_ref().map_or_else(tokio::time::Instant::now, |(_, at)| *at);
+                let since = away.as_ref().map_or(asked, |(_, at)| *at);
                 *away = Some((why.clone(), since));
             }
             _ => {
@@ -283,6 +277,20 @@ impl Shared {
     }
 }
 
+/// Has jobs that are due by then looked for again when it is dropped.
+struct Again<'a> {
+    shared: &'a Shared,
+    at: Option<Timestamp>,
+}
+
+impl Drop for Again<'_> {
+    fn drop(&mut self) {
+        if let Some(at) = self.at {
+            self.shared.due_by(at);
+        }
+    }
+}
+
 /// What is next.
 #[derive(Debug)]
 pub(crate) struct Instants {
@@ -293,4 +301,6 @@ pub(crate) struct Instants {
     pub(crate) outbox: Option<i64>,
     /// The version of the registries.
     pub(crate) registry: i64,
+    /// The position of the newest move that is stamped.
+    pub(crate) newest: Option<i64>,
 }
