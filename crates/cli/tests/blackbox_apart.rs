@@ -71,29 +71,65 @@ fn o15_without_notifications_servers_find_each_others_work_by_looking() {
     assert!(worst <= Duration::from_secs(2) && late.as_millis() <= 2_000);
 }
 
-fn o15_without_notifications_waiting_readers_see_moves_made_elsewhere() {
+fn o15_without_notifications_waiting_callers_see_moves_made_elsewhere() {
     let nodes = servers(2, QUIET);
     let (near, far) = (nodes[0].admin(), nodes[1].admin());
-    let job = near.submit_plain("watched");
-    let events = follow(&far);
-    std::thread::scope(|scope| {
-        let (path, at) = (format!("/api/v1/jobs/{job}?wait_ms=30000"), far.clone());
-        let waiting = scope.spawn(move || (at.get(&path).data(), Stopwatch::start()));
+    let mut events = follow(&far);
+    let mut worst = Duration::ZERO;
+    // Again and again: it depends on who looks first.
+    for round in 0..8 {
+        let (at, wish) = (far.clone(), json!({ "job_type": "watched", "payload": round }));
+        let waiting = std::thread::spawn(move || {
+            let seen = at.post("/api/v1/jobs?wait_ms=30000", &wish).data();
+            (seen, Stopwatch::start())
+        });
         let grant = near.pull_one("watched");
         assert_eq!(near.complete(&grant)["status"], "succeeded");
         let done = Stopwatch::start();
         let (seen, answered) = waiting.join().expect("an answer");
-        let took = done.elapsed().saturating_sub(answered.elapsed());
+        worst = worst.max(done.elapsed().saturating_sub(answered.elapsed()));
         assert_eq!(seen["status"], "succeeded", "{seen}");
-        println!("a waiting reader elsewhere saw the end {took:?} later");
-        assert!(took <= Duration::from_secs(2), "{took:?}");
-    });
-    let states: Vec<String> = events
-        .filter(|event| event["job_id"] == job.as_str())
-        .map(|event| text(&event, "to_state"))
-        .take(3)
-        .collect();
-    assert_eq!(states, ["queued", "running", "succeeded"]);
+        let job = text(&seen, "job_id");
+        let moves = events.by_ref().filter(|event| event["job_id"] == job.as_str());
+        let states: Vec<String> = moves.map(|event| text(&event, "to_state")).take(3).collect();
+        assert_eq!(states, ["queued", "running", "succeeded"]);
+    }
+    println!("by looking alone: a waiting caller elsewhere saw the end {worst:?} later at worst");
+    assert!(worst <= Duration::from_secs(2), "{worst:?}");
+}
+
+/// The server that knew when a job is due, or when a lease ends, is gone.
+fn d17_without_notifications_what_a_dead_server_knew_is_found_by_looking() {
+    let mut nodes = servers(2, QUIET);
+    let far = nodes[1].admin();
+    for _ in 0..3 {
+        let soon = json!({ "job_type": "soon", "payload": 0, "delay_ms": 50 });
+        let soon = text(&nodes[0].admin().submit(&soon), "job_id");
+        nodes[0].kill9();
+        let asked = Stopwatch::start();
+        let grant = far.pull_one("soon");
+        let took = asked.elapsed();
+        assert_eq!(grant["job_id"], soon.as_str());
+        assert!(took <= Duration::from_secs(3), "handed out after {took:?}");
+        assert_eq!(far.complete(&grant)["status"], "succeeded");
+        nodes[0].restart();
+        let leased = far.submit_plain("leased");
+        let wish = json!({ "worker_id": "dies", "types": ["leased"], "lease_ms": 1_000 });
+        let near = nodes[0].admin();
+        eventually("it is handed out", || near.pull_with(wish.clone()).pop());
+        nodes[0].kill9();
+        let granted = Stopwatch::start();
+        eventually("its lease ends", || (far.job(&leased)["retry_count"] == 1).then_some(()));
+        let lost = granted.elapsed();
+        assert!(lost <= Duration::from_secs(3), "reaped after {lost:?}");
+        let again = far.pull_one("leased");
+        assert_eq!(far.complete(&again)["status"], "succeeded");
+        nodes[0].restart();
+        println!(
+            "by looking alone: after its server died a due job came in {took:?}, and a lease of \
+             1 s ended in {lost:?}"
+        );
+    }
 }
 
 /// The stream of moves, from the beginning.
@@ -210,7 +246,7 @@ fn o15_servers_whose_clocks_disagree_keep_one_time() {
         // What is due now runs now, at every other server, and all agree on when now is.
         for other in &callers {
             let job = caller.submit_plain("now");
-            let grant = other.pull("now", 1).pop().expect("it is due");
+            let grant = other.pull_one("now");
             let seen = other.job(&job);
             let shown = database.sql("SELECT extract(epoch FROM clock_timestamp())::bigint");
             let now: i64 = shown.parse().expect("seconds");
@@ -227,7 +263,8 @@ fn o15_servers_whose_clocks_disagree_keep_one_time() {
     }
     // A lease of three seconds lasts three seconds, whoever gave it and whoever looks.
     let jobs: Vec<String> = (0..3).map(|_| callers[0].submit_plain("leased")).collect();
-    let wish = json!({ "worker_id": "w", "types": ["leased"], "limit": 1, "lease_ms": 3_000 });
+    let wish = json!({ "worker_id": "w", "types": ["leased"], "limit": 1, "lease_ms": 3_000,
+        "wait_ms": 5_000 });
     let grants: Vec<Value> =
         callers.iter().map(|at| at.pull_with(wish.clone()).pop().expect("a job")).collect();
     let granted = Stopwatch::start();
@@ -255,8 +292,13 @@ mod postgres {
     }
 
     #[test]
-    fn o15_without_notifications_waiting_readers_see_moves_made_elsewhere() {
-        super::o15_without_notifications_waiting_readers_see_moves_made_elsewhere();
+    fn o15_without_notifications_waiting_callers_see_moves_made_elsewhere() {
+        super::o15_without_notifications_waiting_callers_see_moves_made_elsewhere();
+    }
+
+    #[test]
+    fn d17_without_notifications_what_a_dead_server_knew_is_found_by_looking() {
+        super::d17_without_notifications_what_a_dead_server_knew_is_found_by_looking();
     }
 
     #[test]
