@@ -95,7 +95,7 @@ impl Round {
             }
             Kind::NodeFrozen => {
                 self.nodes.servers[nth].pause();
-                hold(4_000);
+                hold(3_000);
                 self.nodes.servers[nth].resume();
             }
             Kind::NodeCut => self.nodes.proxies[nth].cut(),
@@ -106,7 +106,7 @@ impl Round {
             }
             Kind::NodeSwallowed => {
                 self.nodes.proxies[nth].swallow();
-                hold(4_000);
+                hold(3_000);
                 self.nodes.proxies[nth].heal();
             }
             Kind::NodeSlow => {

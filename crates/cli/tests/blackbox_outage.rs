@@ -135,7 +135,7 @@ fn o15_requests_wait_or_are_refused_while_the_database_is_away() {
         let now: Vec<_> = nodes.servers.iter().map(Server::pid).collect();
         assert_eq!(now, pids, "{name}: nobody restarted");
     }
-    let keyed = callers[0].get("/api/v1/jobs?job_type=keyed&limit=50").data();
+    let keyed = callers[0].get("/api/v1/jobs?type=keyed&limit=50").data();
     let keyed = keyed["items"].as_array().expect("a list").iter();
     assert_eq!(keyed.filter(|job| job["job_type"] == "keyed").count(), 4);
 }

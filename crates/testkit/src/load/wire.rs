@@ -1,5 +1,5 @@
-//! One kept connection per server. What matters here is to know exactly when a request certainly did not reach
-//! the server: only then may its outcome be called a failure.
+//! One kept connection per server. What matters here is to know exactly when a request certainly
+//! did not reach the server: only then may its outcome be called a failure.
 
 use crate::blackbox::http::{self, Response};
 use serde_json::Value;
