@@ -152,7 +152,13 @@ impl Round {
                 hold(1_500);
                 cluster.set_read_only(false);
             }
-            _ => cluster.disconnect_all(),
+            Kind::Disconnected => cluster.disconnect_all(),
+            Kind::NodeKilled
+            | Kind::NodeFrozen
+            | Kind::NodeCut
+            | Kind::NodeRefused
+            | Kind::NodeSwallowed
+            | Kind::NodeSlow => panic!("{kind:?} is not the database's"),
         }
         let (back, before) = (Stopwatch::start(), self.fleet.recorder.granted());
         eventually("jobs are handed out again", || {

@@ -112,7 +112,7 @@ struct Held {
 
 impl Held {
     fn take(&self, scope: &str) {
-        let mut now = self.now.lock().unwrap();
+        let mut now = self.now.lock().expect("nobody panicked");
         let count = now.entry(scope.to_owned()).or_default();
         *count += 1;
         assert!(*count <= LIMIT, "{count} leases under {scope}");
@@ -120,7 +120,7 @@ impl Held {
     }
 
     fn give_back(&self, scope: &str) {
-        *self.now.lock().unwrap().get_mut(scope).expect("it was taken") -= 1;
+        *self.now.lock().expect("nobody panicked").get_mut(scope).expect("it was taken") -= 1;
         self.done.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -219,15 +219,15 @@ fn d16_after_a_pause_is_acknowledged_no_server_hands_out_a_job(store: Store) {
                 while !is_over.load(Ordering::Relaxed) {
                     let began = clock.elapsed();
                     if !caller.pull("t", 1).is_empty() {
-                        pulls.lock().unwrap().push((began, clock.elapsed()));
+                        pulls.lock().expect("nobody panicked").push((began, clock.elapsed()));
                     }
                 }
             });
         }
         for round in 0..12 {
-            let count = pulls.lock().unwrap().len();
+            let count = pulls.lock().expect("nobody panicked").len();
             eventually("jobs are handed out", || {
-                (pulls.lock().unwrap().len() > count + 5).then_some(())
+                (pulls.lock().expect("nobody panicked").len() > count + 5).then_some(())
             });
             let poke = |nth: usize, verb: &str| {
                 let admin = &admins[nth % admins.len()];
@@ -242,7 +242,7 @@ fn d16_after_a_pause_is_acknowledged_no_server_hands_out_a_job(store: Store) {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    let pulls = pulls.into_inner().unwrap();
+    let pulls = pulls.into_inner().expect("nobody panicked");
     for (from, until) in &pauses {
         let late = pulls.iter().filter(|(began, ended)| began > from && ended < until);
         assert_eq!(late.count(), 0, "handed out although paused");

@@ -81,12 +81,15 @@ fn await_probe(server: &Server, path: &str, status: u16) {
     });
 }
 
+/// What happens to the database.
+type Act = fn(&mut Cluster);
+
 /// The database is away for good and comes back: the same for every way of being away.
 fn o15_requests_wait_or_are_refused_while_the_database_is_away() {
     let mut nodes = Nodes::start(BINARY, 2, &ClusterOptions::durable(), ANY_TYPE);
     let callers: Vec<Caller> = (0..2).map(|nth| nodes.admin(nth)).collect();
     let job = callers[0].submit_plain("seen");
-    let outages: [(&str, fn(&mut Cluster), fn(&mut Cluster)); 4] = [
+    let outages: [(&str, Act, Act); 4] = [
         ("stopped", Cluster::stop_immediate, Cluster::start_again),
         ("paused", |cluster| cluster.pause(), |cluster| cluster.resume()),
         (
