@@ -34,6 +34,8 @@ const NEEDS: &[Need] = &[
     // The second store, and the pooler that many people put in front of it.
     Need { task: "test", program: "postgres", package: "postgresql" },
     Need { task: "test", program: "pgbouncer", package: "pgbouncer" },
+    // Servers whose clocks disagree.
+    Need { task: "test", program: "libfaketimeMT.so.1", package: "libfaketime" },
 ];
 
 /// Directories that hold servers and are often absent from a user's PATH.
@@ -80,6 +82,7 @@ fn is_installed(program: &str) -> bool {
     env::split_paths(&path)
         .chain(EXTRA_DIRECTORIES.map(PathBuf::from))
         .chain(postgres_directories())
+        .chain(faketime_directories())
         .any(|directory| directory.join(program).is_file())
 }
 
@@ -92,6 +95,12 @@ fn postgres_directories() -> Vec<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let packaged = versions.map(|version| version.path().join("bin"));
     named.into_iter().chain(told).chain(packaged).collect()
+}
+
+/// Where the library for other clocks is, by kind of processor; the tests look there too.
+fn faketime_directories() -> Vec<PathBuf> {
+    let kinds = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    kinds.map(|kind| kind.path().join("faketime")).collect()
 }
 
 fn is_root() -> Result<bool> {

@@ -78,22 +78,31 @@ struct Course {
     set: Timestamp,
     at: Instant,
     given: Timestamp,
+    /// Whether this is the shared time, and not yet only the machine's.
+    is_shared: bool,
 }
 
 impl SharedClock {
     /// Starts from the machine's time until it is first set.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn new() -> Self {
-        let wall = wall();
-        SharedClock(Mutex::new(Course { set: wall, at: Instant::now(), given: Timestamp::EPOCH }))
+        SharedClock(Mutex::new(Course {
+            set: wall(),
+            at: Instant::now(),
+            given: Timestamp::EPOCH,
+            is_shared: false,
+        }))
     }
 
     /// Sets the clock to what the shared time is now. Set back, it stands still until the shared
-    /// time has caught up.
+    /// time has caught up; except the first time, for a machine may be hours ahead.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub fn set(&self, shared: Timestamp) {
         let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         (course.set, course.at) = (shared, Instant::now());
+        if !std::mem::replace(&mut course.is_shared, true) {
+            course.given = Timestamp::EPOCH;
+        }
     }
 }
 
@@ -104,7 +113,6 @@ impl Default for SharedClock {
 }
 
 impl Clock for SharedClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     fn now(&self) -> Timestamp {
         let mut course = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         course.given = course.given.max(course.set + course.at.elapsed());

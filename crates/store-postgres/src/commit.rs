@@ -112,7 +112,7 @@ impl Writer {
     }
 
     /// What is known of these jobs may be wrong.
-    fn forget(&mut self, needs: &Needs) {
+    pub(crate) fn forget(&mut self, needs: &Needs) {
         for id in &needs.jobs {
             self.held.remove(id);
         }

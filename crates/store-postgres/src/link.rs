@@ -59,6 +59,8 @@ pub(crate) struct Links {
 pub(crate) struct Link<'a> {
     client: Option<Object>,
     links: &'a Links,
+    /// Whether the last transaction certainly failed: the database answered a statement with no.
+    pub(crate) is_refused: bool,
     /// Whether a transaction may be open.
     is_open: bool,
 }
@@ -70,12 +72,13 @@ impl Links {
         let sets = SETTINGS.map(|(name, value)| format!("SET LOCAL {name} = {value}"));
         let begin_pooled = format!("BEGIN; {}", sets.join("; "));
         let direct = pool(config, true)?;
-        let (pool, is_pooled) = match direct.get().await {
-            Ok(_) => (direct, false),
-            Err(error) if error.to_string().contains("startup parameter") => {
+        let tried = direct.get().await.map(drop).map_err(Fault::from);
+        let (pool, is_pooled) = match tried {
+            Ok(()) => (direct, false),
+            Err(Fault::Away(why)) if why.contains("startup parameter") => {
                 (pool(config, false)?, true)
             }
-            Err(error) => return Err(error.into()),
+            Err(fault) => return Err(fault),
         };
         Ok(Links {
             pool,
@@ -93,7 +96,9 @@ impl Links {
     /// A connection, waiting for one within the patience of callers.
     pub(crate) async fn get(&self) -> Result<Link<'_>, Fault> {
         match self.pool.get().await {
-            Ok(client) => Ok(Link { client: Some(client), links: self, is_open: false }),
+            Ok(client) => {
+                Ok(Link { client: Some(client), links: self, is_refused: false, is_open: false })
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -227,8 +232,9 @@ impl Link<'_> {
             }
         };
         let (begin, work, end) = tokio::join!(biased; begin, work, end);
-        begin?;
         let rows: Result<Vec<_>, _> = work.into_iter().collect();
+        let rows = begin.and(rows);
+        self.is_refused = rows.as_ref().is_err_and(|error| error.as_db_error().is_some());
         let rows = rows?;
         end?;
         Ok(rows)

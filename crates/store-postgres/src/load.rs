@@ -45,8 +45,10 @@ impl<'a> Transaction<'a> {
     /// Sends the last statements and the commit.
     pub(crate) async fn end(mut self, calls: Vec<Call>) -> Result<(), Fault> {
         let outcome = self.link.run(!self.has_begun, calls, true).await;
+        // A statement that was answered with a no took the whole transaction down.
+        let is_refused = self.link.is_refused;
         outcome.map(|_| ()).map_err(|fault| match fault {
-            Fault::Away(why) => Fault::Unknown(why),
+            Fault::Away(why) if !is_refused => Fault::Unknown(why),
             fault => fault,
         })
     }

@@ -10,6 +10,7 @@ use crate::shared::Shared;
 use crate::stream::Stamper;
 use crate::values::At;
 use futures_util::future::poll_fn;
+use mainspring_kernel::Timestamp;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +23,8 @@ use tokio_postgres::{AsyncMessage, NoTls};
 const SEEN_EVERY: Duration = Duration::from_secs(2);
 /// A server unseen for this long is not counted on.
 pub(crate) const GONE_AFTER: Duration = Duration::from_secs(10);
+/// A commit may become visible this long after it was decided.
+const LATE: Duration = Duration::from_secs(60);
 /// How often to look for ready jobs when nobody seems to have made any.
 const READY_EVERY: Duration = Duration::from_secs(2);
 /// Hints of this long share one notification.
@@ -53,9 +56,11 @@ pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
 }
 
 /// What looking remembers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Watch {
     newest: i64,
+    stamped: Option<i64>,
+    looked_at: Timestamp,
     /// Whether others committed at the last look: what they had not finished then shows now.
     was_stirred: bool,
     ready: Pace,
@@ -64,11 +69,18 @@ struct Watch {
 /// Runs until the store is closed: life signs and looking.
 pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
     let mut seen_at = Instant::now();
-    let mut watch = Watch::default();
+    let mut watch = Watch {
+        newest: 0,
+        stamped: None,
+        was_stirred: false,
+        ready: Pace::new(),
+        looked_at: shared.now(),
+    };
     loop {
         tokio::time::sleep(shared.config.poll_every).await;
+        let asked = Instant::now();
         let outcome = watch.look(&shared, &stamper).await;
-        shared.note(&outcome);
+        shared.note(&outcome, asked);
         if let Err(fault) = outcome {
             tracing::debug!(?fault, "the database did not answer a look");
             continue;
@@ -76,7 +88,7 @@ pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
         if seen_at.elapsed() >= SEEN_EVERY {
             seen_at = Instant::now();
             let outcome = see(&shared).await;
-            shared.note(&outcome);
+            shared.note(&outcome, seen_at);
         }
     }
 }
@@ -85,17 +97,22 @@ impl Watch {
     /// Looks for what others did.
     async fn look(&mut self, shared: &Shared, stamper: &Mutex<Stamper>) -> Result<(), Fault> {
         let own = shared.own_commits.swap(0, Ordering::AcqRel);
-        let found = shared.look(shared.now()).await?;
+        let now = shared.now();
+        // Whoever put a job to wait may have died before it was due: then it is due already.
+        let found = shared.look(now, self.looked_at - LATE).await?;
+        self.looked_at = now;
         if found.registry != shared.registry().version {
             shared.read_registry().await?;
         }
         if let Some(due) = found.due {
             shared.due_by(due);
         }
-        let is_moved = found.newest != self.newest;
+        // A commit takes its number before it is seen, and somebody else may have stamped it.
+        let was_stirred = self.was_stirred;
+        let is_moved = was_stirred || found.newest != self.newest || found.stamped != self.stamped;
         let is_stirred = found.newest - self.newest > own;
-        self.newest = found.newest;
-        let mut has_ready = is_stirred || std::mem::replace(&mut self.was_stirred, is_stirred);
+        (self.newest, self.stamped, self.was_stirred) = (found.newest, found.stamped, is_stirred);
+        let mut has_ready = is_stirred || was_stirred;
         if !has_ready && self.ready.is_due(READY_EVERY) {
             let began = Instant::now();
             let rows = shared.links.read(Query::HasReady, Vec::new()).await?;
@@ -109,7 +126,7 @@ impl Watch {
             if found.is_overdue {
                 shared.alarms().ring();
             }
-            if found.is_overdue || is_stirred {
+            if found.is_overdue || has_ready || found.due.is_some_and(|due| due <= now) {
                 news.timers();
             }
             if has_ready {

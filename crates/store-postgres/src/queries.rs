@@ -92,7 +92,7 @@ queries! {
     SetStrict = "set_strict" [BOOL];
     // Time.
     PromoteDue = "promote_due" [TIMESTAMPTZ, INT4];
-    NextInstants = "next_instants" [TIMESTAMPTZ, TIMESTAMPTZ];
+    NextInstants = "next_instants" [TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ];
     HasReady = "has_ready" [];
     NextAlarm = "next_alarm" [];
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];

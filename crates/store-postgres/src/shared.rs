@@ -187,22 +187,15 @@ impl Shared {
     /// Makes jobs ready that are due by `now`, if any may be.
     pub(crate) async fn promote(&self, now: Timestamp) -> Result<(), Fault> {
         while self.next_due.load(Ordering::Acquire) <= now.0 {
-            // Lowered again by whoever puts a job to wait meanwhile.
+            // Lowered again by whoever puts a job to wait meanwhile, and if this is given up.
             self.next_due.store(i64::MAX, Ordering::Release);
-            let moved = self.promote_some(now).await;
-            match moved {
-                Ok((found, is_all)) => {
-                    self.has_promoted.fetch_or(!found.is_empty(), Ordering::AcqRel);
-                    self.filled().extend(found);
-                    if is_all {
-                        break;
-                    }
-                    self.due_by(now);
-                }
-                Err(fault) => {
-                    self.due_by(now);
-                    return Err(fault);
-                }
+            let mut again = Again { shared: self, at: Some(now) };
+            let (found, is_all) = self.promote_some(now).await?;
+            self.has_promoted.fetch_or(!found.is_empty(), Ordering::AcqRel);
+            self.filled().extend(found);
+            if is_all {
+                again.at = None;
+                break;
             }
         }
         Ok(())
@@ -217,23 +210,25 @@ impl Shared {
             moved += row.try_get::<_, i64>(1)?;
         }
         self.know_lanes(&lanes).await?;
-        if let Some(next) = self.look(now).await?.due {
+        if let Some(next) = self.look(now, now).await?.due {
             self.due_by(next);
         }
         Ok((lanes, moved < i64::from(PROMOTED_MAX)))
     }
 
-    /// Looks at what may have changed by `now`.
-    pub(crate) async fn look(&self, now: Timestamp) -> Result<Sight, Fault> {
+    /// Looks at what may have changed by `now`, and for the first job due after `due_from`.
+    pub(crate) async fn look(&self, now: Timestamp, due_from: Timestamp) -> Result<Sight, Fault> {
         let seen_to = self.alarms().look_from();
-        let values: Vec<crate::link::Value> = vec![Box::new(At(now)), Box::new(At(seen_to))];
+        let values: Vec<crate::link::Value> =
+            vec![Box::new(At(now)), Box::new(At(seen_to)), Box::new(At(due_from))];
         let rows = self.links.read(Query::NextInstants, values).await?;
         let row = rows.first().ok_or_else(|| Fault::Broken("nothing to see".into()))?;
         Ok(Sight {
             due: row.try_get::<_, Option<At>>(0)?.map(|at| at.0),
             is_overdue: row.try_get(1)?,
             newest: row.try_get(2)?,
-            registry: row.try_get(3)?,
+            stamped: row.try_get(3)?,
+            registry: row.try_get(4)?,
         })
     }
 
@@ -284,12 +279,12 @@ impl Shared {
         self.away.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes whether the database answered.
-    pub(crate) fn note<T>(&self, outcome: &Result<T, Fault>) {
+    /// Notes whether the database answered what was asked at `asked`.
+    pub(crate) fn note<T>(&self, outcome: &Result<T, Fault>, asked: tokio::time::Instant) {
         let mut away = self.away.write().unwrap_or_else(PoisonError::into_inner);
         match outcome {
             Err(Fault::Away(why) | Fault::Unknown(why)) => {
-                let since = away.as_ref().map_or_else(tokio::time::Instant::now, |(_, at)| *at);
+                let since = away.as_ref().map_or(asked, |(_, at)| *at);
                 *away = Some((why.clone(), since));
             }
             _ => {
@@ -310,6 +305,20 @@ impl Shared {
     }
 }
 
+/// Has jobs that are due by then looked for again when it is dropped.
+struct Again<'a> {
+    shared: &'a Shared,
+    at: Option<Timestamp>,
+}
+
+impl Drop for Again<'_> {
+    fn drop(&mut self) {
+        if let Some(at) = self.at {
+            self.shared.due_by(at);
+        }
+    }
+}
+
 /// What a look found.
 #[derive(Debug)]
 pub(crate) struct Sight {
@@ -320,4 +329,6 @@ pub(crate) struct Sight {
     pub(crate) newest: i64,
     /// The version of the registries.
     pub(crate) registry: i64,
+    /// The position of the newest move that is stamped.
+    pub(crate) stamped: Option<i64>,
 }

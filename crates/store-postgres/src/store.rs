@@ -53,6 +53,10 @@ pub enum OpenError {
 
 /// A database that is away is asked again after this long.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
+/// Even a database that was away for long gets this much time for an answer.
+const PATIENCE_MIN: Duration = Duration::from_millis(250);
+/// What callers are told of a database that keeps silent.
+const NO_ANSWER: &str = "no answer in time";
 /// How long leases that ran out in an outage are left alone after it: a heartbeat gets through.
 const OUTAGE_GRACE: Duration = Duration::from_secs(5);
 /// A lease that ran out this long ago and is still there was left alone by everybody.
@@ -113,7 +117,14 @@ impl PostgresStore {
     {
         let started = Instant::now();
         loop {
-            let outcome = what().await;
+            let asked = Instant::now();
+            let outcome = match self.patience_left() {
+                None => what().await,
+                Some(left) => tokio::time::timeout(left, what())
+                    .await
+                    .unwrap_or_else(|_| Err(Fault::Away(NO_ANSWER.into()))),
+            };
+            self.shared.note(&outcome, asked);
             if !self.is_worth_another(&outcome, started) {
                 return outcome.map_err(Error::from);
             }
@@ -121,9 +132,15 @@ impl PostgresStore {
         }
     }
 
-    /// Notes how it went; whether the caller should wait and try again.
+    /// While the database is away, how long it still gets for an answer: callers come one after the
+    /// other and must not wait one after the other.
+    fn patience_left(&self) -> Option<Duration> {
+        let (_, since) = self.shared.away()?;
+        Some(self.shared.config.patience.saturating_sub(since.elapsed()).max(PATIENCE_MIN))
+    }
+
+    /// Whether the caller should wait and try again.
     fn is_worth_another<T>(&self, outcome: &Result<T, Fault>, started: Instant) -> bool {
-        self.shared.note(outcome);
         let patience = self.shared.config.patience;
         let is_long_away = self.shared.away().is_some_and(|(_, since)| since.elapsed() > patience);
         matches!(outcome, Err(Fault::Away(_)))
@@ -139,7 +156,21 @@ impl PostgresStore {
         let mut writer = self.writer.lock().await;
         let started = Instant::now();
         loop {
-            let outcome = writer.commit(&self.shared, &needs, work).await;
+            let asked = Instant::now();
+            let outcome = match self.patience_left() {
+                None => writer.commit(&self.shared, &needs, work).await,
+                Some(left) => {
+                    let commit = writer.commit(&self.shared, &needs, work);
+                    match tokio::time::timeout(left, commit).await {
+                        Ok(outcome) => outcome,
+                        Err(_) => {
+                            writer.forget(&needs);
+                            Err(Fault::Unknown(NO_ANSWER.into()))
+                        }
+                    }
+                }
+            };
+            self.shared.note(&outcome, asked);
             if self.is_worth_another(&outcome, started) {
                 tokio::time::sleep(AGAIN_AFTER).await;
                 continue;

@@ -13,7 +13,7 @@ use tokio_postgres::NoTls;
 async fn every_statement_is_accepted_with_the_types_it_is_sent_with() {
     let database = Database::create(shared());
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
-    up(&PostgresConfig::standard(&database.url, now)).await.expect("it migrates");
+    up(&PostgresConfig::standard(&database.url, now), &mut |_| ()).await.expect("it migrates");
     let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
     tokio::spawn(connection);
     let queries = Queries::new(SCHEMA);

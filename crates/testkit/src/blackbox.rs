@@ -5,12 +5,14 @@
 pub mod caller;
 pub mod command;
 pub mod http;
+pub mod nodes;
 pub mod server;
 pub mod stores;
 
 pub use caller::Caller;
 pub use command::{Ran, run};
 pub use http::{Request, Response};
+pub use nodes::Nodes;
 pub use server::{Options, Server};
 pub use stores::{PerStore, Store};
 

@@ -9,9 +9,11 @@ pub mod bouncer;
 pub mod cluster;
 pub mod place;
 pub mod programs;
+pub mod proxy;
 
 pub use bouncer::PgBouncer;
 pub use cluster::{Cluster, ClusterOptions};
+pub use proxy::Proxy;
 
 use std::hash::{BuildHasher, RandomState};
 use std::process::{Command, Stdio};

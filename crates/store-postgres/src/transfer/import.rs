@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::export::{Cursor, TOTALS};
+use crate::alarms::alarm;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::link::Value;
@@ -10,7 +11,6 @@ use crate::queries::{Queries, Query};
 use crate::registry::{Lanes, Registry, is_limited_by_user};
 use crate::rows::more;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
-use crate::alarms::alarm;
 use crate::writes::number;
 use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;

@@ -27,6 +27,8 @@ pub struct Options {
     pub is_ephemeral: bool,
     /// The PostgreSQL database it keeps its state in, instead of a directory.
     pub database: Option<Arc<Database>>,
+    /// Another way to that database, such as a pooler.
+    pub database_url: Option<String>,
 }
 
 impl Options {
@@ -39,6 +41,7 @@ impl Options {
             env: Vec::new(),
             is_ephemeral: false,
             database: None,
+            database_url: None,
         }
     }
 
@@ -53,6 +56,20 @@ impl Options {
     #[must_use]
     pub fn config(mut self, text: &str) -> Self {
         self.config = text.to_owned();
+        self
+    }
+
+    /// With one more environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With its database reached this way.
+    #[must_use]
+    pub fn through(mut self, url: &str) -> Self {
+        self.database_url = Some(url.to_owned());
         self
     }
 
@@ -109,7 +126,8 @@ impl Server {
         command.args(["serve", "--listen", &self.address.to_string(), "--config"]);
         command.arg(self.directory.path().join("config.toml"));
         if let Some(database) = &self.options.database {
-            command.args(["--database-url", &database.url]);
+            let url = self.options.database_url.as_ref().unwrap_or(&database.url);
+            command.args(["--database-url", url]);
         } else if self.options.is_ephemeral {
             command.arg("--ephemeral");
         } else {
@@ -192,6 +210,16 @@ impl Server {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+
+    /// Stops its clock: its connections stay open and nobody answers.
+    pub fn pause(&self) {
+        self.pid().into_iter().for_each(|pid| command::signal(pid, rustix::process::Signal::STOP));
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.pid().into_iter().for_each(|pid| command::signal(pid, rustix::process::Signal::CONT));
     }
 
     /// Asks it to stop, and waits until it has.

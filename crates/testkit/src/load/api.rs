@@ -22,12 +22,12 @@ pub struct Api {
 impl Api {
     /// Nothing is sent yet.
     pub fn new(address: SocketAddr, token: &str, tenant: &str, recorder: &Arc<Recorder>) -> Self {
-        Api {
-            wire: Wire::new(address),
-            token: token.to_owned(),
-            tenant: tenant.to_owned(),
-            recorder: recorder.clone(),
-        }
+        Self::among(Wire::new(&[address], None), token, tenant, recorder)
+    }
+
+    /// The same with several servers that share their state.
+    pub fn among(wire: Wire, token: &str, tenant: &str, recorder: &Arc<Recorder>) -> Self {
+        Api { wire, token: token.to_owned(), tenant: tenant.to_owned(), recorder: recorder.clone() }
     }
 
     /// The record this one writes to.

@@ -3,6 +3,7 @@
 use super::client::Client;
 use super::operator::Operator;
 use super::record::Recorder;
+use super::wire::Wire;
 use super::worker::Worker;
 use super::{Api, dump};
 use crate::blackbox::Server;
@@ -12,6 +13,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The tenants of a run.
 pub const TENANTS: [&str; 4] = ["acme", "blue", "coral", "delta"];
@@ -127,7 +129,9 @@ pub struct Fleet {
     pub recorder: Arc<Recorder>,
     signals: Arc<Signals>,
     threads: Vec<JoinHandle<()>>,
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
+    /// How long anybody waits for an answer, if not for the usual time.
+    patience: Option<Duration>,
     admin: String,
 }
 
@@ -137,13 +141,29 @@ impl Fleet {
     /// # Panics
     /// If a token cannot be made.
     pub fn start(server: &Server, seed: u64, temper: Temper) -> Self {
+        Self::start_among(&[server], None, seed, temper)
+    }
+
+    /// The same with several servers that share a database: everybody talks to all of them in
+    /// turn, and does not wait longer than `patience` for one.
+    ///
+    /// # Panics
+    /// If a token cannot be made.
+    pub fn start_among(
+        servers: &[&Server],
+        patience: Option<Duration>,
+        seed: u64,
+        temper: Temper,
+    ) -> Self {
+        let server = servers[0];
         let recorder = Arc::new(Recorder::default());
         let signals = Arc::new(Signals::default());
         let mut fleet = Fleet {
             recorder,
             signals,
             threads: Vec::new(),
-            address: server.address,
+            addresses: servers.iter().map(|server| server.address).collect(),
+            patience,
             admin: server.admin.clone(),
         };
         for (nth, tenant) in TENANTS.into_iter().enumerate() {
@@ -160,7 +180,10 @@ impl Fleet {
 
     fn employ(&mut self, badge: &Badge, seed: u64, temper: Temper) {
         let yard = Arc::new(Yard::default());
-        let api = |token: &str| Api::new(self.address, token, badge.tenant, &self.recorder);
+        let api = |token: &str| {
+            let wire = Wire::new(&self.addresses, self.patience);
+            Api::among(wire, token, badge.tenant, &self.recorder)
+        };
         for nth in 0..2 {
             let (api, yard, signals) = (api(&badge.one), yard.clone(), self.signals.clone());
             let (rng, name) = (Rng::new(seed, nth), format!("{}{nth}", badge.tenant));
@@ -202,7 +225,7 @@ impl Fleet {
     /// If jobs do not end, or somebody panicked.
     pub fn finish(self) -> History {
         self.wind_down();
-        let mut admin = Api::new(self.address, &self.admin, "", &self.recorder);
+        let mut admin = Api::new(self.addresses[0], &self.admin, "", &self.recorder);
         dump::wait_until_settled(&mut admin);
         self.signals.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads {

@@ -28,12 +28,17 @@ pub struct Recorder {
     start: Stopwatch,
     history: Mutex<History>,
     acknowledged: AtomicU64,
+    granted: AtomicU64,
 }
 
 impl Default for Recorder {
     fn default() -> Self {
-        let (history, acknowledged) = (Mutex::default(), AtomicU64::new(0));
-        Recorder { start: Stopwatch::start(), history, acknowledged }
+        Recorder {
+            start: Stopwatch::start(),
+            history: Mutex::default(),
+            acknowledged: AtomicU64::new(0),
+            granted: AtomicU64::new(0),
+        }
     }
 }
 
@@ -50,7 +55,10 @@ impl Recorder {
     /// A call that has ended, or been given up.
     pub fn call(&self, invoked_at: u64, call: Call, outcome: Outcome) {
         let is_change = match &outcome {
-            Outcome::Ok(Answer::Grants(grants)) => !grants.is_empty(),
+            Outcome::Ok(Answer::Grants(grants)) => {
+                self.granted.fetch_add(grants.len() as u64, Ordering::Relaxed);
+                !grants.is_empty()
+            }
             Outcome::Ok(Answer::Seen { .. }) | Outcome::Fail(_) | Outcome::Info => false,
             Outcome::Ok(_) => true,
         };
@@ -75,6 +83,11 @@ impl Recorder {
     /// Changes that were acknowledged so far: calls that only read, or got nothing, do not count.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Jobs that were handed out so far.
+    pub fn granted(&self) -> u64 {
+        self.granted.load(Ordering::Relaxed)
     }
 
     /// The record so far, in the order in which the calls began.

@@ -1,10 +1,11 @@
-//! One kept connection. What matters here is to know exactly when a request certainly did not reach
-//! the server: only then may its outcome be called a failure.
+//! One kept connection per server. What matters here is to know exactly when a request certainly
+//! did not reach the server: only then may its outcome be called a failure.
 
 use crate::blackbox::http::{self, Response};
 use serde_json::Value;
 use std::io::{BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 /// What became of a request.
 #[derive(Debug)]
@@ -32,60 +33,100 @@ pub struct Ask<'a> {
     pub body: Option<&'a Value>,
 }
 
-/// A connection that is kept while it lasts.
+/// A server that did not answer is left out of this many turns.
+const TURNS_OUT: u32 = 10;
+
+/// One of the servers.
+#[derive(Debug)]
+struct End {
+    address: SocketAddr,
+    kept: Option<BufReader<TcpStream>>,
+    turns_out: u32,
+}
+
+/// Connections that are kept while they last; the servers take turns.
 #[derive(Debug)]
 pub struct Wire {
-    address: SocketAddr,
-    stream: Option<BufReader<TcpStream>>,
+    ends: Vec<End>,
+    turn: usize,
+    /// After this long an answer is not waited for any more, if not the usual time.
+    patience: Option<Duration>,
 }
 
 impl Wire {
     /// Nothing is connected yet.
-    pub fn new(address: SocketAddr) -> Self {
-        Wire { address, stream: None }
+    ///
+    /// # Panics
+    /// If there is no server.
+    pub fn new(servers: &[SocketAddr], patience: Option<Duration>) -> Self {
+        assert!(!servers.is_empty(), "there must be somebody to talk to");
+        let end = |address: &SocketAddr| End { address: *address, kept: None, turns_out: 0 };
+        Wire { ends: servers.iter().map(end).collect(), turn: 0, patience }
     }
 
-    /// Sends a request and waits for the answer; never sends anything twice.
+    /// Sends a request to the next server and waits for the answer; never sends anything twice.
     pub fn send(&mut self, ask: Ask<'_>) -> Reached {
-        let mut reader = match self.stream.take().filter(is_open) {
+        let patience = self.patience;
+        let End { address, kept, turns_out } = self.next();
+        let mut reader = match kept.take().filter(is_open) {
             Some(kept) => kept,
-            None => match http::connect(self.address) {
+            None => match http::connect(*address) {
                 Ok(stream) => BufReader::new(stream),
-                Err(_) => return Reached::Nobody,
+                Err(_) => {
+                    *turns_out = TURNS_OUT;
+                    return Reached::Nobody;
+                }
             },
         };
-        if reader.get_mut().write_all(&self.bytes(ask)).is_err() {
+        if patience.is_some() {
+            let _ = reader.get_mut().set_read_timeout(patience);
+        }
+        let answer = match reader.get_mut().write_all(&bytes(*address, ask)) {
+            Ok(()) => http::read(&mut reader),
+            Err(error) => Err(error),
+        };
+        let Ok(Some(answer)) = answer else {
+            *turns_out = TURNS_OUT;
             return Reached::Silence;
-        }
-        match http::read(&mut reader) {
-            Ok(Some(answer)) => {
-                let closes = answer.header("connection").is_some_and(|told| told == "close");
-                self.stream = (!closes).then_some(reader);
-                Reached::Answer(answer)
-            }
-            Ok(None) | Err(_) => Reached::Silence,
-        }
+        };
+        let closes = answer.header("connection").is_some_and(|told| told == "close");
+        *kept = (!closes).then_some(reader);
+        Reached::Answer(answer)
     }
 
-    fn bytes(&self, ask: Ask<'_>) -> Vec<u8> {
-        let Ask { method, path, token, header, body } = ask;
-        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
-        if !token.is_empty() {
-            head.push_str(&format!("authorization: Bearer {token}\r\n"));
+    /// Whose turn it is.
+    fn next(&mut self) -> &mut End {
+        for _ in 1..self.ends.len() {
+            self.turn = (self.turn + 1) % self.ends.len();
+            let end = &mut self.ends[self.turn];
+            if end.turns_out == 0 {
+                return &mut self.ends[self.turn];
+            }
+            end.turns_out -= 1;
         }
-        if let Some((name, value)) = header {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        let body = body.map(Value::to_string);
-        if body.is_some() {
-            head.push_str("content-type: application/json\r\n");
-        }
-        let body = body.unwrap_or_default();
-        if method != "GET" {
-            head.push_str(&format!("content-length: {}\r\n", body.len()));
-        }
-        format!("{head}\r\n{body}").into_bytes()
+        self.turn = (self.turn + 1) % self.ends.len();
+        &mut self.ends[self.turn]
     }
+}
+
+fn bytes(address: SocketAddr, ask: Ask<'_>) -> Vec<u8> {
+    let Ask { method, path, token, header, body } = ask;
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\n");
+    if !token.is_empty() {
+        head.push_str(&format!("authorization: Bearer {token}\r\n"));
+    }
+    if let Some((name, value)) = header {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let body = body.map(Value::to_string);
+    if body.is_some() {
+        head.push_str("content-type: application/json\r\n");
+    }
+    let body = body.unwrap_or_default();
+    if method != "GET" {
+        head.push_str(&format!("content-length: {}\r\n", body.len()));
+    }
+    format!("{head}\r\n{body}").into_bytes()
 }
 
 /// Whether the other side has not hung up, as far as we know.
