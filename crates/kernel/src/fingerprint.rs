@@ -1,6 +1,6 @@
 //! Stable digests: idempotency keys, key-field fingerprints, report digests, retry jitter. Stable
-//! means for ever: these values are stored, so the recipe of one must never change. SHA-256, because
-//! PostgreSQL has it too: a job submitted by SQL must find the key of one submitted here.
+//! means for ever: these values are stored, so the recipe of one must never change. SHA-256, which
+//! PostgreSQL has too: a job submitted by SQL must find the key of one submitted here.
 
 use sha2::{Digest as _, Sha256};
 

@@ -60,7 +60,7 @@ impl Alarms {
             return None;
         }
         self.looks = self.looks.wrapping_add(1);
-        let is_from_start = self.looks % FROM_START_EVERY == 0;
+        let is_from_start = self.looks.is_multiple_of(FROM_START_EVERY);
         Some(if is_from_start { Timestamp(i64::MIN) } else { self.look_from() })
     }
 

@@ -1,5 +1,5 @@
-//! The desk of one batch: what was loaded, what the kernel's events made of it, and which ready jobs
-//! it may take. Knows no SQL; `writes.rs` turns the difference into rows.
+//! The desk of one batch: what was loaded, what the kernel's events made of it, and which ready
+//! jobs it may take. Knows no SQL; `writes.rs` turns the difference into rows.
 
 use crate::alarms::alarm;
 use crate::registry::{Registry, is_setting};

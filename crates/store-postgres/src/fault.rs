@@ -66,7 +66,10 @@ impl From<deadpool_postgres::PoolError> for Fault {
                 | Fault::Held
                 | Fault::Unknown(_)) => fault,
             },
-            other => Fault::Away(other.to_string()),
+            error @ (deadpool_postgres::PoolError::Timeout(_)
+            | deadpool_postgres::PoolError::Closed
+            | deadpool_postgres::PoolError::NoRuntimeSpecified
+            | deadpool_postgres::PoolError::PostCreateHook(_)) => Fault::Away(error.to_string()),
         }
     }
 }

@@ -165,8 +165,8 @@ impl Field {
         known.from = known.from.min((spot.0, before(spot.1)));
     }
 
-    /// What to look at for `asks`; nothing if no lane that is wanted may have jobs. `named` more are
-    /// looked at in each lane: jobs that the batch names may be gone before its pulls come to them.
+    /// What to look at for `asks`; nothing if no lane that is wanted may have jobs. In each lane
+    /// `named` more are looked at: jobs that the batch names may be gone before its pulls come.
     pub(crate) fn plan(
         &mut self,
         asks: &[Ask],

@@ -6,6 +6,7 @@
 //! names what it was decided on. Read next: `commit.rs`, then `migrations/` for the tables.
 
 mod alarms;
+mod columns;
 mod commit;
 mod config;
 mod desk;

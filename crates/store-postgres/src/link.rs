@@ -1,6 +1,6 @@
 //! The connections. Statements are prepared once per connection and sent without waiting for one
-//! another; behind a transaction pooler, which cannot keep either promise, they are sent unnamed and
-//! every transaction sets what it needs.
+//! another; behind a transaction pooler, which cannot keep either promise, they are sent unnamed
+//! and every transaction sets what it needs.
 
 use crate::config::PostgresConfig;
 use crate::fault::Fault;

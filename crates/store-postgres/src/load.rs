@@ -47,10 +47,10 @@ impl<'a> Transaction<'a> {
         let outcome = self.link.run(!self.has_begun, calls, true).await;
         // A statement that was answered with a no took the whole transaction down.
         let is_refused = self.link.is_refused;
-        outcome.map(|_| ()).map_err(|fault| match fault {
-            Fault::Away(why) if !is_refused => Fault::Unknown(why),
-            fault => fault,
-        })
+        match outcome {
+            Err(Fault::Away(why)) if !is_refused => Err(Fault::Unknown(why)),
+            outcome => outcome.map(|_| ()),
+        }
     }
 
     /// Undoes everything.
@@ -125,28 +125,24 @@ impl Loaded {
     }
 
     async fn take_in(&mut self, shared: &Shared, query: Query, rows: &[Row]) -> Result<(), Fault> {
-        match query {
-            Query::LoadJobs => {
-                shared.learn_lanes(rows, 0).await?;
-                let lanes = shared.lanes();
-                for row in rows {
-                    self.jobs.push(read_job(row, 0, true, &lanes)?);
-                }
+        if query == Query::LoadJobs {
+            shared.learn_lanes(rows, 0).await?;
+            let lanes = shared.lanes();
+            for row in rows {
+                self.jobs.push(read_job(row, 0, true, &lanes)?);
             }
-            Query::LoadItems => {
-                for row in rows {
-                    self.items.push(read_item(row.try_get(2)?)?);
-                }
+        } else if query == Query::LoadItems {
+            for row in rows {
+                self.items.push(read_item(row.try_get(2)?)?);
             }
-            _ => {
-                for row in rows {
-                    let holder = KeyHolder {
-                        job: job_id(row.try_get(1)?),
-                        fingerprint: row.try_get::<_, Option<Uuid>>(2)?.map(digest),
-                        free_at: row.try_get::<_, Option<At>>(3)?.map(|at| at.0),
-                    };
-                    self.keys.insert(digest(row.try_get(0)?), Some(holder));
-                }
+        } else {
+            for row in rows {
+                let holder = KeyHolder {
+                    job: job_id(row.try_get(1)?),
+                    fingerprint: row.try_get::<_, Option<Uuid>>(2)?.map(digest),
+                    free_at: row.try_get::<_, Option<At>>(3)?.map(|at| at.0),
+                };
+                self.keys.insert(digest(row.try_get(0)?), Some(holder));
             }
         }
         Ok(())

@@ -37,7 +37,7 @@ impl Stamper {
     pub(crate) async fn stamp(&mut self, shared: &Shared) -> Result<(), Fault> {
         loop {
             self.turns = self.turns.wrapping_add(1);
-            let from = if self.turns % FROM_START_EVERY == 0 { 0 } else { self.from };
+            let from = if self.turns.is_multiple_of(FROM_START_EVERY) { 0 } else { self.from };
             if self.stamp_some(shared, from).await? < STAMPED_MAX as usize {
                 return Ok(());
             }

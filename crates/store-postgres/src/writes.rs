@@ -2,6 +2,7 @@
 //! the batch touched.
 
 use crate::alarms::alarm;
+use crate::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
 use crate::desk::{Entry, Origin, PostgresDesk};
 use crate::fault::Fault;
 use crate::link::Call;
@@ -15,71 +16,6 @@ use mainspring_kernel::{Job, StateName, Timestamp};
 use mainspring_store::record::{encode_item, encode_progress, encode_steps};
 use std::collections::HashSet;
 use uuid::Uuid;
-
-/// Jobs that wait, as columns.
-#[derive(Default)]
-struct Waits {
-    lanes: Vec<i32>,
-    keys: Vec<i64>,
-    ids: Vec<Uuid>,
-    due_at: Vec<At>,
-    is_retry: Vec<bool>,
-}
-
-/// Rows of `live`, as columns.
-#[derive(Default)]
-struct Lives {
-    ids: Vec<Uuid>,
-    versions: Vec<i32>,
-    states: Vec<i16>,
-    lanes: Vec<i32>,
-    alarms: Vec<Option<At>>,
-    limits: Vec<Option<Uuid>>,
-    workers: Vec<Option<String>>,
-    records: Vec<Vec<u8>>,
-}
-
-#[derive(Default)]
-struct Ends {
-    ids: Vec<Uuid>,
-    states: Vec<i16>,
-    at: Vec<At>,
-    records: Vec<Vec<u8>>,
-}
-
-#[derive(Default)]
-struct Submissions {
-    ids: Vec<Uuid>,
-    lanes: Vec<i32>,
-    priorities: Vec<i16>,
-    max_retries: Vec<i16>,
-    timeouts: Vec<i32>,
-    run_at: Vec<At>,
-    users: Vec<String>,
-    payloads: Vec<Text>,
-    traces: Vec<Option<String>>,
-    more: Vec<Option<String>>,
-}
-
-/// A payload that is shared and not copied.
-#[derive(Debug)]
-struct Text(mainspring_kernel::job::Payload);
-
-impl tokio_postgres::types::ToSql for Text {
-    fn to_sql(
-        &self,
-        kind: &tokio_postgres::types::Type,
-        out: &mut bytes::BytesMut,
-    ) -> Result<tokio_postgres::types::IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        (&*self.0).to_sql(kind, out)
-    }
-
-    fn accepts(kind: &tokio_postgres::types::Type) -> bool {
-        *kind == tokio_postgres::types::Type::TEXT
-    }
-
-    tokio_postgres::types::to_sql_checked!();
-}
 
 /// The statements of one batch, under construction.
 struct Writes<'a> {
@@ -278,118 +214,23 @@ impl Writes<'_> {
         self.finished.records.push(record(entry));
     }
 
+    /// In an order in which no row is written before what it takes the place of is gone.
     fn into_calls(self) -> Vec<Call> {
-        use Query::{
-            DeleteExpiry, DeleteLive, DeleteReady, DeleteWaiting, InsertExpiry, InsertFinished,
-            InsertJobs, InsertLive, InsertReady, InsertWaiting, UpdateLive,
-        };
         let created_at = At(self.now);
-        let mut calls = Vec::new();
-        let mut call = |is_wanted: bool, query, values: Vec<crate::link::Value>| {
-            if is_wanted {
-                calls.push(Call::new(query, values));
-            }
-        };
-        let it = self.jobs;
-        call(
-            !it.ids.is_empty(),
-            InsertJobs,
-            vec![
-                Box::new(it.ids),
-                Box::new(it.lanes),
-                Box::new(it.priorities),
-                Box::new(it.max_retries),
-                Box::new(it.timeouts),
-                Box::new(created_at),
-                Box::new(it.run_at),
-                Box::new(it.users),
-                Box::new(it.payloads),
-                Box::new(it.traces),
-                Box::new(it.more),
-            ],
-        );
-        for (query, it) in [(DeleteReady, self.claimed), (DeleteWaiting, self.unwaiting)] {
-            let values: Vec<crate::link::Value> =
-                vec![Box::new(it.lanes), Box::new(it.keys), Box::new(it.ids.clone())];
-            call(!it.ids.is_empty(), query, values);
-        }
-        let (at, ids) = self.unexpiring;
-        call(!ids.is_empty(), DeleteExpiry, vec![Box::new(at), Box::new(ids)]);
-        let (ids, versions) = self.ended;
-        call(!ids.is_empty(), DeleteLive, vec![Box::new(ids), Box::new(versions)]);
-        let it = self.changed;
-        call(
-            !it.ids.is_empty(),
-            UpdateLive,
-            vec![
-                Box::new(it.ids),
-                Box::new(it.versions),
-                Box::new(it.states),
-                Box::new(it.alarms),
-                Box::new(it.limits),
-                Box::new(it.workers),
-                Box::new(it.records),
-            ],
-        );
-        let it = self.started;
-        call(
-            !it.ids.is_empty(),
-            InsertLive,
-            vec![
-                Box::new(it.ids),
-                Box::new(it.states),
-                Box::new(it.lanes),
-                Box::new(it.alarms),
-                Box::new(it.limits),
-                Box::new(it.workers),
-                Box::new(it.records),
-            ],
-        );
-        let it = self.finished;
-        let values: Vec<crate::link::Value> = vec![
-            Box::new(it.ids.clone()),
-            Box::new(it.states),
-            Box::new(it.at),
-            Box::new(it.records),
+        let calls = [
+            self.jobs.insert(created_at),
+            self.claimed.delete(Query::DeleteReady),
+            self.unwaiting.delete(Query::DeleteWaiting),
+            pairs(Query::DeleteExpiry, self.unexpiring),
+            pairs(Query::DeleteLive, self.ended),
+            self.changed.update(),
+            self.started.insert(),
+            self.finished.insert(),
+            self.ready.insert_ready(),
+            self.waiting.insert_waiting(),
+            pairs(Query::InsertExpiry, self.expiring),
         ];
-        call(!it.ids.is_empty(), InsertFinished, values);
-        let it = self.ready;
-        call(
-            !it.ids.is_empty(),
-            InsertReady,
-            vec![
-                Box::new(it.lanes),
-                Box::new(it.keys),
-                Box::new(it.ids),
-                Box::new(it.due_at),
-                Box::new(it.is_retry),
-            ],
-        );
-        let it = self.waiting;
-        call(
-            !it.ids.is_empty(),
-            InsertWaiting,
-            vec![
-                Box::new(it.ids),
-                Box::new(it.due_at),
-                Box::new(it.lanes),
-                Box::new(it.keys),
-                Box::new(it.is_retry),
-            ],
-        );
-        let (at, ids) = self.expiring;
-        call(!ids.is_empty(), InsertExpiry, vec![Box::new(at), Box::new(ids)]);
-        calls
-    }
-}
-
-impl Waits {
-    fn push(&mut self, lane: i32, key: i64, job: &Job, due_at: Timestamp, is_retry: bool) {
-        self.lanes.push(lane);
-        self.keys.push(key);
-        self.ids.push(uuid(job.id));
-        self.due_at.push(At(due_at));
-        self.is_retry.push(is_retry);
+        calls.into_iter().flatten().collect()
     }
 }
 
