@@ -32,7 +32,8 @@ fn a_database_is_looked_at_planned_and_brought_up() {
     let found = database.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'mainspring'");
     assert_eq!(found, "0", "planning changes nothing");
     let up = migrate(&database, &["up"]).expect(0);
-    assert!(up.stdout.contains("step 1 (first_schema)\ndone"), "{up:?}");
+    assert!(up.stdout.starts_with("step 1 (first_schema)\n"), "{up:?}");
+    assert!(up.stdout.contains("done: the database has version"), "{up:?}");
     let again = migrate(&database, &["up", "-o", "json"]).expect(0).json();
     assert_eq!(again["taken"], json!([]));
     let status = migrate(&database, &["status", "-o", "json"]).expect(0).json();
@@ -87,7 +88,8 @@ fn two_servers_start_at_once_on_an_empty_database() {
     let id = caller(0).submit_plain("greet");
     assert_eq!(caller(1).job(&id)["status"], "queued");
     let database = servers[0].database().expect("it has one");
-    assert_eq!(database.sql("SELECT count(*) FROM mainspring.migration"), "1");
+    let twice = "SELECT count(*) - count(DISTINCT version) FROM mainspring.migration";
+    assert_eq!(database.sql(twice), "0");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// A server that hears of nothing by looking: only by being told.
 fn server() -> Server {
     let options = Store::Postgres.options(env!("CARGO_BIN_EXE_mainspring"));
-    Server::start(options.config("[postgres]\npoll_ms = 60000\n"))
+    Server::start(options.config("[store]\npoll_ms = 60000\n[types]\nstrict = false\n"))
 }
 
 fn database(server: &Server) -> &Database {

@@ -158,6 +158,9 @@ impl Writer {
             running,
         });
         loaded.lay_out(&mut desk, &shared.lanes());
+        if let Some(at) = desk.early {
+            shared.work_by(at);
+        }
         work(&mut desk);
         desk.clear_book();
         if desk.settings != lessons.settings || !desk.uncounted.is_empty() {
@@ -215,6 +218,9 @@ impl Writer {
         }
         shared.promote(needs.now).await?;
         shared.fill(&mut self.field);
+        if let Some(later) = self.field.looks_in() {
+            shared.work_by(needs.now + later);
+        }
         if self.field.has_to_look() {
             let began = Instant::now();
             let mut calls = vec![Call::new(Query::FindLanes, vec![Box::new(LANES_FOUND_MAX)])];

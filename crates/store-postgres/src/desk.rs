@@ -118,6 +118,8 @@ pub(crate) struct PostgresDesk<'a> {
     pub(crate) changed: Vec<JobId>,
     pub(crate) steps: Vec<LoggedStep>,
     pub(crate) tallies: Tallies,
+    /// When the first of the ready jobs that are not due by our clock is.
+    pub(crate) early: Option<Timestamp>,
 }
 
 /// Where a job stands in its lane.
@@ -151,6 +153,7 @@ impl<'a> PostgresDesk<'a> {
             changed: Vec::new(),
             steps: Vec::new(),
             tallies: Tallies::default(),
+            early: None,
         }
     }
 
@@ -159,7 +162,10 @@ impl<'a> PostgresDesk<'a> {
         let id = stored.job.id;
         let entry = self.entries.entry(id).or_insert_with(|| Entry::new(stored));
         entry.locked = Some((number, key));
-        if entry.job.due_at().is_some() {
+        // By the clock of whoever put it there it is due; ours may be a moment behind.
+        self.early =
+            self.early.into_iter().chain(entry.job.due_at()).filter(|at| *at > self.now).min();
+        if entry.job.due_at().is_some_and(|due_at| due_at <= self.now) {
             let rank = rank(id, key);
             entry.place = Some((self.book.insert(lane, rank, id), rank));
         }

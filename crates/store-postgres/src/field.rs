@@ -33,8 +33,6 @@ const STOCK_MAX: usize = 2_048;
 const STOCK_AGE_MAX: Duration = Duration::from_millis(200);
 /// How long a server locks what it looks at after somebody emptied its stock.
 const LOCKING: Duration = Duration::from_secs(1);
-/// Lanes are looked for no more often than this.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// A lane that never runs dry is looked at from the start this often: for rows that another server
 /// let go of again, or put in ahead.
 const FROM_START_EVERY: Duration = Duration::from_secs(2);
@@ -111,7 +109,12 @@ impl Field {
 
     /// Whether to look for lanes with ready jobs now.
     pub(crate) fn has_to_look(&self) -> bool {
-        self.knows_nothing || (self.has_to_look && self.looked.is_due(LOOK_EVERY))
+        self.knows_nothing || (self.has_to_look && self.looked.is_due(Duration::ZERO))
+    }
+
+    /// How long a look that is due has to be put off.
+    pub(crate) fn looks_in(&self) -> Option<Duration> {
+        (self.has_to_look && !self.has_to_look()).then(|| self.looked.due_in(Duration::ZERO))
     }
 
     /// Nothing is known any more.

@@ -6,7 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// One part in this many of the time, at most.
-const SHARE: u32 = 50;
+const SHARE: u32 = 20;
+
+/// What takes no longer is not worth putting off.
+const CHEAP: Duration = Duration::from_millis(5);
 
 /// When something was last done, and how long it took.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,7 +24,14 @@ impl Pace {
 
     /// Whether it is time again, if it is to be done every so often at most.
     pub(crate) fn is_due(&self, every: Duration) -> bool {
-        self.last.is_none_or(|(at, took)| at.elapsed() >= every.max(took * SHARE))
+        self.due_in(every).is_zero()
+    }
+
+    /// How long until it is time again.
+    pub(crate) fn due_in(&self, every: Duration) -> Duration {
+        let Some((at, took)) = self.last else { return Duration::ZERO };
+        let share = if took < CHEAP { Duration::ZERO } else { took * SHARE };
+        every.max(share).saturating_sub(at.elapsed())
     }
 
     /// It was done just now, since `started`.

@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     lanes: RwLock<Lanes>,
     /// When the next waiting job is due, as far as this server knows.
     next_due: AtomicI64,
+    /// When the first ready job that is not due by our clock is.
+    early: AtomicI64,
     alarms: Mutex<Alarms>,
     /// Lanes in which jobs became ready by time alone, for the writer.
     filled: Mutex<Vec<i32>>,
@@ -67,6 +69,7 @@ impl Shared {
             registry: RwLock::default(),
             lanes: RwLock::default(),
             next_due: AtomicI64::new(i64::MIN),
+            early: AtomicI64::new(i64::MAX),
             alarms: Mutex::default(),
             filled: Mutex::default(),
             has_promoted: AtomicBool::new(false),
@@ -184,6 +187,25 @@ impl Shared {
         self.next_due.fetch_min(at.0, Ordering::AcqRel);
     }
 
+    /// Ready jobs are not due before then by our clock.
+    pub(crate) fn work_by(&self, at: Timestamp) {
+        if self.early.fetch_min(at.0, Ordering::AcqRel) > at.0
+            && let Some(news) = self.news.get()
+        {
+            news.timers();
+        }
+    }
+
+    /// Whether ready jobs that were not due by our clock are by `now`.
+    pub(crate) fn is_early_due(&self, now: Timestamp) -> bool {
+        let early = self.early.load(Ordering::Acquire);
+        early <= now.0
+            && self
+                .early
+                .compare_exchange(early, i64::MAX, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+    }
+
     /// Makes jobs ready that are due by `now`, if any may be.
     pub(crate) async fn promote(&self, now: Timestamp) -> Result<(), Fault> {
         while self.next_due.load(Ordering::Acquire) <= now.0 {
@@ -254,7 +276,7 @@ impl Shared {
 
     /// When something next becomes due or overdue after `now`, as far as this server knows.
     pub(crate) fn next_instant(&self, now: Timestamp) -> Option<Timestamp> {
-        let due = self.next_due.load(Ordering::Acquire);
+        let due = self.next_due.load(Ordering::Acquire).min(self.early.load(Ordering::Acquire));
         let due = (due > now.0 && due < i64::MAX).then_some(Timestamp(due));
         due.into_iter().chain(self.alarms().next(now)).min()
     }

@@ -217,7 +217,8 @@ impl PostgresStore {
     async fn find_wake(&self, now: Timestamp) -> Result<Wake, Fault> {
         self.shared.promote(now).await?;
         Ok(Wake {
-            is_work_due: self.shared.has_promoted.swap(false, Ordering::AcqRel),
+            is_work_due: self.shared.has_promoted.swap(false, Ordering::AcqRel)
+                | self.shared.is_early_due(now),
             next: self.shared.next_instant(now),
         })
     }
