@@ -45,6 +45,11 @@ const SETTINGS: [(&str, &str); 8] = [
     ("idle_in_transaction_session_timeout", "2000"),
 ];
 
+/// What a connection of the store sets, for whoever wants to see its plans.
+pub fn session_settings() -> &'static [(&'static str, &'static str)] {
+    &SETTINGS
+}
+
 /// The connections of one store.
 pub(crate) struct Links {
     pool: Pool,
