@@ -9,19 +9,25 @@ pub(crate) struct Node {
 }
 
 /// Tables that grow with the number of jobs.
-const GROWING: [&str; 10] =
-    ["job", "finished", "ready", "waiting", "live", "held_key", "item", "outbox", "stream", "expiry"];
+const GROWING: [&str; 10] = [
+    "job", "finished", "ready", "waiting", "live", "held_key", "item", "outbox", "stream", "expiry",
+];
 
 /// What hands rows on one by one, so that a limit above stops a scan below.
 const PASSING: [&str; 5] = ["Limit", "LockRows", "Append", "Merge Append", "Subquery Scan"];
 
+/// What a plan that was run tells about the run.
+const COUNTS: [&str; 4] = ["Heap Fetches: ", "Rows Removed by ", "Storage: ", "Buffers: "];
+
 impl Node {
     /// Reads the lines of `EXPLAIN (COSTS OFF)`; the first is the top.
     pub(crate) fn read(lines: &[String]) -> Self {
-        let mut lines = lines.iter().map(|line| {
+        let lines = lines.iter().map(|line| {
             let text = line.trim_start();
-            (line.len() - text.len(), text.to_owned())
+            let plan = text.split(" (actual ").next().unwrap_or(text);
+            (line.len() - text.len(), plan.to_owned())
         });
+        let mut lines = lines.filter(|(_, text)| !COUNTS.iter().any(|c| text.starts_with(c)));
         let (_, title) = lines.next().expect("a plan has a top");
         let mut open = vec![(0, Node::new(&title))];
         for (indent, text) in lines {
@@ -93,7 +99,9 @@ impl Node {
         {
             let is_narrow = self.details.iter().any(|detail| detail.starts_with("Index Cond: "));
             let is_index = self.title.starts_with("Index ");
-            if !is_index || !(is_narrow || is_limited) {
+            // A limit does not stop a scan that passes over most of what it reads.
+            let is_filtered = self.details.iter().any(|detail| detail.starts_with("Filter: "));
+            if !is_index || !(is_narrow || is_limited && !is_filtered) {
                 found.push(self.title.clone());
             }
         }
