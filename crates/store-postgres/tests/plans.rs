@@ -65,9 +65,11 @@ fn is_short(query: Query, scan: &str) -> bool {
 async fn plans_of_a_full_database_are_those_kept() {
     let (database, client) = migrated().await;
     client.batch_execute(include_str!("plans/fill.sql")).await.expect("it fills");
-    client.batch_execute("VACUUM ANALYZE").await.expect("it is analysed");
-    let version = database.sql("SHOW server_version_num");
+    // Before PostgreSQL got round to counting, and after.
     let mut wrong = check_all(&client).await;
+    client.batch_execute("VACUUM ANALYZE").await.expect("it is analysed");
+    wrong.extend(check_all(&client).await);
+    let version = database.sql("SHOW server_version_num");
     if version.starts_with(KEPT_VERSION) {
         wrong.extend(compare(&client).await);
     }
@@ -77,7 +79,9 @@ async fn plans_of_a_full_database_are_those_kept() {
 #[tokio::test]
 async fn plans_of_an_empty_database_read_no_whole_table_either() {
     let (_database, client) = migrated().await;
-    let wrong = check_all(&client).await;
+    let mut wrong = check_all(&client).await;
+    client.batch_execute("ANALYZE").await.expect("it is analysed");
+    wrong.extend(check_all(&client).await);
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 

@@ -9,8 +9,9 @@ pub(crate) struct Node {
 }
 
 /// Tables that grow with the number of jobs.
-const GROWING: [&str; 10] = [
-    "job", "finished", "ready", "waiting", "live", "held_key", "item", "outbox", "stream", "expiry",
+const GROWING: [&str; 11] = [
+    "job", "finished", "ready", "waiting", "live", "held_key", "item", "outbox", "stream",
+    "expiry", "lane",
 ];
 
 /// What hands rows on one by one, so that a limit above stops a scan below.
