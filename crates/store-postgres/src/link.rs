@@ -32,8 +32,8 @@ impl Call {
 }
 
 /// PLANS: they must not depend on how empty a table was when its statement was planned. For a table
-/// that is thought empty, PostgreSQL would rather read all of an index and compare than probe it for
-/// each value. So reads probe in a `LATERAL` with a limit. A change cannot, and joins the first
+/// that is thought empty, PostgreSQL would rather read all of an index and compare than probe it
+/// for each value. So reads probe in a `LATERAL` with a limit. A change cannot, and joins the first
 /// column of its index by `= ANY (ARRAY[value])`: only a plain `=` makes the whole index, in its
 /// order, something to consider. `tests/plans.rs` watches over it.
 ///

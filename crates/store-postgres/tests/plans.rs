@@ -107,11 +107,12 @@ async fn migrated() -> (Database, Client) {
     let database = Database::create(shared());
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
     up(&PostgresConfig::standard(&database.url, now), &mut |_| ()).await.expect("it migrates");
-    let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
+    let (client, connection) =
+        tokio_postgres::connect(&database.url, NoTls).await.expect("it connects");
     tokio::spawn(connection);
     let queries = Queries::new(SCHEMA);
     for (name, value) in session_settings() {
-        client.batch_execute(&format!("SET {name} = {value}")).await.unwrap();
+        client.batch_execute(&format!("SET {name} = {value}")).await.expect("it is set");
     }
     for query in hot() {
         let types: Vec<&str> = query.types().iter().map(|kind| kind.name()).collect();
@@ -126,7 +127,7 @@ async fn migrated() -> (Database, Client) {
 async fn check_all(client: &Client) -> Vec<String> {
     let mut wrong = Vec::new();
     for mode in ["force_custom_plan", "force_generic_plan"] {
-        client.batch_execute(&format!("SET plan_cache_mode = {mode}")).await.unwrap();
+        client.batch_execute(&format!("SET plan_cache_mode = {mode}")).await.expect("it is set");
         for query in hot() {
             let plan = explain(client, query).await;
             let text = plan.text();
@@ -214,7 +215,7 @@ fn missing_indexes(query: Query, plan: &str) -> Vec<String> {
 async fn compare(client: &Client) -> Vec<String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
     let is_blessing = std::env::var_os("MAINSPRING_BLESS").is_some();
-    client.batch_execute("SET plan_cache_mode = force_generic_plan").await.unwrap();
+    client.batch_execute("SET plan_cache_mode = force_generic_plan").await.expect("it is set");
     let mut wrong = Vec::new();
     let mut names = BTreeSet::new();
     for query in hot() {
@@ -229,9 +230,9 @@ async fn compare(client: &Client) -> Vec<String> {
         }
         names.insert(name);
     }
-    for entry in std::fs::read_dir(&directory).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    for entry in std::fs::read_dir(&directory).expect("it is there") {
+        let path = entry.expect("it is listed").path();
+        let name = path.file_name().expect("it has a name").to_string_lossy().into_owned();
         if name.ends_with(".txt") && !names.contains(&name) {
             match is_blessing {
                 true => std::fs::remove_file(&path).expect("it is removed"),
