@@ -157,9 +157,9 @@ async fn explain(client: &Client, query: Query) -> Node {
     let told = client.simple_query(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     let lines: Vec<String> = told
         .iter()
-        .filter_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
-            _ => None,
+        .filter_map(|message| {
+            let SimpleQueryMessage::Row(row) = message else { return None };
+            row.get(0).map(str::to_owned)
         })
         .collect();
     Node::read(&lines)
