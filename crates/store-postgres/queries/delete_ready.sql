@@ -1,7 +1,8 @@
 -- Claims: rows this transaction has locked. Index: the primary key.
+-- ANY (ARRAY[..]), not =: see PLANS in link.rs.
 WITH gone AS (
     DELETE FROM mainspring.ready r USING unnest($1::int[], $2::bigint[], $3::uuid[]) w (lane, key, id)
-    WHERE r.lane = w.lane AND r.key = w.key AND r.id = w.id
+    WHERE r.lane = ANY (ARRAY[w.lane]) AND r.key = w.key AND r.id = w.id
     RETURNING 1
 )
 SELECT mainspring.expect(count(*), cardinality($3)) FROM gone

@@ -1,12 +1,14 @@
 -- Jobs that wait no longer, due or not: each is in exactly one of the two tables, or somebody else
 -- was there first. Counts them where they were. Index: the primary keys.
+-- ANY (ARRAY[..]), not =: see PLANS in link.rs.
 WITH was_ready AS (
     DELETE FROM mainspring.ready r
     USING unnest($1::int[], $2::bigint[], $3::uuid[]) w (lane, key, id)
-    WHERE r.lane = w.lane AND r.key = w.key AND r.id = w.id
+    WHERE r.lane = ANY (ARRAY[w.lane]) AND r.key = w.key AND r.id = w.id
     RETURNING r.lane
 ), was_waiting AS (
-    DELETE FROM mainspring.waiting q USING unnest($3::uuid[]) w (id) WHERE q.id = w.id
+    DELETE FROM mainspring.waiting q USING unnest($3::uuid[]) w (id)
+    WHERE q.id = ANY (ARRAY[w.id])
     RETURNING q.lane
 ), by_queue AS (
     SELECT b.place || l.queue AS name, count(*) AS n
@@ -14,7 +16,7 @@ WITH was_ready AS (
         SELECT 'ready/' AS place, lane FROM was_ready
         UNION ALL SELECT 'pending/', lane FROM was_waiting
     ) b
-    JOIN mainspring.lane l USING (lane)
+    CROSS JOIN LATERAL (SELECT queue FROM mainspring.lane l WHERE l.lane = b.lane LIMIT 1) l
     GROUP BY 1
 ), counted AS (
     INSERT INTO mainspring.outbox (moves, names, deltas)

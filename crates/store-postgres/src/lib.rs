@@ -34,6 +34,8 @@ mod values;
 mod writes;
 
 pub use config::{PostgresConfig, SCHEMA};
+#[doc(hidden)]
+pub use link::session_settings;
 pub use migrate::{
     MIGRATIONS, MigrateError, Migration, MigrationStatus, POSTGRES_MIN, prepare, prepare_with,
     refuse_problems, status, up, up_with,

@@ -31,9 +31,14 @@ impl Call {
     }
 }
 
-/// Plans must not depend on how empty a table was when its statement was first planned, nobody
-/// waits long for a lock, and a server that is stopped in the middle of a transaction does not hold
-/// the others up for long.
+/// PLANS: they must not depend on how empty a table was when its statement was planned. For a table
+/// that is thought empty, PostgreSQL would rather read all of an index and compare than probe it
+/// for each value. So reads probe in a `LATERAL` with a limit. A change cannot, and joins the first
+/// column of its index by `= ANY (ARRAY[value])`: only a plain `=` makes the whole index, in its
+/// order, something to consider. `tests/plans.rs` watches over it.
+///
+/// Nobody waits long for a lock, and a server that is stopped in the middle of a transaction does
+/// not hold the others up for long.
 const SETTINGS: [(&str, &str); 8] = [
     ("jit", "off"),
     ("enable_seqscan", "off"),
@@ -44,6 +49,11 @@ const SETTINGS: [(&str, &str); 8] = [
     ("statement_timeout", "30000"),
     ("idle_in_transaction_session_timeout", "2000"),
 ];
+
+/// What a connection of the store sets, for whoever wants to see its plans.
+pub fn session_settings() -> &'static [(&'static str, &'static str)] {
+    &SETTINGS
+}
 
 /// The connections of one store.
 pub(crate) struct Links {

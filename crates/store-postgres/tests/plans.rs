@@ -1,0 +1,244 @@
+//! The plans of the hot statements, in a database of a realistic size: kept under `plans/`, so that
+//! a change of plan is seen in review. `cargo xtask bless` writes them anew.
+//!
+//! No plan may read all of a table that grows, however full or empty the database is.
+
+#[path = "plans/tree.rs"]
+mod tree;
+
+use mainspring_kernel::Timestamp;
+use mainspring_store_postgres::{PostgresConfig, Queries, Query, SCHEMA, session_settings, up};
+use mainspring_testkit::postgres::{Database, shared};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+use tree::Node;
+
+/// The version the kept plans are of; others print them differently.
+const KEPT_VERSION: &str = "15";
+
+/// Statements whose plans are not kept, and why. All others are hot.
+const LEFT_OUT: &[(Query, &str)] = &[
+    (Query::GuardForChange, "changes of registries: rare"),
+    (Query::SetType, "changes of registries: rare"),
+    (Query::SetQueue, "changes of registries: rare"),
+    (Query::SetToken, "changes of registries: rare"),
+    (Query::SetStrict, "changes of registries: rare"),
+    (Query::ReorderReady, "a queue changes its order: rare, reads the whole queue"),
+    (Query::ReorderWaiting, "a queue changes its order: rare, reads the whole queue"),
+    (Query::SplitLanes, "a type changes its lanes: rare, reads all its jobs"),
+    (Query::RelaneReady, "a type changes its lanes: rare, reads all its jobs"),
+    (Query::RelaneWaiting, "a type changes its lanes: rare, reads all its jobs"),
+    (Query::LoadRunning, "a type changes its limit: rare, reads all that run"),
+    (Query::RelimitLive, "a type changes its limit: rare"),
+    (Query::LoadTypes, "a whole registry, when it has changed"),
+    (Query::LoadQueues, "a whole registry, when it has changed"),
+    (Query::LoadTokens, "a whole registry, when it has changed"),
+    (Query::OldestDue, "for metrics: reads all ready rows and says so"),
+    (Query::MakePartitions, "upkeep of partitions: a few times a day"),
+    (Query::ListPartitions, "upkeep of partitions: a few times a day"),
+    (Query::ForgetNode, "a row per server, when one stops"),
+    (Query::CountNodes, "a row per server, a few times a minute"),
+];
+
+/// Scans of a whole index that are short all the same.
+const SHORT: &[(Query, &str, &str)] = &[
+    (Query::HasReady, "ready_pkey", "stops at the first row"),
+    (Query::CountOpenItems, "item_open", "has the items that wait for a decision, and no others"),
+];
+
+/// Statements that are run for their plan: PostgreSQL shows what hangs on the working table of a
+/// recursion only then. They change nothing, and find a row.
+const RUN: &[Query] = &[Query::FindLanes];
+
+fn hot() -> impl Iterator<Item = Query> {
+    Query::ALL.iter().copied().filter(|query| LEFT_OUT.iter().all(|(left, _)| left != query))
+}
+
+fn is_short(query: Query, scan: &str) -> bool {
+    let known = SHORT.iter().find(|(short, _, _)| *short == query);
+    known.is_some_and(|(_, index, _)| scan.contains(&format!("Scan using {index} on ")))
+}
+
+#[tokio::test]
+async fn plans_of_a_full_database_are_those_kept() {
+    let (database, client) = migrated().await;
+    client.batch_execute(include_str!("plans/fill.sql")).await.expect("it fills");
+    // Before PostgreSQL got round to counting, and after.
+    let mut wrong = check_all(&client).await;
+    client.batch_execute("VACUUM ANALYZE").await.expect("it is analysed");
+    wrong.extend(check_all(&client).await);
+    let version = database.sql("SHOW server_version_num");
+    if version.starts_with(KEPT_VERSION) {
+        wrong.extend(compare(&client).await);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[tokio::test]
+async fn plans_of_an_empty_database_read_no_whole_table_either() {
+    let (_database, client) = migrated().await;
+    let mut wrong = check_all(&client).await;
+    client.batch_execute("ANALYZE").await.expect("it is analysed");
+    wrong.extend(check_all(&client).await);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn a_scan_of_everything_is_seen() {
+    let scans = |text: &str| Node::read(&text.lines().map(str::to_owned).collect::<Vec<_>>());
+    let whole = "Nested Loop\n  ->  Function Scan on w\n  ->  Seq Scan on job_20261116 j_1";
+    assert_eq!(scans(whole).long_scans(), ["Seq Scan on job_DAY j"]);
+    let sorted = "Limit\n  ->  Sort\n        Sort Key: a\n        ->  Index Scan using b on live";
+    assert_eq!(scans(sorted).long_scans(), ["Index Scan using b on live"]);
+    let first = "Limit\n  ->  LockRows\n        ->  Index Scan using b on live";
+    assert!(scans(first).long_scans().is_empty());
+    let filtered = "Limit\n  ->  Index Scan using b on live\n        Filter: (state = 1)";
+    assert_eq!(scans(filtered).long_scans(), ["Index Scan using b on live"]);
+    let narrow = "Index Scan using b on live\n  Index Cond: (a = 1)\n  Filter: (state = 1)";
+    assert!(scans(narrow).long_scans().is_empty());
+    let small = "Seq Scan on registry";
+    assert!(scans(small).long_scans().is_empty());
+}
+
+/// A new database with the schema of today, and a connection as the store makes it.
+async fn migrated() -> (Database, Client) {
+    let database = Database::create(shared());
+    let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
+    up(&PostgresConfig::standard(&database.url, now), &mut |_| ()).await.expect("it migrates");
+    let (client, connection) =
+        tokio_postgres::connect(&database.url, NoTls).await.expect("it connects");
+    tokio::spawn(connection);
+    let queries = Queries::new(SCHEMA);
+    for (name, value) in session_settings() {
+        client.batch_execute(&format!("SET {name} = {value}")).await.expect("it is set");
+    }
+    for query in hot() {
+        let types: Vec<&str> = query.types().iter().map(|kind| kind.name()).collect();
+        let types = if types.is_empty() { String::new() } else { format!("({})", types.join(",")) };
+        let sql = format!("PREPARE {}{types} AS {}", query.file(), queries.text(query));
+        client.batch_execute(&sql).await.unwrap_or_else(|e| panic!("{}: {e:?}", query.file()));
+    }
+    (database, client)
+}
+
+/// What is wrong with any plan, made for all values or for some.
+async fn check_all(client: &Client) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        client.batch_execute(&format!("SET plan_cache_mode = {mode}")).await.expect("it is set");
+        for query in hot() {
+            let plan = explain(client, query).await;
+            let text = plan.text();
+            let mut faults = missing_indexes(query, &text);
+            let scans = plan.long_scans().into_iter().filter(|scan| !is_short(query, scan));
+            faults.extend(scans.map(|scan| format!("reads all: {scan}")));
+            if !faults.is_empty() {
+                wrong.push(format!("{} ({mode}): {}\n{text}", query.file(), faults.join(", ")));
+            }
+        }
+    }
+    wrong
+}
+
+/// The plan of a statement, for some values.
+async fn explain(client: &Client, query: Query) -> Node {
+    let values: Vec<String> = query.types().iter().map(|kind| value(kind.name())).collect();
+    let values = if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) };
+    let execute = format!("EXECUTE {}{values}", query.file());
+    let sql = match RUN.contains(&query) {
+        false => format!("EXPLAIN (COSTS OFF) {execute}"),
+        true => format!(
+            "BEGIN; INSERT INTO mainspring.ready VALUES (0, 0, gen_random_uuid(), now(), false);
+            EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {execute}; ROLLBACK"
+        ),
+    };
+    let told = client.simple_query(&sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let lines: Vec<String> = told
+        .iter()
+        .filter_map(|message| {
+            let SimpleQueryMessage::Row(row) = message else { return None };
+            row.get(0).map(str::to_owned)
+        })
+        .collect();
+    Node::read(&lines)
+}
+
+/// Some value of a type.
+fn value(kind: &str) -> String {
+    match kind {
+        "int2" | "int4" | "int8" => format!("10::{kind}"),
+        "uuid" => "mainspring.first_id(now())".to_owned(),
+        "timestamptz" => "now()".to_owned(),
+        "text" => "'name'".to_owned(),
+        "bool" => "true".to_owned(),
+        "bytea" => "'\\x00'::bytea".to_owned(),
+        array => {
+            let element = array.strip_prefix('_').unwrap_or_else(|| panic!("a value of {array}"));
+            format!("ARRAY[{}, {}]", value(element), value(element))
+        }
+    }
+}
+
+/// The indexes that the comment of a statement names and its plan does not use.
+fn missing_indexes(query: Query, plan: &str) -> Vec<String> {
+    let queries = Queries::new(SCHEMA);
+    let lines = queries.text(query).lines().take_while(|line| line.starts_with("-- "));
+    let comment: Vec<&str> = lines.map(|line| line.trim_start_matches("-- ")).collect();
+    let comment = comment.join(" ");
+    let Some((_, named)) = comment.split_once("Index: ") else { return Vec::new() };
+    let named = named.split('.').next().unwrap_or(named);
+    let mut missing = Vec::new();
+    let uses = ["Index Scan", "Index Only Scan", "Conflict "];
+    if !uses.iter().any(|kind| plan.contains(kind)) {
+        missing.push("no index".to_owned());
+    }
+    if named.contains("key") && !plan.contains("_pkey") {
+        missing.push("no primary key".to_owned());
+    }
+    let words = named.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    for word in words.filter(|word| word.contains('_')) {
+        // PostgreSQL names those of partitions by itself.
+        let is_used = plan.contains(word)
+            || word
+                .split_once('_')
+                .is_some_and(|(table, column)| plan.contains(&format!("{table}_DAY_{column}_idx")));
+        if !is_used {
+            missing.push(format!("not by {word}"));
+        }
+    }
+    missing
+}
+
+/// Plans that are not those kept.
+async fn compare(client: &Client) -> Vec<String> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans");
+    let is_blessing = std::env::var_os("MAINSPRING_BLESS").is_some();
+    client.batch_execute("SET plan_cache_mode = force_generic_plan").await.expect("it is set");
+    let mut wrong = Vec::new();
+    let mut names = BTreeSet::new();
+    for query in hot() {
+        let name = format!("{}.txt", query.file());
+        let made = explain(client, query).await.text();
+        if is_blessing {
+            std::fs::write(directory.join(&name), &made).expect("it is written");
+        }
+        let kept = std::fs::read_to_string(directory.join(&name)).unwrap_or_default();
+        if kept != made {
+            wrong.push(format!("{name} is not what is kept; it was\n{kept}and is\n{made}"));
+        }
+        names.insert(name);
+    }
+    for entry in std::fs::read_dir(&directory).expect("it is there") {
+        let path = entry.expect("it is listed").path();
+        let name = path.file_name().expect("it has a name").to_string_lossy().into_owned();
+        if name.ends_with(".txt") && !names.contains(&name) {
+            match is_blessing {
+                true => std::fs::remove_file(&path).expect("it is removed"),
+                false => wrong.push(format!("{name} is the plan of no hot statement")),
+            }
+        }
+    }
+    wrong
+}
