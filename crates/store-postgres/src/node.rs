@@ -27,6 +27,8 @@ pub(crate) const GONE_AFTER: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_secs(60);
 /// How often to look for ready jobs when nobody seems to have made any.
 const READY_EVERY: Duration = Duration::from_secs(2);
+/// What submit() tells.
+const SUBMITTED: &str = "submit";
 /// Hints of this long share one notification.
 const GATHER: Duration = Duration::from_millis(2);
 /// A listener that lost its connection tries again after this long.
@@ -194,6 +196,9 @@ async fn hear(shared: &Shared) -> Result<(), tokio_postgres::Error> {
             Some(Err(error)) => return Err(error),
             Some(Ok(AsyncMessage::Notification(told))) if told.payload() != own => {
                 shared.has_to_look.store(true, Ordering::Release);
+                if told.payload() == SUBMITTED {
+                    learn_due(shared).await;
+                }
                 if let Some(news) = shared.news.get() {
                     news.work();
                     news.moved();
@@ -202,6 +207,17 @@ async fn hear(shared: &Shared) -> Result<(), tokio_postgres::Error> {
             }
             Some(Ok(_)) => {}
         }
+    }
+}
+
+/// A job was submitted by SQL and may be due later: no server knows when.
+async fn learn_due(shared: &Shared) {
+    let now = shared.now();
+    // Only a hint: if the database is away, a look finds it later.
+    if let Ok(found) = shared.look(now, now - LATE).await
+        && let Some(due) = found.due
+    {
+        shared.due_by(due);
     }
 }
 
