@@ -10,6 +10,7 @@ use blocks::{Block, Role, adapted, quick_start};
 use mainspring_testkit::blackbox::{Store, eventually};
 use mainspring_testkit::both_stores;
 use mainspring_testkit::postgres::Database;
+use mainspring_testkit::postgres::place::free_port;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::fs::File;
@@ -35,9 +36,7 @@ impl Reader {
         std::fs::create_dir(&programs).expect("a directory");
         let binary = env!("CARGO_BIN_EXE_mainspring");
         std::os::unix::fs::symlink(binary, programs.join("mainspring")).expect("a link");
-        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = socket.local_addr().expect("an address").port();
-        Reader { place, port, database: store.database() }
+        Reader { place, port: free_port(), database: store.database() }
     }
 
     /// A shell as a terminal would start it, but with our program first and on our port. What
@@ -63,7 +62,8 @@ impl Reader {
     fn leave_running(&self, block: &Block) -> Terminal {
         let log = self.place.path().join(format!(".{:?}.log", block.role));
         let mut command = self.shell(&adapted(&block.text, self.port));
-        command.stdout(File::create(&log).expect("a file")).stderr(Stdio::null());
+        let file = File::create(&log).expect("a file");
+        command.stderr(file.try_clone().expect("a second hold on it")).stdout(file);
         Terminal { child: command.process_group(0).spawn().expect("a shell"), log }
     }
 

@@ -4,6 +4,7 @@
 use super::http::{Request, Response};
 use super::{Caller, Ran, command, eventually};
 use crate::postgres::Database;
+use crate::postgres::place::free_port;
 use serde_json::json;
 use std::fs::{File, OpenOptions};
 use std::net::SocketAddr;
@@ -109,7 +110,7 @@ impl Server {
         std::fs::write(directory.path().join("config.toml"), &options.config).expect("writes");
         let mut server = Server {
             url: String::new(),
-            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            address: SocketAddr::from(([127, 0, 0, 1], free_port())),
             admin: ADMIN.to_owned(),
             options,
             directory,

@@ -104,11 +104,12 @@ fn parent() -> PathBuf {
     if is_short && (is_open || programs::account().is_none()) { usual } else { "/tmp".into() }
 }
 
-/// A port of 127.0.0.1 that nobody listens on.
+/// A port of 127.0.0.1 that nobody listens on and that no outgoing connection is given: whoever
+/// listened there can do so again after a restart.
 ///
 /// # Panics
 /// If there is none.
-pub(super) fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let lowest = range.ok().and_then(|text| text.split_whitespace().next()?.parse().ok());
     let end = lowest.filter(|lowest| *lowest > PORT_MIN + 1_000).unwrap_or(32_768);
