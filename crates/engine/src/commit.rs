@@ -261,6 +261,7 @@ struct Made {
 fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
     let mut needs = Needs { now, ..Needs::default() };
     for request in batch {
+        needs.has_commands |= !request.commands.is_empty();
         for command in &request.commands {
             needs.jobs.extend(command.job());
             needs.items.extend(command.item());

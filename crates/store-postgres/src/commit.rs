@@ -180,11 +180,10 @@ impl Writer {
         let mut calls = writes::calls(&mut desk, &shared.lanes())?;
         let after = After::of(desk, plan, &self.field, shared);
         if calls.is_empty() && lessons.settings.is_empty() {
-            // Decided on registries that may have changed meanwhile; a pull alone decides nothing.
-            let has_decided = needs.pulls.is_empty();
+            // Refused on registries that may have changed meanwhile; a pull alone decides nothing.
             match transaction.has_begun() {
                 true => transaction.undo().await,
-                false if has_decided => shared.check_registry(known.version).await?,
+                false if needs.has_commands => shared.check_registry(known.version).await?,
                 false => {}
             }
             self.field.give_back(after.untaken);

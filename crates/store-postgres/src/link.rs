@@ -5,12 +5,9 @@
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::queries::{Queries, Query};
-use deadpool_postgres::{
-    Hook, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
-};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
 use futures_util::future::join_all;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Row, Statement};
@@ -61,7 +58,7 @@ pub(crate) struct Links {
     pub(crate) queries: Queries,
     patience: Duration,
     /// Whether a pooler stands between us and the database.
-    is_pooled: AtomicBool,
+    is_pooled: bool,
     begin_pooled: String,
 }
 
@@ -90,17 +87,11 @@ impl Links {
             }
             Err(fault) => return Err(fault),
         };
-        Ok(Links {
-            pool,
-            queries,
-            patience: config.patience,
-            is_pooled: AtomicBool::new(is_pooled),
-            begin_pooled,
-        })
+        Ok(Links { pool, queries, patience: config.patience, is_pooled, begin_pooled })
     }
 
     pub(crate) fn is_pooled(&self) -> bool {
-        self.is_pooled.load(Ordering::Relaxed)
+        self.is_pooled
     }
 
     /// A connection, waiting for one within the patience of callers.
@@ -148,8 +139,7 @@ fn pool(config: &PostgresConfig, is_direct: bool) -> Result<Pool, Fault> {
         recycle: Some(config.patience),
     };
     let builder = Pool::builder(manager).max_size(config.connections_max).timeouts(waits);
-    let builder = builder.runtime(Runtime::Tokio1).post_create(Hook::sync_fn(|_, _| Ok(())));
-    builder.build().map_err(|error| Fault::Broken(error.to_string()))
+    builder.runtime(Runtime::Tokio1).build().map_err(|error| Fault::Broken(error.to_string()))
 }
 
 impl Link<'_> {

@@ -43,6 +43,8 @@ pub struct Needs {
     pub keys: Vec<Digest>,
     /// Types.
     pub types: Vec<JobType>,
+    /// Whether anything but pulls is decided: a refusal must rest on what is true, too.
+    pub has_commands: bool,
     /// The pulls that will call [`Desk::take_ready`], in order.
     pub pulls: Vec<Ask>,
     /// The instant of the commit.

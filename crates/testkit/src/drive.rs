@@ -94,7 +94,12 @@ pub fn commit(
     now: Timestamp,
     fresh: &mut u128,
 ) -> Result<Done, Error> {
-    let mut needs = Needs { now, pulls: vec![Ask::any(pull)], ..Needs::default() };
+    let mut needs = Needs {
+        now,
+        has_commands: !commands.is_empty(),
+        pulls: vec![Ask::any(pull)],
+        ..Needs::default()
+    };
     for command in commands {
         needs.jobs.extend(command.job());
         needs.items.extend(command.item());

@@ -222,7 +222,7 @@ impl Bench {
 }
 
 fn needs(commands: &[Command], pull: Option<&Pull>, now: Timestamp) -> Needs {
-    let mut needs = Needs { now, ..Needs::default() };
+    let mut needs = Needs { now, has_commands: !commands.is_empty(), ..Needs::default() };
     for command in commands {
         needs.jobs.extend(command.job());
         needs.items.extend(command.item());
