@@ -29,7 +29,7 @@ async fn the_postgres_store_does_what_a_store_must() {
 }
 
 /// Seeds of a quick run, and of a full one.
-const SEEDS: (u64, u64) = (240, 5_000);
+const SEEDS: (u64, u64) = (240, 2_500);
 /// Seeds lived at the same time, each on a database of its own.
 const AT_ONCE: u64 = 3;
 /// What a life leaves behind, so that the next one starts from nothing on the same database.
