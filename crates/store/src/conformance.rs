@@ -63,11 +63,13 @@ cases! {
     order: old_jobs_outrank_urgent_ones_when_aged, due_order_goes_by_time_then_priority,
         equal_jobs_go_in_arrival_order, tenants_take_turns, a_pull_may_name_a_tenant,
         types_and_queues_filter, a_change_of_order_reorders_what_waits,
-        untaken_jobs_are_ready_again;
+        untaken_jobs_are_ready_again, a_pull_goes_on_behind_a_job_its_batch_cancels,
+        a_job_of_long_ago_can_be_reordered;
     limits: a_global_limit_holds, a_tenant_limit_counts_each_tenant,
         a_user_limit_counts_each_user, every_way_out_frees_the_place, a_limit_of_zero_holds_all,
         a_changed_limit_counts_at_once, untaken_jobs_free_their_place,
-        a_full_type_does_not_block_another, a_paused_queue_hands_out_nothing;
+        a_full_type_does_not_block_another, a_paused_queue_hands_out_nothing,
+        a_batch_that_starts_over_takes_no_turn, a_pull_sees_the_limit_its_batch_sets;
     idempotency: a_key_has_one_job_even_in_one_batch, a_key_is_held_while_the_job_lives,
         a_key_is_free_after_its_window, a_key_without_window_is_held_for_ever,
         a_conflict_is_noticed, a_new_holder_is_not_freed_by_the_old_job;

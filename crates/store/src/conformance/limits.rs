@@ -129,3 +129,28 @@ pub(super) async fn a_paused_queue_hands_out_nothing(bench: &mut Bench) {
     bench.done(Command::SetQueue(plain)).await;
     assert_eq!(bench.pulled(1).await, [id]);
 }
+
+/// Found by the differential test: a store that starts a batch over, to count what runs, must not
+/// take the first try for a turn.
+pub(super) async fn a_batch_that_starts_over_takes_no_turn(bench: &mut Bench) {
+    bench.done(limited(Some(5), ConcurrencyScope::Tenant)).await;
+    for name in ["a", "b"] {
+        bench.submit(Submit { tenant: tenant(name), ..wish() }).await;
+    }
+    for name in ["a", "b"] {
+        let granted = bench.pull(any(1)).await;
+        assert_eq!(granted.iter().map(|job| job.tenant.as_str()).collect::<Vec<_>>(), [name]);
+    }
+}
+
+/// Found by the differential test: jobs that change lanes are ready there at once.
+pub(super) async fn a_pull_sees_the_limit_its_batch_sets(bench: &mut Bench) {
+    for name in ["ada", "ada", "bob"] {
+        bench.submit(Submit { user: user(name), ..wish() }).await;
+    }
+    let per_user = limited(Some(1), ConcurrencyScope::User);
+    let (_, granted) = bench.batch(&[per_user], Some(any(5))).await;
+    let mut users: Vec<&str> = granted.iter().map(|job| job.user.as_str()).collect();
+    users.sort_unstable();
+    assert_eq!(users, ["ada", "bob"]);
+}

@@ -1,8 +1,8 @@
 //! Who goes next.
 
-use super::bench::{Bench, Pull, any, kind, queue, tenant, wish};
+use super::bench::{Bench, Pull, any, kind, queue, tenant, user, wish};
 use mainspring_kernel::command::Submit;
-use mainspring_kernel::{Command, JobId, QueueOrder, QueueSpec};
+use mainspring_kernel::{Command, JobId, QueueOrder, QueueSpec, Timestamp};
 
 async fn urgent(bench: &mut Bench, priority: u8) -> JobId {
     bench.submit(Submit { priority: Some(priority), ..wish() }).await
@@ -93,4 +93,24 @@ pub(super) async fn untaken_jobs_are_ready_again(bench: &mut Bench) {
         assert_eq!(bench.look(5).await, [first, second]);
     }
     assert_eq!(bench.pulled(5).await, [first, second]);
+}
+
+/// Found by the differential test: a store that looks at no more ready jobs than are asked for
+/// comes up short.
+pub(super) async fn a_pull_goes_on_behind_a_job_its_batch_cancels(bench: &mut Bench) {
+    let first = bench.submit(wish()).await;
+    let second = bench.submit(wish()).await;
+    let third = bench.submit(wish()).await;
+    let cancel = Command::Cancel { job: first, by: user("ada"), reason: None };
+    let (_, granted) = bench.batch(&[cancel], Some(any(2))).await;
+    assert_eq!(granted.iter().map(|job| job.id).collect::<Vec<_>>(), [second, third]);
+}
+
+/// Found by the differential test: the order key of an instant of long ago overflowed.
+pub(super) async fn a_job_of_long_ago_can_be_reordered(bench: &mut Bench) {
+    let long_ago = Some(Timestamp(-60_000_000_000_000_000));
+    let old = bench.submit(Submit { run_at: long_ago, ..wish() }).await;
+    let new = urgent(bench, 99).await;
+    bench.done(ordered(QueueOrder::Due)).await;
+    assert_eq!(bench.pulled(5).await, [old, new]);
 }
