@@ -37,6 +37,9 @@ pub struct DlqItem {
     pub requested_by: Option<String>,
     /// Who agreed to the discard.
     pub approved_by: Option<String>,
+    /// Set if one person dropped it alone: who, why and when. Never goes away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub break_glass: Option<BrokenGlass>,
     /// The job it runs again as.
     pub requeued_job_id: Option<String>,
     /// When it was written.
@@ -45,6 +48,18 @@ pub struct DlqItem {
     pub updated_at: Time,
     /// Grows with every change.
     pub version: u32,
+}
+
+/// The mark of a discard that one person made alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BrokenGlass {
+    /// Who did it.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Time,
 }
 
 /// A failed job's circumstances.
@@ -99,6 +114,25 @@ pub struct Discard {
     /// The second reviewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reviewer_id_2: Option<String>,
+}
+
+/// Agreement to a discard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Approve {
+    /// The version of the item that was read. If it has changed since, nothing is approved.
+    pub version: u32,
+}
+
+/// A discard by one person alone, in an emergency.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BreakGlass {
+    /// Why it cannot wait for a second person.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// Where an item stands after a step of a discard.

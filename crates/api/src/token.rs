@@ -36,6 +36,9 @@ pub struct Token {
     pub issued_at: Time,
     /// Who issued it.
     pub issued_by: String,
+    /// With which token, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issued_with: Option<String>,
     /// When it stops working by itself.
     pub expires_at: Option<Time>,
     /// When it was revoked.

@@ -65,6 +65,23 @@ pub struct PulledJob {
     pub labels: BTreeMap<String, String>,
 }
 
+/// A worker is about to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Leave {
+    /// How the worker calls itself.
+    pub worker_id: String,
+}
+
+/// The worker's waiting pulls are answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Left {
+    /// The worker.
+    pub worker_id: String,
+}
+
 /// Reports of success.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,7 +130,8 @@ pub struct FailItem {
     pub job_id: String,
     /// Its lease token.
     pub lease_token: String,
-    /// A stable code of capitals, digits and `_`; `TASK_EXECUTION_FAILED` if left out.
+    /// A stable code; letters, digits and `_.:-` are kept, anything else becomes `_`, and what is
+    /// over 100 bytes is cut. `TASK_EXECUTION_FAILED` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
     /// For people.

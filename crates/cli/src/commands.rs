@@ -14,6 +14,7 @@ pub(crate) mod queues;
 pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod submit;
+pub(crate) mod supervise;
 pub(crate) mod tokens;
 pub(crate) mod types;
 pub(crate) mod worker;

@@ -15,7 +15,7 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     bench as bench_command, completions, config as config_command, dlq, doctor, jobs, migrate,
-    move_store, queues, replay, serve, tokens, types, worker, workers,
+    move_store, queues, replay, serve, supervise, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -84,6 +84,9 @@ enum Command {
     /// The bare HTTP handler that `bench` compares with
     #[command(hide = true)]
     BenchEcho(bench_command::EchoArgs),
+    /// The parent of a worker's command
+    #[command(hide = true)]
+    Supervise(supervise::Args),
 }
 
 fn main() -> ExitCode {
@@ -129,6 +132,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
         Command::Bench(args) => bench_command::run(args, output),
         Command::BenchEcho(args) => threaded(bench_command::echo(args)),
+        Command::Supervise(args) => simple(supervise::run(args)),
         Command::Migrate(verb) => simple(migrate::run(verb, output)),
         Command::Move(args) => simple(move_store::run(args, output)),
         Command::Config(verb) => config_command::run(&verb, output),
@@ -181,7 +185,8 @@ mod tests {
             "dlq get d",
             "dlq requeue d",
             "dlq discard d --reason r",
-            "dlq approve d",
+            "dlq approve d --version 2",
+            "dlq break-glass d --reason r",
             "dlq reject d",
             "queues list",
             "queues pause q",
@@ -190,7 +195,7 @@ mod tests {
             "tokens create --tenant t --user u --role worker --role viewer",
             "tokens list",
             "tokens revoke t",
-            "worker --type t --queue q --concurrency 2 --lease-ms 5000 -- cat -n",
+            "worker --type t --queue q --concurrency 2 --lease-ms 5000 --env PGPASSWORD -- cat -n",
             "replay RP-003 --output json",
             "replay",
             "doctor --data-dir d",

@@ -1,13 +1,16 @@
 //! Runs one command for one job: input on stdin, result from stdout, everything bounded. The
-//! command gets a process group of its own, and the whole group ends with the attempt, so that no
-//! grandchild goes on working for a job that somebody else has by then.
+//! command gets a process group and a parent of its own (`commands/supervise.rs`), and everything it
+//! started ends with the attempt, so that nothing goes on working for a job that somebody else has
+//! by then: neither when the attempt is over, nor when this process is killed.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::ffi::OsString;
 use std::future::Future;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
@@ -18,6 +21,10 @@ use tokio::task::JoinHandle;
 pub(crate) struct Task {
     /// Program and arguments; not empty.
     pub(crate) command: Vec<OsString>,
+    /// Who stands between us and the command: this very program, except in its own unit tests.
+    pub(crate) supervisor: Option<PathBuf>,
+    /// Inherited variables the command does not get.
+    pub(crate) withheld: Vec<OsString>,
     /// Variables on top of the inherited ones.
     pub(crate) variables: Vec<(&'static str, String)>,
     /// What the command reads.
@@ -54,23 +61,28 @@ pub(crate) struct Finished {
 const COMPLAINT_BYTES_MAX: usize = 2_048;
 /// How long a finished command's pipes may stay open in the hands of its children.
 const PIPES_LINGER: Duration = Duration::from_millis(200);
+/// How long a supervisor that is told to end everything may take.
+const SUPERVISOR_WAIT: Duration = Duration::from_secs(6);
 
 /// Runs the task until it ends, or until `stop` is ready and the group has been ended.
 ///
 /// # Errors
 /// If the command cannot be started or waited for.
 pub(crate) async fn run(task: Task, stop: impl Future<Output = ()>) -> io::Result<Finished> {
-    let (program, arguments) = task.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut child = Command::new(program)
-        .args(arguments)
+    let mut command = command(&task)?;
+    for name in &task.withheld {
+        command.env_remove(name);
+    }
+    let mut child = command
         .envs(task.variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .kill_on_drop(true)
+        // A supervisor that is killed could not end what it watches.
+        .kill_on_drop(task.supervisor.is_none())
         .spawn()?;
-    let group = Group::of(&child);
+    let group = Group::of(&child, task.supervisor.is_some());
     let feeder = feed(&mut child, task.input);
     let output = child.stdout.take().map(|pipe| tokio::spawn(head(pipe, task.output_bytes_max)));
     let complaint = child.stderr.take().map(|pipe| tokio::spawn(tail(pipe, COMPLAINT_BYTES_MAX)));
@@ -83,24 +95,66 @@ pub(crate) async fn run(task: Task, stop: impl Future<Output = ()>) -> io::Resul
             end(&mut child, &group, task.grace).await?
         }
     };
+    group.is_over.store(true, Ordering::Relaxed);
     // Children that were left behind end here too; then the pipes close and the readers finish.
     let output = gather(output, &group).await;
     let complaint = gather(complaint, &group).await;
     group.send(Signal::KILL);
     feeder.abort();
     let (output, is_output_cut) = output.unwrap_or_default();
+    let complaint = String::from_utf8_lossy(&complaint.unwrap_or_default()).into_owned();
+    let (complaint, told) = match task.supervisor {
+        Some(_) => last_word(&complaint)?,
+        None => (complaint.as_str(), None),
+    };
+    let ending = told.unwrap_or_else(|| ending_of(status));
     Ok(Finished {
-        ending: if was_stopped { Ending::Stopped } else { ending_of(status) },
+        ending: if was_stopped { Ending::Stopped } else { ending },
         output,
         is_output_cut,
-        complaint: String::from_utf8_lossy(&complaint.unwrap_or_default()).trim().to_owned(),
+        complaint: complaint.trim().to_owned(),
     })
+}
+
+/// What a supervisor says after the command's own last words: that a signal ended it, or that it
+/// could not be started. A zero byte keeps it apart from what programs print.
+pub(crate) const SAID_SIGNAL: &str = "\0mainspring: signal ";
+pub(crate) const SAID_UNSTARTED: &str = "\0mainspring: not started: ";
+
+/// The command's own complaint, and how the supervisor says that it ended.
+fn last_word(complaint: &str) -> io::Result<(&str, Option<Ending>)> {
+    if let Some((_, why)) = complaint.rsplit_once(SAID_UNSTARTED) {
+        return Err(io::Error::other(why.trim().to_owned()));
+    }
+    let Some((own, number)) = complaint.rsplit_once(SAID_SIGNAL) else {
+        return Ok((complaint, None));
+    };
+    Ok((own, number.trim().parse().ok().map(Ending::Signal)))
+}
+
+fn command(task: &Task) -> io::Result<Command> {
+    let (program, arguments) = task.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let Some(supervisor) = &task.supervisor else {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        return Ok(command);
+    };
+    let mut command = Command::new(supervisor);
+    let own = std::process::id().to_string();
+    command.arg0("mainspring").args(["supervise", "--parent", &own, "--"]);
+    command.arg(program).args(arguments);
+    Ok(command)
 }
 
 /// SIGTERM to everyone, the grace, then SIGKILL.
 async fn end(child: &mut Child, group: &Group, grace: Duration) -> io::Result<ExitStatus> {
     group.send(Signal::TERM);
     if let Ok(status) = tokio::time::timeout(grace, child.wait()).await {
+        return status;
+    }
+    if group.end_now()
+        && let Ok(status) = tokio::time::timeout(SUPERVISOR_WAIT, child.wait()).await
+    {
         return status;
     }
     group.send(Signal::KILL);
@@ -168,15 +222,29 @@ fn ending_of(status: ExitStatus) -> Ending {
 
 /// The process group of the child. Dropping it ends the group, so a handler that is dropped leaves
 /// nothing behind.
-struct Group(Option<Pid>);
+struct Group {
+    leader: Option<Pid>,
+    /// Whether its leader is a supervisor.
+    is_supervised: bool,
+    /// Whether its leader has been waited for: its number may be somebody else's by now.
+    is_over: AtomicBool,
+}
 
 impl Group {
-    fn of(child: &Child) -> Self {
-        Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+    fn of(child: &Child, is_supervised: bool) -> Self {
+        let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Group { leader, is_supervised, is_over: AtomicBool::new(false) }
+    }
+
+    /// Has the supervisor end everything, also what left the group; false if there is none.
+    fn end_now(&self) -> bool {
+        let leader =
+            self.leader.filter(|_| self.is_supervised && !self.is_over.load(Ordering::Relaxed));
+        leader.is_some_and(|leader| kill_process(leader, Signal::USR2).is_ok())
     }
 
     fn send(&self, signal: Signal) {
-        if let Some(group) = self.0 {
+        if let Some(group) = self.leader {
             // A group that is already gone is what we wanted.
             let _ = kill_process_group(group, signal);
         }
@@ -185,7 +253,9 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.send(Signal::KILL);
+        if !self.end_now() {
+            self.send(Signal::KILL);
+        }
     }
 }
 

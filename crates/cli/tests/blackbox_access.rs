@@ -14,6 +14,7 @@ both_stores![
     o04_a_lease_token_opens_its_own_attempt_and_nothing_else,
     o02_a_revoked_token_stops_at_once_and_is_never_shown_again,
     g11_no_way_around_the_second_person,
+    g11_an_admin_alone_is_one_person,
 ];
 
 /// One server per store for the whole file; every test has tenants and types of its own.
@@ -38,6 +39,7 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/jobs/{job_id}/explain", ANYONE),
     ("POST", "/api/v1/jobs/{job_id}/cancel", "submitter operator admin"),
     ("POST", "/api/v1/work/pull", "worker admin"),
+    ("POST", "/api/v1/work/leave", "worker admin"),
     ("POST", "/api/v1/work/complete", "lease"),
     ("POST", "/api/v1/work/fail", "lease"),
     ("POST", "/api/v1/work/release", "lease"),
@@ -58,6 +60,7 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("POST", "/api/v1/dlq/items/{dlq_id}/discard", "operator internal admin"),
     ("POST", "/api/v1/dlq/items/{dlq_id}/approve", "approver admin"),
     ("POST", "/api/v1/dlq/items/{dlq_id}/reject", "approver admin"),
+    ("POST", "/api/v1/dlq/items/{dlq_id}/break-glass", "admin"),
     ("POST", "/api/v1/tokens", "admin"),
     ("GET", "/api/v1/tokens", "admin"),
     ("DELETE", "/api/v1/tokens/{token_id}", "admin"),
@@ -76,11 +79,13 @@ fn body(path: &str) -> Value {
     match path {
         "/api/v1/jobs" => json!({ "job_type": "door", "payload": 0 }),
         "/api/v1/jobs/batch" => json!({ "jobs": [] }),
+        "/api/v1/work/leave" => json!({ "worker_id": "w" }),
         "/api/v1/work/pull" => json!({ "worker_id": "w", "types": ["nothing"] }),
         "/api/v1/tokens" => json!({ "tenant_id": "d", "user_id": "d", "roles": ["viewer"] }),
         "/api/v1/queues/{name}" => json!({ "order": "aged" }),
         path if path.ends_with("/transition") => json!({ "new_status": "running" }),
         path if path.ends_with("/discard") => json!({ "reason": "r" }),
+        path if path.ends_with("/approve") => json!({ "version": 1 }),
         _ => json!({}),
     }
 }
@@ -285,53 +290,129 @@ fn kept(server: &Server) -> Vec<(String, Vec<u8>)> {
     files.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
 }
 
+/// A dead letter of `ann`, as its path.
+fn dead_letter(ann: &Caller, job_type: &str) -> String {
+    let id = ann.submit_plain(job_type);
+    ann.fail(&ann.pull_one(job_type), "BAD", false);
+    format!("/api/v1/dlq/items/{}", text(&ann.job(&id), "dlq_id"))
+}
+
+/// A token that `issuer` makes for `user`.
+fn mint(issuer: &Caller, tenant: &str, user: &str, roles: &[&str]) -> Caller {
+    let wish = json!({ "tenant_id": tenant, "user_id": user, "roles": roles });
+    let made = issuer.post("/api/v1/tokens", &wish).data();
+    Caller { address: issuer.address, token: text(&made, "token") }
+}
+
+/// Approves what `who` reads now.
+fn approve(who: &Caller, item: &str) -> Response {
+    let version = who.get(item).json()["data"]["version"].clone();
+    who.post(&format!("{item}/approve"), &json!({ "version": version }))
+}
+
 fn g11_no_way_around_the_second_person(store: Store) {
     let ann = server(store).caller("two", "ann", &["submitter", "worker", "operator", "approver"]);
-    let id = ann.submit_plain("two");
-    ann.fail(&ann.pull_one("two"), "BAD", false);
-    let item = text(&ann.job(&id), "dlq_id");
-    let path = |verb: &str| format!("/api/v1/dlq/items/{item}/{verb}");
-    let status = || text(&ann.get(&format!("/api/v1/dlq/items/{item}")).data(), "status");
-    // Somebody of that name in another tenant is another person, but sees nothing.
-    let namesake = server(store).caller("elsewhere", "bob", &["approver"]);
-    ann.post(&path("discard"), &json!({ "reason": "r" })).data();
+    let others: Vec<_> =
+        (0..8).map(|n| server(store).caller("two", &format!("p-{n}"), &["approver"])).collect();
+    let item = dead_letter(&ann, "two");
+    let status = || text(&ann.get(&item).data(), "status");
+    // Somebody in another tenant is another person, but sees nothing.
+    let stranger = server(store).caller("elsewhere", "bob", &["approver"]);
+    ann.post(&format!("{item}/discard"), &json!({ "reason": "r" })).data();
     let same = (409, "APPROVAL_SAME_PERSON".to_owned());
-    assert_eq!(ann.poke(&path("approve")).refusal(), same);
+    assert_eq!(approve(&ann, &item).refusal(), same);
     let rotated = server(store).caller("two", "ann", &["approver"]);
-    assert_eq!(rotated.poke(&path("approve")).refusal(), same);
+    assert_eq!(approve(&rotated, &item).refusal(), same);
     let as_admin = server(store).caller("two", "ann", &["admin"]);
-    assert_eq!(as_admin.poke(&path("approve")).refusal(), same, "admins are not exempt");
+    assert_eq!(approve(&as_admin, &item).refusal(), same, "admins are not exempt");
     for name in ["ann ", " ann", "ann\u{a0}", "\tann", "an\u{0}n", ""] {
         let wish = json!({ "tenant_id": "two", "user_id": name, "roles": ["approver"] });
         let refused = server(store).admin().post("/api/v1/tokens", &wish).refusal();
         assert_eq!(refused, (400, "REQ_VALIDATION_FAILED".into()), "{name:?} looks like ann");
     }
-    assert_eq!(namesake.poke(&path("approve")).refusal(), (403, "AUTH_FORBIDDEN".into()));
+    for name in ["Ann", "\u{ff21}NN", "a\u{200b}nn", "\u{430}nn", "an\u{ad}n"] {
+        let double = server(store).caller("two", name, &["approver"]);
+        assert_eq!(approve(&double, &item).refusal(), same, "{name:?} is ann");
+    }
+    let version = json!({ "version": 2 });
+    let unseen = stranger.post(&format!("{item}/approve"), &version).refusal();
+    assert_eq!(unseen, (403, "AUTH_FORBIDDEN".into()));
     let forged = json!({ "reason": "r", "reviewer_id": "x", "reviewer_id_2": "y" });
-    assert_eq!(ann.post(&path("discard"), &forged).refusal(), (403, "AUTH_FORBIDDEN".into()));
-    // Someone ann let in herself after asking cannot be her second person.
-    let puppet = {
-        let wish = json!({ "tenant_id": "two", "user_id": "puppet", "roles": ["approver"] });
-        let made = as_admin.post("/api/v1/tokens", &wish).data();
-        Caller { address: ann.address, token: text(&made, "token") }
-    };
-    assert!(puppet.poke(&path("approve")).status >= 400, "a puppet approved");
+    let refused = ann.post(&format!("{item}/discard"), &forged).refusal();
+    assert_eq!(refused, (403, "AUTH_FORBIDDEN".into()));
     assert_eq!(status(), "discard_requested");
 
+    // Rejected and asked for again, it is another version: what was read before is not approved.
+    ann.poke(&format!("{item}/reject")).data();
+    ann.post(&format!("{item}/discard"), &json!({ "reason": "another reason" })).data();
+    let stale = others[0].post(&format!("{item}/approve"), &version).refusal();
+    assert_eq!(stale, (409, "DLQ_VERSION_CONFLICT".into()));
     // Two approvals at once: one counts.
-    let others: Vec<_> =
-        (0..8).map(|n| server(store).caller("two", &format!("p-{n}"), &["approver"])).collect();
-    ann.poke(&path("reject"));
-    let again = ann.post(&path("discard"), &json!({ "reason": "again" }));
-    assert!(again.status == 200 || again.status == 409, "{}", again.text());
     let threads: Vec<_> = others
         .into_iter()
         .map(|caller| {
-            let path = path("approve");
-            std::thread::spawn(move || caller.poke(&path).status)
+            let item = item.clone();
+            std::thread::spawn(move || approve(&caller, &item).status)
         })
         .collect();
     let statuses: Vec<u16> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(status(), "discarded");
+}
+
+/// The four ways in which one admin used to discard alone, and what an admin may do alone.
+fn g11_an_admin_alone_is_one_person(store: Store) {
+    let root = server(store).admin();
+    let zoe = mint(&root, "solo", "zoe", &["admin", "submitter", "worker"]);
+    let bob = mint(&root, "solo", "bob", &["approver"]);
+    let made = (409, "APPROVAL_NOT_INDEPENDENT".to_owned());
+    let ask = |item: &str| zoe.post(&format!("{item}/discard"), &json!({ "reason": "r" }));
+
+    // A token for an invented person, made long before; and through a second admin of her own.
+    let invented = mint(&zoe, "solo", "invented", &["approver"]);
+    let second = mint(&zoe, "solo", "second", &["admin"]);
+    let child = mint(&second, "solo", "child", &["operator", "approver"]);
+    let item = dead_letter(&zoe, "solo");
+    ask(&item).data();
+    for own in [&invented, &second, &child] {
+        assert_eq!(approve(own, &item).refusal(), made);
+    }
+    // Ask, mint, reject, ask again: by whomever the token was made.
+    let late = mint(&root, "solo", "late", &["approver"]);
+    zoe.poke(&format!("{item}/reject")).data();
+    ask(&item).data();
+    assert_eq!(approve(&late, &item).refusal(), (409, "APPROVAL_TOKEN_TOO_NEW".into()));
+    // Her own creature asks, and she agrees.
+    zoe.poke(&format!("{item}/reject")).data();
+    child.post(&format!("{item}/discard"), &json!({ "reason": "r" })).data();
+    assert_eq!(approve(&zoe, &item).refusal(), made);
+    assert_eq!(approve(&second, &item).refusal(), made);
+    // A self-made internal token that names reviewers: invented ones, her own, and herself.
+    let internal = mint(&zoe, "solo", "replay", &["internal"]);
+    for (one, two) in
+        [("x", "y"), ("bob", "y"), ("bob", "replay"), ("zoe", "child"), ("bob", "zoe")]
+    {
+        let wish = json!({ "reason": "r", "reviewer_id": one, "reviewer_id_2": two });
+        let refused = internal.post(&format!("{item}/discard"), &wish).refusal();
+        assert_eq!(refused, (400, "APPROVAL_REQUIRED".into()), "{one} {two}");
+    }
+    assert_eq!(zoe.get(&item).data()["status"], "discard_requested");
+    assert_eq!(approve(&bob, &item).data()["status"], "discarded", "bob is somebody else");
+
+    // Where nobody else could approve, the request itself is refused.
+    let nobody = mint(&root, "lonely", "una", &["submitter", "worker", "operator"]);
+    let item = dead_letter(&nobody, "lonely");
+    let refused = nobody.post(&format!("{item}/discard"), &json!({ "reason": "r" })).refusal();
+    assert_eq!(refused, (409, "APPROVAL_NO_SECOND_PERSON".into()));
+    // Breaking the glass is for admins, takes a reason, and stays visible.
+    let path = format!("{item}/break-glass");
+    let why = json!({ "reason": "the disk is full" });
+    assert_eq!(nobody.post(&path, &why).refusal().0, 403);
+    assert_eq!(root.post(&path, &json!({})).refusal(), (400, "APPROVAL_REQUIRED".into()));
+    assert_eq!(root.post(&path, &why).data()["status"], "discarded");
+    let mark = nobody.get(&item).data();
+    assert_eq!(mark["break_glass"]["by"], "admin", "{mark}");
+    assert_eq!(mark["break_glass"]["reason"], "the disk is full");
+    assert!(mark["break_glass"]["at"].is_string() && mark["approved_by"].is_null());
+    assert!(server(store).log().contains("break-glass"), "it is logged");
 }

@@ -304,3 +304,64 @@ fn o02_a_public_address_without_a_token_is_refused(store: Store) {
     let given = [("MAINSPRING_ADMIN_TOKEN", "a-long-enough-token-for-a-test")];
     run(BINARY, &exposed, &given, directory.path()).expect(2);
 }
+
+/// No password is shown, wherever it stands in an address and whatever is asked with it.
+#[test]
+fn o05_passwords_of_databases_are_never_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in [
+        "postgres://u:hush@127.0.0.1:1/db",
+        "postgres://u@127.0.0.1:1/db?password=hush",
+        "postgres://u:hush@x@127.0.0.1:1/db",
+        "postgres://u:hush/db",
+        "host=127.0.0.1 port=1 user=u password=hush dbname=db",
+        "mysql://u:hush@h/db",
+    ] {
+        let config = folder.path().join("c.toml");
+        std::fs::write(&config, format!("[store]\ndatabase_url = \"{address}\"\n")).unwrap();
+        let file = config.display().to_string();
+        for args in [
+            vec!["config", "show", "--database-url", address],
+            vec!["config", "show", "--config", &file],
+            vec!["config", "check", "--config", &file],
+            vec!["serve", "--database-url", address, "--listen", "127.0.0.1:0"],
+            vec!["migrate", "status", "--database-url", address],
+            vec!["doctor", "--database-url", address],
+            vec!["move", "--from", "memory:nowhere", "--to", address],
+            vec!["move", "--from", address, "--to", "memory:nowhere"],
+        ] {
+            let ran = alone(&args, folder.path());
+            let told = format!("{}{}", ran.stdout, ran.stderr);
+            assert!(!told.contains("hush"), "{args:?} shows it: {told}");
+        }
+    }
+}
+
+/// With PostgreSQL, too, the first admin token is kept where a client of the same directory finds it.
+#[test]
+fn o02_the_first_admin_token_of_a_database_is_kept_in_a_private_file() {
+    use mainspring_testkit::blackbox::command::{Background, prepare};
+    use mainspring_testkit::blackbox::eventually;
+    use std::os::unix::fs::PermissionsExt;
+    let database = {
+        use mainspring_testkit::postgres::{Database, shared};
+        Database::create(shared())
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["serve", "--database-url", &database.url, "--listen", "127.0.0.1:0"];
+    let mut command = prepare(BINARY, &args, &[], folder.path());
+    let log = std::fs::File::create(folder.path().join("out")).unwrap();
+    let child = command.stdout(log).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let server = Background(child);
+    let file = folder.path().join("mainspring-data/admin.token");
+    let told = eventually("the server starts", || {
+        let told = std::fs::read_to_string(folder.path().join("out")).ok()?;
+        told.contains("admin token").then_some(told)
+    });
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(kept.starts_with("ms_") && told.contains(kept.trim()), "{told}");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let folder_mode = std::fs::metadata(file.parent().unwrap()).unwrap().permissions().mode();
+    assert_eq!(folder_mode & 0o777, 0o700);
+    assert_eq!(server.terminate(), Some(0));
+}

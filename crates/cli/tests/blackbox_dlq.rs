@@ -98,18 +98,22 @@ fn g11_a_discard_needs_a_reason_and_two_people(store: Store) {
         assert_eq!(refused, (400, "APPROVAL_REQUIRED".into()), "{reason:?}");
     }
     assert_eq!(gil.post(&path("discard"), &json!({})).refusal().1, "APPROVAL_REQUIRED");
-    assert_eq!(hal.poke(&path("approve")).refusal(), (409, "DLQ_DISCARD_CONFLICT".into()));
+    let approve = |who: &Caller| {
+        let version = gil.get(&format!("/api/v1/dlq/items/{item}")).data()["version"].clone();
+        who.post(&path("approve"), &json!({ "version": version }))
+    };
+    assert_eq!(approve(&hal).refusal(), (409, "DLQ_DISCARD_CONFLICT".into()));
     let asked = gil.post(&path("discard"), &json!({ "reason": "a duplicate" })).data();
     assert_eq!(asked, json!({ "dlq_id": item, "status": "discard_requested" }));
-    let alone = gils_other.poke(&path("approve")).refusal();
+    let alone = approve(&gils_other).refusal();
     assert_eq!(alone, (409, "APPROVAL_SAME_PERSON".into()), "another token is not another person");
     assert_eq!(hal.poke(&path("reject")).data()["status"], "open");
     gil.post(&path("discard"), &json!({ "reason": "a duplicate" })).data();
-    assert_eq!(hal.poke(&path("approve")).data()["status"], "discarded");
+    assert_eq!(approve(&hal).data()["status"], "discarded");
     let found = gil.get(&format!("/api/v1/dlq/items/{item}")).data();
     assert_eq!((&found["requested_by"], &found["approved_by"]), (&json!("gil"), &json!("hal")));
     assert_eq!(found["reason"], "a duplicate");
-    assert_eq!(hal.poke(&path("approve")).refusal(), (409, "DLQ_DISCARD_CONFLICT".into()));
+    assert_eq!(approve(&hal).refusal(), (409, "DLQ_DISCARD_CONFLICT".into()));
     assert_eq!(gil.poke(&path("requeue")).refusal(), (409, "DLQ_REQUEUE_CONFLICT".into()));
 
     // The form with both reviewers in one call is for the internal role, and checks them too.
@@ -122,6 +126,10 @@ fn g11_a_discard_needs_a_reason_and_two_people(store: Store) {
         assert_eq!(refused, (400, "APPROVAL_REQUIRED".into()), "{one:?} {two:?}");
     }
     assert_eq!(gils_other.post(&path, &by("a", "b")).refusal(), (403, "AUTH_FORBIDDEN".into()));
+    assert_eq!(gil.post(&path, &by("a", "b")).refusal(), (400, "APPROVAL_REQUIRED".into()));
+    for name in ["a", "b"] {
+        server(store).caller("g11", name, &["approver"]);
+    }
     assert_eq!(gil.post(&path, &by("a", "b")).data()["status"], "discarded");
 }
 

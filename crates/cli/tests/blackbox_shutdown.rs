@@ -161,11 +161,15 @@ fn d17_a_stopped_worker_releases_what_it_cannot_finish(store: Store) {
     let server = Server::start(options(store));
     let admin = server.admin();
     let job = admin.submit_plain("slow");
-    let hasty = worker(&server, &["--grace", "300ms", "--kill-grace", "300ms"], "sleep 60");
-    wait_for(&admin, &job, "running");
-    let asked = Stopwatch::start();
-    assert_eq!(hasty.terminate(), Some(0));
-    assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
+    let started = server.directory().join("started");
+    let hasty = worker(
+        &server,
+        &["--grace", "300ms", "--kill-grace", "300ms"],
+        "touch started; exec sleep 600",
+    );
+    // That the server has it running does not mean that the worker knows of it already.
+    eventually("the command runs", || started.exists().then_some(()));
+    assert_eq!(hasty.terminate(), Some(0), "it does not wait for the command");
     let given_back = admin.job(&job);
     assert_eq!(given_back["status"], "retrying", "{given_back}");
     assert_eq!(given_back["retry_count"], 0, "{given_back}");
@@ -186,17 +190,21 @@ fn d17_a_worker_told_twice_stops_at_once(store: Store) {
     let server = Server::start(options(store));
     let admin = server.admin();
     let job = admin.submit_plain("slow");
-    let mut busy = worker(&server, &["--grace", "60s", "--lease-ms", "1000"], "sleep 60");
-    wait_for(&admin, &job, "running");
+    let started = server.directory().join("started");
+    let mut busy = worker(
+        &server,
+        &["--grace", "600s", "--lease-ms", "1000"],
+        "touch started; exec sleep 600",
+    );
+    eventually("the command runs", || started.exists().then_some(()));
     signal(busy.0.id(), Signal::TERM);
-    let asked = Stopwatch::start();
     let status = eventually("the worker stops", || {
         signal(busy.0.id(), Signal::TERM);
         busy.0.try_wait().expect("our child")
     });
-    assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
-    assert_eq!(status.code(), Some(1));
-    let again = admin.pull_one("slow");
+    assert_eq!(status.code(), Some(1), "it did not wait for the grace");
+    wait_for(&admin, &job, "retrying");
+    let again = eventually("the job is due again", || admin.pull("slow", 1).pop());
     assert_eq!(again["attempt"], 2, "it was never given back: {again}");
 }
 

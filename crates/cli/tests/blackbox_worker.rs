@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::text;
-use mainspring_testkit::blackbox::command::{Background, prepare, signal};
+use mainspring_testkit::blackbox::command::{Background, prepare};
 use mainspring_testkit::blackbox::{Caller, PerStore, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
@@ -15,6 +15,11 @@ both_stores![
     o21_d17_a_worker_process_that_dies_leaves_a_failed_job_with_its_context,
     o16_o21_a_command_that_cannot_start_fails_with_its_own_code,
     o15_a_worker_that_is_told_to_stop_gives_its_job_back,
+    o15_a_killed_worker_takes_everything_its_command_started_along,
+    o16_output_the_server_refuses_is_a_clear_failure,
+    o16_any_error_code_is_taken,
+    o05_a_command_does_not_inherit_the_secrets_of_its_worker,
+    d17_a_grant_nobody_heard_of_comes_back_in_seconds,
 ];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
@@ -143,6 +148,7 @@ fn o21_d17_a_worker_process_that_dies_leaves_a_failed_job_with_its_context(store
     let worker = worker(store, &ann, "dies", &["--lease-ms", "500"], &script);
     eventually("the command runs", || is_running(&name).then_some(()));
     drop(worker); // kill -9
+    eventually("the command is gone", || (!is_running(&name)).then_some(()));
     let job = ended(&ann, &id);
     assert_eq!((&job["status"], &job["error_code"]), (&json!("failed"), &json!("TASK_LEASE_LOST")));
     let item = ann.get(&format!("/api/v1/dlq/items/{}", text(&job, "dlq_id"))).data();
@@ -150,8 +156,6 @@ fn o21_d17_a_worker_process_that_dies_leaves_a_failed_job_with_its_context(store
     assert_eq!(context["worker_id"], "w-cli");
     assert_eq!(context["execution_key"], format!("{id}:0"));
     assert_eq!(context["trace_id"], "trace-of-a-death");
-    // Nobody is left to end the command of a worker that was killed; this test is.
-    sleepers(&name).into_iter().for_each(|pid| signal(pid, rustix::process::Signal::KILL));
 }
 
 fn o16_o21_a_command_that_cannot_start_fails_with_its_own_code(store: Store) {
@@ -183,4 +187,106 @@ fn o15_a_worker_that_is_told_to_stop_gives_its_job_back(store: Store) {
     let job = ann.job(&id);
     assert_eq!((&job["status"], &job["retry_count"]), (&json!("retrying"), &json!(0)));
     assert_eq!(ann.pull_one("stop")["job_id"], id.as_str());
+}
+
+/// Killed with -9, the worker cannot tidy up; what its command started goes all the same, also what
+/// forked twice and began a session of its own.
+fn o15_a_killed_worker_takes_everything_its_command_started_along(store: Store) {
+    let ann = ann(store, "orphans");
+    ann.submit_plain("orphans");
+    let name = odd(store, "76543.25");
+    // In a session of its own and with its parent gone: no group and no parent leads to it.
+    let script = format!("(setsid sh -c 'sleep {name} & sleep {name}' &); sleep {name}");
+    let worker = worker(store, &ann, "orphans", &[], &script);
+    eventually("all three run", || (sleepers(&name).len() == 3).then_some(()));
+    drop(worker); // kill -9
+    eventually("all of it is gone", || (!is_running(&name)).then_some(()));
+
+    // A command that ends well leaves nothing behind either.
+    let id = ann.submit_plain("daemon");
+    let script = format!("setsid sleep {name} >/dev/null 2>&1 & sleep 0.2; echo done");
+    let worker = self::worker(store, &ann, "daemon", &[], &script);
+    assert_eq!(ended(&ann, &id)["result"], "done");
+    eventually("the daemon is gone", || (!is_running(&name)).then_some(()));
+    assert_eq!(worker.terminate(), Some(0));
+}
+
+fn o16_output_the_server_refuses_is_a_clear_failure(store: Store) {
+    let ann = ann(store, "refused");
+    let deep = format!("printf '%s' '{}{}'", "[".repeat(300), "]".repeat(300));
+    let repeated = r#"printf '%s' '{"a":1,"a":2}'"#.to_owned();
+    for (job_type, script) in [("deep", deep), ("repeated", repeated)] {
+        let wish = json!({ "job_type": job_type, "payload": 0, "max_retries": 3 });
+        let id = text(&ann.submit(&wish), "job_id");
+        let worker = worker(store, &ann, job_type, &[], &script);
+        let job = ended(&ann, &id);
+        assert_eq!((&job["status"], &job["retry_count"]), (&json!("failed"), &json!(0)), "{job}");
+        assert_eq!(job["last_error"]["code"], "RESULT_REFUSED", "{job}");
+        let message = text(&job["last_error"], "message");
+        assert!(message.starts_with("JSON_"), "it says why: {message}");
+        assert_eq!(worker.terminate(), Some(0));
+    }
+}
+
+/// What a worker says about a failure is never a reason to refuse the report.
+fn o16_any_error_code_is_taken(store: Store) {
+    let ann = ann(store, "codes");
+    let long = "x".repeat(300);
+    for (said, kept) in [
+        ("TimeoutError", "TimeoutError"),
+        ("java.net.SocketTimeoutException", "java.net.SocketTimeoutException"),
+        ("HTTP 503!", "HTTP_503_"),
+        ("", "TASK_EXECUTION_FAILED"),
+        (&*long, &long[..100]),
+    ] {
+        let wish = json!({ "job_type": "codes", "payload": 0, "max_retries": 0 });
+        let id = text(&ann.submit(&wish), "job_id");
+        let grant = ann.pull_one("codes");
+        let answer = ann.fail(&grant, said, true);
+        assert_eq!((&answer["job_id"], &answer["status"]), (&json!(id), &json!("failed")));
+        assert_eq!(ann.job(&id)["last_error"]["code"], kept, "{said:?}");
+    }
+}
+
+fn o05_a_command_does_not_inherit_the_secrets_of_its_worker(store: Store) {
+    let ann = ann(store, "secrets");
+    let id = ann.submit_plain("secrets");
+    let flags = ["--env", "MAINSPRING_SHOWN"];
+    let script = "env | grep -E 'MAINSPRING|DATABASE|PG' | sort";
+    let mut args = vec!["worker", "--type", "secrets", "--id", "w-cli"];
+    args.extend(flags);
+    args.extend(["--", "sh", "-c", script]);
+    let env = [
+        ("MAINSPRING_URL", &*server(store).url),
+        ("MAINSPRING_TOKEN", &*ann.token),
+        ("MAINSPRING_ADMIN_TOKEN", "hush-hush-hush-hush"),
+        ("MAINSPRING_DATABASE_URL", "postgres://u:hush@h/d"),
+        ("DATABASE_URL", "postgres://u:hush@h/d"),
+        ("PGPASSWORD", "hush"),
+        ("MAINSPRING_SHOWN", "on purpose"),
+    ];
+    let mut command = prepare(BINARY, &args, &env, server(store).directory());
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let worker = Background(child);
+    let seen = text(&ended(&ann, &id), "result");
+    assert!(!seen.contains("hush") && !seen.contains(&*ann.token), "{seen}");
+    assert!(seen.contains("MAINSPRING_SHOWN=on purpose"), "{seen}");
+    assert!(seen.contains("MAINSPRING_LEASE_TOKEN=") && seen.contains("MAINSPRING_URL="), "{seen}");
+    assert_eq!(worker.terminate(), Some(0));
+}
+
+/// The worker is gone before it can show that it has the job. Its lease is long, but the first one
+/// is not.
+fn d17_a_grant_nobody_heard_of_comes_back_in_seconds(store: Store) {
+    let ann = ann(store, "unheard");
+    let id = ann.submit_plain("unheard");
+    let worker = worker(store, &ann, "unheard", &["--lease-ms", "600000"], "sleep 60");
+    let job =
+        eventually("the job runs", || Some(ann.job(&id)).filter(|job| job["status"] == "running"));
+    drop(worker); // kill -9
+    let lease = ann.job(&id)["lease_expires_at"].clone();
+    let back = eventually("the job is back", || {
+        Some(ann.job(&id)).filter(|job| job["status"] == "retrying")
+    });
+    assert_eq!(back["last_error"]["code"], "TASK_LEASE_LOST", "{job} {lease}");
 }

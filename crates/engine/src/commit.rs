@@ -324,7 +324,10 @@ fn decide_one(
         are_types_strict: shared.config.are_types_strict,
         key_holder: None,
         key_job: None,
+        tokens: &[],
     };
+    let tokens = if command.needs_people() { desk.tokens() } else { Vec::new() };
+    facts.tokens = &tokens;
     #[expect(clippy::wildcard_enum_match_arm, reason = "most commands need nothing fresh")]
     match command {
         Command::Submit(wish) => {

@@ -6,13 +6,14 @@ use crate::commit::{self, Request};
 use crate::config::Config;
 use crate::entropy::{Entropy, Ids};
 use crate::explain::{self, Explanation};
+use crate::leaving::Leaving;
 use crate::pull::{Grant, Pull};
 use crate::timers;
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, Timestamp, Token, TokenId,
-    TypeSpec,
+    Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, TenantId, Timestamp, Token,
+    TokenId, TypeSpec, WorkerId,
 };
 use mainspring_store::{
     Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
@@ -80,6 +81,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) requests: mpsc::Sender<Request>,
     pub(crate) workers: Workers,
+    leaving: Leaving,
     pub(crate) tally: Tally,
     /// Rung after every commit that moved a job.
     pub(crate) moved: watch::Sender<u64>,
@@ -127,6 +129,7 @@ impl Engine {
             config,
             requests,
             workers: Workers::default(),
+            leaving: Leaving::default(),
             tally: Tally::default(),
             moved: watch::Sender::new(0),
             timer_changed: Notify::new(),
@@ -203,7 +206,25 @@ impl Engine {
     /// # Errors
     /// If the store failed.
     pub async fn pull(&self, pull: Pull) -> Result<Vec<Grant>, Error> {
-        Ok(self.request(Vec::new(), Some(pull)).await?.grants)
+        let stay = self.shared.leaving.stay((pull.tenant.clone(), pull.worker.clone()));
+        let (answer, mut reply) = oneshot::channel();
+        let request = Request::new(Vec::new(), Some(pull), answer);
+        self.shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
+        let reply = tokio::select! {
+            biased;
+            reply = &mut reply => reply.map_err(|_| Error::Stopped)??,
+            () = stay.is_over() => {
+                // What was granted by now is told; what comes later is given back.
+                reply.close();
+                reply.try_recv().unwrap_or_else(|_| Ok(Reply::default()))?
+            }
+        };
+        Ok(reply.grants)
+    }
+
+    /// Ends the waiting pulls of a worker that is about to stop.
+    pub fn leave(&self, tenant: Option<TenantId>, worker: WorkerId) {
+        self.shared.leaving.leave(&(tenant, worker));
     }
 
     async fn request(&self, commands: Vec<Command>, pull: Option<Pull>) -> Result<Reply, Error> {

@@ -12,6 +12,7 @@ pub mod workers;
 
 mod commit;
 mod dispatcher;
+mod leaving;
 mod timers;
 
 pub use clock::{Clock, SharedClock, SystemClock};

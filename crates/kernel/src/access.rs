@@ -100,6 +100,8 @@ pub struct Principal {
     pub token_issued_at: Timestamp,
     /// Who issued the token.
     pub token_issued_by: UserId,
+    /// With which token, as far as it is known.
+    pub token_issued_with: Option<TokenId>,
 }
 
 impl Principal {
@@ -147,6 +149,8 @@ pub struct Token {
     pub issued_at: Timestamp,
     /// Who issued it.
     pub issued_by: UserId,
+    /// With which token; unknown for the first admin's and for tokens of older versions.
+    pub issued_with: Option<TokenId>,
     /// When it stops working by itself.
     pub expires_at: Option<Timestamp>,
     /// When it was revoked.
@@ -168,6 +172,7 @@ impl Token {
             token: self.id,
             token_issued_at: self.issued_at,
             token_issued_by: self.issued_by.clone(),
+            token_issued_with: self.issued_with,
         }
     }
 }

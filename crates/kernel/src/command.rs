@@ -71,7 +71,7 @@ pub enum Command {
         /// Which item.
         item: DlqId,
         /// Who asks.
-        by: UserId,
+        by: Box<Principal>,
         /// Why.
         reason: Box<str>,
     },
@@ -81,6 +81,8 @@ pub enum Command {
         item: DlqId,
         /// Who agrees.
         by: Box<Principal>,
+        /// The version of the item, and so the reason, that was read.
+        version: u32,
     },
     /// Refuse to drop it; the item is open again.
     RejectDiscard {
@@ -93,12 +95,23 @@ pub enum Command {
     DiscardReviewed {
         /// Which item.
         item: DlqId,
+        /// Who asks.
+        by: Box<Principal>,
         /// Why.
         reason: Box<str>,
         /// The first reviewer.
         reviewer: Box<str>,
         /// The second reviewer.
         reviewer_2: Box<str>,
+    },
+    /// Drop it alone, when it cannot wait; admins only, and the item says so for ever.
+    BreakGlass {
+        /// Which item.
+        item: DlqId,
+        /// Who does it.
+        by: Box<Principal>,
+        /// Why.
+        reason: Box<str>,
     },
     /// Register or replace a type.
     SetType(Box<TypeSpec>),
@@ -265,6 +278,7 @@ impl Command {
             | Command::ApproveDiscard { .. }
             | Command::RejectDiscard { .. }
             | Command::DiscardReviewed { .. }
+            | Command::BreakGlass { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -279,7 +293,8 @@ impl Command {
             | Command::RequestDiscard { item, .. }
             | Command::ApproveDiscard { item, .. }
             | Command::RejectDiscard { item, .. }
-            | Command::DiscardReviewed { item, .. } => Some(*item),
+            | Command::DiscardReviewed { item, .. }
+            | Command::BreakGlass { item, .. } => Some(*item),
             Command::Submit(_)
             | Command::Claim(_)
             | Command::Complete(_)
@@ -297,6 +312,16 @@ impl Command {
             | Command::IssueToken(_)
             | Command::RevokeToken { .. } => None,
         }
+    }
+
+    /// Whether the decision looks at who issued whose token.
+    pub fn needs_people(&self) -> bool {
+        matches!(
+            self,
+            Command::RequestDiscard { .. }
+                | Command::ApproveDiscard { .. }
+                | Command::DiscardReviewed { .. }
+        )
     }
 
     /// A short name for logs, metrics and the lifecycle grid.
@@ -319,6 +344,7 @@ impl Command {
             Command::ApproveDiscard { .. } => "approve_discard",
             Command::RejectDiscard { .. } => "reject_discard",
             Command::DiscardReviewed { .. } => "discard_reviewed",
+            Command::BreakGlass { .. } => "break_glass",
             Command::SetType(_) => "set_type",
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",

@@ -109,11 +109,12 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::RunInternally(run) => internal::run(run, facts),
         Command::RequeueItem { by, key, .. } => item::requeue(by, key.as_deref(), facts),
         Command::RequestDiscard { by, reason, .. } => item::request_discard(by, reason, facts),
-        Command::ApproveDiscard { by, .. } => item::approve_discard(by, facts),
+        Command::ApproveDiscard { by, version, .. } => item::approve_discard(by, *version, facts),
         Command::RejectDiscard { .. } => item::reject_discard(facts),
-        Command::DiscardReviewed { reason, reviewer, reviewer_2, .. } => {
-            item::discard_reviewed(reason, reviewer, reviewer_2, facts)
+        Command::DiscardReviewed { by, reason, reviewer, reviewer_2, .. } => {
+            item::discard_reviewed(by, reason, [reviewer, reviewer_2], facts)
         }
+        Command::BreakGlass { by, reason, .. } => item::break_glass(by, reason, facts),
         Command::SetType(spec) => registry::set_type(spec),
         Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),

@@ -1,6 +1,6 @@
 //! The dead-letter queue: items that wait for a person, and the two-person rule for dropping one.
 
-use crate::id::{DlqId, JobId};
+use crate::id::{DlqId, JobId, TokenId};
 use crate::job::Job;
 use crate::name::UserId;
 use crate::time::Timestamp;
@@ -20,6 +20,24 @@ pub struct DlqItem {
     pub version: u32,
     /// Where it stands.
     pub state: DlqState,
+    /// When somebody first asked to drop it. A request that was rejected and made again does not
+    /// let in people who were made in between.
+    pub first_asked_at: Option<Timestamp>,
+}
+
+impl DlqItem {
+    /// Applies a change.
+    pub fn change(&mut self, version: u32, at: Timestamp, state: DlqState) {
+        // The state before counts, too: items of older versions did not keep this.
+        for asked in [&self.state, &state] {
+            if let DlqState::DiscardRequested(proposal) = asked {
+                self.first_asked_at.get_or_insert(proposal.at);
+            }
+        }
+        self.version = version;
+        self.updated_at = at;
+        self.state = state;
+    }
 }
 
 /// Where a dead-letter item stands.
@@ -45,6 +63,8 @@ pub enum DlqState {
         /// The second person.
         approved_by: UserId,
     },
+    /// Dropped by one person alone, for reasons that could not wait. Stays visible for ever.
+    GlassBroken(Proposal),
 }
 
 /// A request to drop an item.
@@ -56,6 +76,8 @@ pub struct Proposal {
     pub reason: Box<str>,
     /// When.
     pub at: Timestamp,
+    /// With which token, if that was kept.
+    pub token: Option<TokenId>,
 }
 
 impl DlqState {
@@ -65,7 +87,7 @@ impl DlqState {
             DlqState::Open => "open",
             DlqState::Requeued { .. } => "requeued",
             DlqState::DiscardRequested(_) => "discard_requested",
-            DlqState::Discarded { .. } => "discarded",
+            DlqState::Discarded { .. } | DlqState::GlassBroken(_) => "discarded",
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod time;
 pub mod access;
 pub mod dlq;
 pub mod job;
+pub mod person;
 pub mod registry;
 
 pub mod command;

@@ -6,6 +6,8 @@ pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 pub const NAME_BYTES_MAX: usize = 200;
 /// Longest idempotency key or scope.
 pub const KEY_BYTES_MAX: usize = 512;
+/// Longest error code that is kept; a longer one is cut.
+pub const ERROR_CODE_BYTES_MAX: usize = 100;
 /// Longest error or reason text that is kept; longer text is cut.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 /// Most labels on one job.

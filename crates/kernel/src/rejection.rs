@@ -100,6 +100,18 @@ rejections! {
     /// The second person is the first one.
     SamePerson => "APPROVAL_SAME_PERSON", Approval,
         |f: F<'_, '_>| f.write_str("the person who asked for a discard cannot approve it");
+    /// One of the two people made the other's token.
+    NotIndependent => "APPROVAL_NOT_INDEPENDENT", Approval,
+        |f: F<'_, '_>| f.write_str("one of the two people issued the other's token, directly or through others");
+    /// The approver's token did not exist when the discard was first asked for.
+    TokenTooNew => "APPROVAL_TOKEN_TOO_NEW", Approval,
+        |f: F<'_, '_>| f.write_str("the approver's token was issued after the discard was first asked for");
+    /// Nobody could approve.
+    NoSecondPerson => "APPROVAL_NO_SECOND_PERSON", Approval,
+        |f: F<'_, '_>| f.write_str("there is no second person who could approve this discard");
+    /// The item is not what the approver read.
+    VersionChanged { now: u32 } => "DLQ_VERSION_CONFLICT", Conflict,
+        |f: F<'_, '_>, now: &u32| write!(f, "the item has changed since it was read: it is at version {now}");
     /// The job has as many effects as it may have.
     EffectsFull => "EFFECTS_FULL", Conflict,
         |f: F<'_, '_>| f.write_str("this job has committed as many effects as it may");

@@ -13,10 +13,10 @@ use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::limits::*;
 use mainspring_kernel::{
-    Command, Decision, DlqId, Facts, JobId, Principal, QueueName, Receipt, Rejection, StateName,
-    Timestamp, TokenId, TypeSpec, decide,
+    Command, Decision, DlqId, Facts, JobId, Principal, QueueName, Receipt, Rejection, Role, Roles,
+    StateName, Timestamp, Token, TokenId, TypeSpec, decide,
 };
-use world::{Act, Holder, World, principal, user, wish};
+use world::{Act, Holder, World, holder_of, principal, user, wish};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -31,6 +31,7 @@ fn facts() -> Facts<'static> {
         are_types_strict: false,
         key_holder: None,
         key_job: None,
+        tokens: &[],
     }
 }
 
@@ -187,34 +188,132 @@ fn dead_letter(acts: &[Act]) -> World {
 }
 
 fn approve(world: &mut World, by: Principal) -> Result<Receipt, Rejection> {
-    let command = Command::ApproveDiscard { item: DlqId(1), by: Box::new(by) };
+    let version = world.items[&DlqId(1)].version;
+    let command = Command::ApproveDiscard { item: DlqId(1), by: Box::new(by), version };
     world.ask(command).answer.map(|decision| decision.receipt)
 }
+
+fn ask(world: &mut World, by: Principal) -> Result<Receipt, Rejection> {
+    let command =
+        Command::RequestDiscard { item: DlqId(1), by: Box::new(by), reason: "why".into() };
+    world.ask(command).answer.map(|decision| decision.receipt)
+}
+
+/// Adds a token that `issuer` made for `name` at `at`.
+fn mint(world: &mut World, name: &str, issuer: &Principal, at: Timestamp) -> Principal {
+    let id = world.people.len() as u128 + 1;
+    let token = Token {
+        issued_at: at,
+        issued_by: issuer.user.clone(),
+        issued_with: Some(issuer.token),
+        ..holder_of((name, id))
+    };
+    world.people.push(token.clone());
+    token.principal()
+}
+
+const DONE: Result<Receipt, Rejection> = Ok(Receipt::Item { state: "discarded" });
 
 #[test]
 fn a_discard_takes_two_people_not_two_tokens() {
     let asked = || dead_letter(&[Act::Propose { by: "ann", reason: "why" }]);
-    let done = Ok(Receipt::Item { state: "discarded" });
     let same = Err(Rejection::SamePerson);
-    let minted = |by: &str, at: i64| Principal {
-        token_issued_by: user(by),
-        token_issued_at: Timestamp(World::default().now.0 + at),
-        ..principal("bob")
-    };
     assert_eq!(approve(&mut asked(), principal("ann")), same);
     let other_token = Principal { token: TokenId(99), ..principal("ann") };
     assert_eq!(approve(&mut asked(), other_token), same, "a second token is the same person");
-    assert_eq!(approve(&mut asked(), minted("ann", 0)), same, "minted for the purpose");
-    assert_eq!(approve(&mut asked(), minted("ann", 9)), same, "minted for the purpose");
-    assert_eq!(approve(&mut asked(), minted("ann", -1)), done, "bob had it before ann asked");
-    assert_eq!(approve(&mut asked(), minted("root", 9)), done, "somebody else gave it to bob");
+    for spelling in ["Ann", "ANN", "a\u{200b}nn", "\u{430}nn", "\u{ff41}nn"] {
+        let other_name = Principal { user: user(spelling), ..principal("bob") };
+        assert_eq!(approve(&mut asked(), other_name), same, "{spelling:?} is ann");
+    }
     let mut world = asked();
-    assert_eq!(approve(&mut world, principal("bob")), done);
+    assert_eq!(approve(&mut world, principal("bob")), DONE);
     assert!(matches!(&world.items[&DlqId(1)].state,
         DlqState::Discarded { proposal, approved_by }
-            if proposal.by == user("ann") && *approved_by == user("bob")));
+            if proposal.by == user("ann") && *approved_by == user("bob")
+                && proposal.token == Some(principal("ann").token)));
     assert!(approve(&mut world, principal("eve")).is_err(), "once is enough");
     assert_eq!(world.jobs[&JobId(1)].state.name(), StateName::Failed, "the job stays as it was");
+}
+
+#[test]
+fn people_the_asker_made_do_not_count_directly_or_through_others() {
+    let made = Err(Rejection::NotIndependent);
+    let mut world = dead_letter(&[]);
+    let long_ago = Timestamp::from_millis(5);
+    let puppet = mint(&mut world, "puppet", &principal("ann"), long_ago);
+    let second = mint(&mut world, "second-admin", &principal("ann"), long_ago);
+    let grandchild = mint(&mut world, "grandchild", &second, long_ago);
+    assert!(ask(&mut world, principal("ann")).is_ok());
+    for own in [&puppet, &second, &grandchild] {
+        assert_eq!(approve(&mut world, own.clone()), made, "{}", own.user);
+    }
+    assert!(world.act(0, &Act::Reject).unwrap().answer.is_ok());
+    // Nor the other way round: the maker of the asker is the asker's hand.
+    assert!(ask(&mut world, grandchild.clone()).is_ok());
+    for maker in [principal("ann"), second] {
+        assert_eq!(approve(&mut world, maker.clone()), made, "{}", maker.user);
+    }
+    assert_eq!(approve(&mut world, principal("bob")), DONE);
+}
+
+#[test]
+fn a_token_that_does_not_name_its_parent_stands_for_all_its_issuer_had() {
+    let mut world = dead_letter(&[]);
+    let long_ago = Timestamp::from_millis(5);
+    let second = mint(&mut world, "second-admin", &principal("ann"), long_ago);
+    mint(&mut world, "old-style", &second, Timestamp::from_millis(6));
+    let old = world.people.last_mut().unwrap();
+    old.issued_with = None;
+    let old = old.principal();
+    assert!(ask(&mut world, principal("ann")).is_ok());
+    assert_eq!(approve(&mut world, old), Err(Rejection::NotIndependent));
+}
+
+#[test]
+fn a_token_issued_after_the_first_request_never_counts() {
+    let mut world = dead_letter(&[Act::Propose { by: "ann", reason: "why" }]);
+    let now = world.now;
+    let root = Principal { token: TokenId(98), ..principal("root") };
+    let late = mint(&mut world, "late", &root, now);
+    assert_eq!(approve(&mut world, late.clone()), Err(Rejection::TokenTooNew));
+    assert!(world.act(0, &Act::Reject).unwrap().answer.is_ok());
+    world.now = world.now.plus_millis(60_000);
+    assert!(ask(&mut world, principal("ann")).is_ok(), "bob could still approve");
+    assert_eq!(approve(&mut world, late), Err(Rejection::TokenTooNew), "asking again is no reset");
+    assert_eq!(approve(&mut world, principal("bob")), DONE);
+}
+
+#[test]
+fn where_only_one_person_can_exist_the_discard_is_refused() {
+    let alone = Err(Rejection::NoSecondPerson);
+    let mut world = dead_letter(&[]);
+    world.people.truncate(1);
+    assert_eq!(ask(&mut world, principal("ann")), alone);
+    mint(&mut world, "puppet", &principal("ann"), Timestamp::EPOCH);
+    mint(&mut world, "ANN", &principal("zoe"), Timestamp::EPOCH);
+    assert_eq!(ask(&mut world, principal("ann")), alone, "those are ann");
+    let now = world.now;
+    mint(&mut world, "late", &principal("zoe"), now);
+    assert_eq!(ask(&mut world, principal("ann")), alone, "let in too late");
+    let weak = mint(&mut world, "weak", &principal("zoe"), Timestamp::EPOCH);
+    world.people.last_mut().unwrap().roles = Roles::of(&[Role::Operator]);
+    assert_eq!(ask(&mut world, principal("ann")), alone, "{} may not approve", weak.user);
+    world.people.last_mut().unwrap().roles = Roles::of(&[Role::Approver]);
+    world.people.last_mut().unwrap().revoked_at = Some(Timestamp::EPOCH);
+    assert_eq!(ask(&mut world, principal("ann")), alone, "revoked");
+    world.people.last_mut().unwrap().revoked_at = None;
+    assert!(ask(&mut world, principal("ann")).is_ok());
+}
+
+#[test]
+fn an_approval_names_the_version_that_was_read() {
+    let mut world = dead_letter(&[Act::Propose { by: "ann", reason: "why" }]);
+    for version in [0, 1, 3] {
+        let by = Box::new(principal("bob"));
+        let answer = world.ask(Command::ApproveDiscard { item: DlqId(1), by, version }).answer;
+        assert_eq!(answer, Err(Rejection::VersionChanged { now: 2 }));
+    }
+    assert_eq!(approve(&mut world, principal("bob")), DONE);
 }
 
 #[test]
@@ -234,6 +333,7 @@ fn a_reviewed_discard_names_two_different_people_and_a_reason() {
     let review = |reason: &str, one: &str, two: &str| {
         let command = Command::DiscardReviewed {
             item: DlqId(1),
+            by: Box::new(principal("replay")),
             reason: reason.into(),
             reviewer: one.into(),
             reviewer_2: two.into(),
@@ -255,4 +355,47 @@ fn a_reviewed_discard_names_two_different_people_and_a_reason() {
             "{reason:?} {one:?} {two:?}"
         );
     }
+}
+
+#[test]
+fn a_reviewed_discard_takes_reviewers_with_tokens_of_their_own() {
+    let review = |world: &mut World, by: &Principal, one: &str, two: &str| {
+        let command = Command::DiscardReviewed {
+            item: DlqId(1),
+            by: Box::new(by.clone()),
+            reason: "why".into(),
+            reviewer: one.into(),
+            reviewer_2: two.into(),
+        };
+        world.ask(command).answer.map(|decision| decision.receipt).map_err(|no| no.code())
+    };
+    let refused = Err("APPROVAL_REQUIRED");
+    let mut world = dead_letter(&[]);
+    let replay = mint(&mut world, "replay", &principal("zoe"), Timestamp::EPOCH);
+    assert_eq!(review(&mut world, &replay, "x", "y"), refused, "nobody of that name");
+    assert_eq!(review(&mut world, &replay, "ann", "y"), refused, "one is not enough");
+    assert_eq!(review(&mut world, &replay, "ann", "replay"), refused, "the caller is no reviewer");
+    mint(&mut world, "puppet", &principal("ann"), Timestamp::EPOCH);
+    assert_eq!(review(&mut world, &replay, "ann", "puppet"), refused, "ann made the puppet");
+    mint(&mut world, "self-made", &replay, Timestamp::EPOCH);
+    assert_eq!(review(&mut world, &replay, "ann", "self-made"), refused, "the caller made it");
+    let own = mint(&mut world, "replay-2", &principal("bob"), Timestamp::EPOCH);
+    assert_eq!(review(&mut world, &own, "ann", "bob"), refused, "bob made the caller");
+    let done = Ok(Receipt::Item { state: "discarded" });
+    assert_eq!(review(&mut world, &replay, "ANN", "bob"), done);
+}
+
+#[test]
+fn broken_glass_needs_a_reason_and_leaves_a_mark() {
+    let broken = |world: &mut World, reason: &str| {
+        let by = Box::new(principal("ann"));
+        world.ask(Command::BreakGlass { item: DlqId(1), by, reason: reason.into() }).answer
+    };
+    let mut world = dead_letter(&[]);
+    world.people.truncate(1);
+    assert_eq!(broken(&mut world, " ").map_err(|no| no.code()).err(), Some("APPROVAL_REQUIRED"));
+    assert!(broken(&mut world, "the disk is full").is_ok(), "one person is enough");
+    let DlqState::GlassBroken(mark) = &world.items[&DlqId(1)].state else { panic!() };
+    assert_eq!((&mark.by, &*mark.reason, mark.at), (&user("ann"), "the disk is full", world.now));
+    assert!(broken(&mut world, "again").is_err());
 }

@@ -257,6 +257,7 @@ fn item_grid(out: &mut String) {
         ("reject_discard", Act::Reject),
         ("discard_reviewed by ann, bob", Act::Review { one: "ann", two: "bob" }),
         ("discard_reviewed by bob, bob", Act::Review { one: "bob", two: " bob " }),
+        ("break_glass by ann", Act::BreakGlass),
     ];
     head(out, "command", &arrangements.map(|(name, _)| name));
     for (name, act) in acts {

@@ -91,6 +91,7 @@ fn check_items(world: &World) {
                 assert_eq!(new.extras.as_ref().unwrap().source_dlq, Some(item.id));
                 assert!(successors.insert(*job), "one item, one new job");
             }
+            DlqState::GlassBroken(mark) => assert!(!mark.reason.trim().is_empty()),
             DlqState::Open | DlqState::DiscardRequested(_) => {}
         }
     }

@@ -38,6 +38,9 @@ pub(crate) struct Setup {
     pub(crate) stop_grace: Duration,
 }
 
+/// Longest lease of a job that its worker has not shown to have.
+pub(crate) const FIRST_LEASE: Duration = Duration::from_secs(5);
+
 /// Builds a [`Worker`].
 ///
 /// ```no_run
@@ -89,7 +92,7 @@ impl Worker {
             handlers: BTreeMap::new(),
             queues: None,
             concurrency: 4,
-            lease: Duration::from_secs(60),
+            lease: Duration::from_secs(15),
             wait: Duration::from_secs(20),
             drain_grace: Duration::from_secs(25),
             stop_grace: Duration::from_secs(5),
@@ -149,7 +152,9 @@ impl WorkerBuilder {
         self
     }
 
-    /// How long a job stays ours without a heartbeat. Heartbeats go out three times as often.
+    /// How long a job stays ours without a heartbeat. Heartbeats go out three times as often. The
+    /// first lease of a job is at most five seconds long: the first heartbeat makes it whole. So a
+    /// job whose grant got lost on the way is back in seconds.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.setup.lease = lease.max(Duration::from_millis(100));
@@ -209,8 +214,13 @@ impl Setup {
             queues: self.queues.clone(),
             limit: Some(u32::try_from(limit).unwrap_or(u32::MAX)),
             wait_ms: Some(u64::try_from(wait.as_millis()).unwrap_or(0)),
-            lease_ms: Some(self.lease_ms()),
+            lease_ms: Some(u32::try_from(self.first_lease().as_millis()).unwrap_or(u32::MAX)),
         }
+    }
+
+    /// The lease a pull asks for: short, until the worker has shown that it got the job.
+    pub(crate) fn first_lease(&self) -> Duration {
+        self.lease.min(FIRST_LEASE)
     }
 }
 

@@ -105,6 +105,7 @@ fn stored(
         roles,
         issued_at: engine.now(),
         issued_by,
+        issued_with: None,
         expires_at: None,
         revoked_at: None,
     }

@@ -104,9 +104,7 @@ impl State {
                 if let Some(item) = self.items.get_mut(&item)
                     && item.version < version
                 {
-                    item.version = version;
-                    item.updated_at = at;
-                    item.state = *state;
+                    item.change(version, at, *state);
                 }
             }
             Event::TypeSet(spec) => self.index.set_type(*spec, &mut self.slab),

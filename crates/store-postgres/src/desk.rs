@@ -291,6 +291,10 @@ impl Desk for PostgresDesk<'_> {
         self.shown.tokens.get(&id)
     }
 
+    fn tokens(&self) -> Vec<&Token> {
+        self.shown.tokens.values().collect()
+    }
+
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, _now: Timestamp) -> Vec<JobId> {
         if self.book.is_empty() {
             return Vec::new();
@@ -347,9 +351,7 @@ impl Desk for PostgresDesk<'_> {
                 }
                 Event::ItemChanged { item, version, at, state } => {
                     if let Some(entry) = self.items.get_mut(&item) {
-                        entry.item.version = version;
-                        entry.item.updated_at = at;
-                        entry.item.state = *state;
+                        entry.item.change(version, at, *state);
                         entry.is_changed = true;
                     }
                 }

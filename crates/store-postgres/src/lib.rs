@@ -5,6 +5,7 @@
 //! loaded, decided and written by a bounded number of statements over arrays, and every change
 //! names what it was decided on. Read next: `commit.rs`, then `migrations/` for the tables.
 
+pub mod address;
 mod alarms;
 mod columns;
 mod commit;

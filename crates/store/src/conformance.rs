@@ -58,7 +58,7 @@ cases! {
     retry: a_failed_job_waits_for_its_retry, a_retry_keeps_the_id_and_counts,
         a_released_job_is_ready_at_once, the_last_failure_is_kept;
     dlq: an_exhausted_job_becomes_an_item, items_are_listed_newest_first, an_item_is_requeued_once,
-        a_discard_takes_two_people, a_half_finished_move_is_finished, items_are_filtered;
+        a_discard_takes_two_people, broken_glass_stays_visible, a_half_finished_move_is_finished, items_are_filtered;
     effects: an_effect_is_committed_once, effects_survive_a_retry;
     order: old_jobs_outrank_urgent_ones_when_aged, due_order_goes_by_time_then_priority,
         equal_jobs_go_in_arrival_order, tenants_take_turns, a_pull_may_name_a_tenant,

@@ -112,6 +112,8 @@ pub trait Desk {
     fn key_holder(&self, key: Digest) -> Option<KeyHolder>;
     /// A token.
     fn token(&self, id: TokenId) -> Option<&Token>;
+    /// Every token, by id.
+    fn tokens(&self) -> Vec<&Token>;
     /// Takes up to `limit` jobs that are due at `now`, in dispatch order and within every limit.
     /// One that the batch then does not claim is ready again when the batch ends.
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId>;

@@ -143,6 +143,7 @@ fn act(
     let Decision { events, receipt } = {
         let desk: &dyn Desk = desk;
         let job = command.job().and_then(|id| desk.job(id));
+        let tokens = desk.tokens();
         let mut facts = Facts {
             now,
             fresh_id: (u128::try_from(now.as_millis()).unwrap_or(0) << 80) | *fresh,
@@ -153,6 +154,7 @@ fn act(
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            tokens: &tokens,
         };
         if let Command::Submit(wish) = command {
             facts.job_type = desk.job_type(&wish.job_type);

@@ -3,7 +3,7 @@
 use crate::exit;
 use crate::output::{record, say, say_wire, table};
 use crate::session::Session;
-use mainspring_sdk::api::dlq::{DlqItem, DlqStanding};
+use mainspring_sdk::api::dlq::{BrokenGlass, DlqItem, DlqStanding};
 use mainspring_sdk::client::ItemFilter;
 
 /// What to do with dead letters.
@@ -42,10 +42,21 @@ pub(crate) enum Verb {
         #[arg(long)]
         reason: String,
     },
-    /// Agree to drop it
+    /// Agree to drop it, as another person than the one who asked
     Approve {
         /// The item
         id: String,
+        /// The version you read with `dlq get`
+        #[arg(long)]
+        version: u32,
+    },
+    /// Drop it alone, in an emergency; admins only, and the item shows it for ever
+    BreakGlass {
+        /// The item
+        id: String,
+        /// Why it cannot wait for a second person
+        #[arg(long)]
+        reason: String,
     },
     /// Refuse to drop it
     Reject {
@@ -82,10 +93,20 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
         Verb::Discard { id, reason } => {
             print_standing(&client.discard(&id, &reason).await?, &session)?;
         }
-        Verb::Approve { id } => print_standing(&client.approve_discard(&id).await?, &session)?,
+        Verb::Approve { id, version } => {
+            print_standing(&client.approve_discard(&id, version).await?, &session)?;
+        }
+        Verb::BreakGlass { id, reason } => {
+            print_standing(&client.break_glass(&id, &reason).await?, &session)?;
+        }
         Verb::Reject { id } => print_standing(&client.reject_discard(&id).await?, &session)?,
     }
     Ok(exit::OK)
+}
+
+fn broken_glass(item: &DlqItem) -> String {
+    let told = |mark: &BrokenGlass| format!("by {} at {}: {}", mark.by, mark.at, mark.reason);
+    item.break_glass.as_ref().map_or_else(|| "-".into(), told)
 }
 
 fn row(item: DlqItem) -> Vec<String> {
@@ -126,6 +147,8 @@ fn print_item(item: &DlqItem, session: &Session) -> anyhow::Result<()> {
         ("reason", text(&item.reason)),
         ("requested by", text(&item.requested_by)),
         ("approved by", text(&item.approved_by)),
+        ("break-glass", broken_glass(item)),
+        ("version", item.version.to_string()),
         ("runs again as", text(&item.requeued_job_id)),
         ("payload", payload.to_owned()),
     ]));

@@ -1,11 +1,10 @@
 //! `mainspring migrate`: where a database stands, what would be done to it, and doing it.
 
 use crate::commands::postgres::Place;
-use crate::config::show;
 use crate::exit;
 use crate::output::{Output, record, say, say_json};
 use mainspring_store_postgres::{
-    MIGRATIONS, Migration, MigrationStatus, PostgresConfig, refuse_problems, status, up,
+    MIGRATIONS, Migration, MigrationStatus, PostgresConfig, address, refuse_problems, status, up,
 };
 use serde_json::{Value, json};
 
@@ -38,7 +37,7 @@ async fn show_status(config: &PostgresConfig, output: Output) -> anyhow::Result<
     } else {
         let version = found.version.map_or("none: empty".to_owned(), |version| version.to_string());
         let mut fields = vec![
-            ("database", show::without_password(&config.url)),
+            ("database", address::shown(&config.url)),
             ("schema", config.schema.clone()),
             ("version", version),
             ("pending", listed(&found.pending)),

@@ -1,15 +1,14 @@
 //! `mainspring move`: everything from one store to another, while no server uses either.
 
 use crate::commands::postgres::{self, Place};
-use crate::config::show;
 use crate::exit::{self, usage};
 use crate::output::{Output, say, say_json, thousands};
 use mainspring_engine::{Clock, SystemClock};
 use mainspring_store::record::Entity;
 use mainspring_store::transfer::Seal;
 use mainspring_store_memory::transfer::{MemoryExport, MemoryImport};
-use mainspring_store_postgres::PostgresConfig;
 use mainspring_store_postgres::transfer::{PostgresExport, PostgresImport};
+use mainspring_store_postgres::{PostgresConfig, address};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -77,7 +76,8 @@ pub(crate) async fn run(args: Args, output: Output) -> anyhow::Result<u8> {
 }
 
 fn shown(place: &str) -> String {
-    show::without_password(place)
+    let is_directory = place.starts_with("memory:");
+    if is_directory { place.to_owned() } else { address::shown(place) }
 }
 
 fn end(text: &str, args: &Args) -> anyhow::Result<End> {

@@ -1,10 +1,10 @@
 //! What every command that talks to PostgreSQL needs: the address checked, the store's settings.
 
 use crate::config::layers::{self, Flags};
-use crate::config::{Settings, StoreChoice, show};
+use crate::config::{Settings, StoreChoice};
 use crate::exit::usage;
 use mainspring_engine::{Clock, SharedClock};
-use mainspring_store_postgres::PostgresConfig;
+use mainspring_store_postgres::{PostgresConfig, address};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,10 +44,11 @@ impl Place {
 
 /// Refuses an address that is none, before anything is touched.
 pub(crate) fn check_url(url: &str, from: &str) -> anyhow::Result<()> {
-    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+    let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
+    if is_url && address::is_readable(url) {
         return Ok(());
     }
-    let url = show::without_password(url);
+    let url = address::shown(url);
     Err(usage(format!(
         "{from} asks for {url}, which is no PostgreSQL address; write \
          postgres://user@host:port/database"

@@ -3,10 +3,10 @@
 
 use crate::commands::{demo, postgres};
 use crate::config::layers::{self, Flags};
-use crate::config::{CONTRACTS, Settings, StoreChoice, file, show};
+use crate::config::{CONTRACTS, Settings, StoreChoice, file};
 use crate::exit::{self, usage};
 use crate::output::say;
-use crate::session::{TOKEN_FILE, read_token};
+use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
 use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
 use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
@@ -14,7 +14,7 @@ use mainspring_kernel::Command;
 use mainspring_store::Store;
 use mainspring_store_memory::disk::RealDisk;
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
-use mainspring_store_postgres::PostgresStore;
+use mainspring_store_postgres::{PostgresStore, address};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -182,7 +182,7 @@ fn opening(store: &StoreChoice) -> String {
         StoreChoice::Directory(path) => format!("cannot open the store in {}", path.display()),
         StoreChoice::Ephemeral => "cannot open the store".into(),
         StoreChoice::Postgres { url, .. } => {
-            format!("cannot open the store in {}", show::without_password(url))
+            format!("cannot open the store in {}", address::shown(url))
         }
     }
 }
@@ -219,6 +219,8 @@ fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server:
 enum AdminToken {
     /// Made just now, to be shown once.
     Fresh(String),
+    /// Made just now, and there is no file to keep it in.
+    Unkept(String),
     /// Given by the environment; the operator knows it.
     Given(String),
     /// There were tokens already.
@@ -233,9 +235,10 @@ impl AdminToken {
     /// The secret, where it can be had.
     fn secret(&self, settings: &Settings) -> Option<String> {
         match (self, &settings.store) {
-            (AdminToken::Fresh(text) | AdminToken::Given(text), _) => Some(text.clone()),
-            (AdminToken::Known, StoreChoice::Directory(path)) => read_token(path),
-            (AdminToken::Known, StoreChoice::Ephemeral | StoreChoice::Postgres { .. }) => None,
+            (AdminToken::Fresh(text) | AdminToken::Unkept(text) | AdminToken::Given(text), _) => {
+                Some(text.clone())
+            }
+            (AdminToken::Known, store) => read_token(token_directory(store)?),
         }
     }
 }
@@ -254,12 +257,33 @@ async fn admin_token(
     match (given, stored) {
         (Some(given), _) => Ok(AdminToken::Given(given)),
         (None, Some(fresh)) => {
-            if let StoreChoice::Directory(path) = &settings.store {
-                write_token(path, &fresh)?;
+            match &settings.store {
+                StoreChoice::Directory(path) => write_token(path, &fresh)?,
+                StoreChoice::Ephemeral => {}
+                // A server of a database may have no place to write to; the token is shown, too.
+                StoreChoice::Postgres { .. } => {
+                    let directory = Path::new(DATA_DIR_DEFAULT);
+                    let kept =
+                        make_private(directory).and_then(|()| write_token(directory, &fresh));
+                    if let Err(error) = kept {
+                        tracing::warn!(%error, "the admin token could not be kept in a file");
+                        return Ok(AdminToken::Unkept(fresh));
+                    }
+                }
             }
             Ok(AdminToken::Fresh(fresh))
         }
         (None, None) => Ok(AdminToken::Known),
+    }
+}
+
+/// Where the first admin token of a store is kept: with its data, or where a client that is
+/// started in the same directory looks.
+fn token_directory(store: &StoreChoice) -> Option<&Path> {
+    match store {
+        StoreChoice::Directory(path) => Some(path),
+        StoreChoice::Ephemeral => None,
+        StoreChoice::Postgres { .. } => Some(Path::new(DATA_DIR_DEFAULT)),
     }
 }
 
@@ -299,17 +323,17 @@ fn announce(settings: &Settings, address: SocketAddr, token: &AdminToken) {
     match &settings.store {
         StoreChoice::Directory(path) => say(&format!("data in {}", path.display())),
         StoreChoice::Ephemeral => say("data in memory only: everything is forgotten at the end"),
-        StoreChoice::Postgres { url, .. } => say(&format!(
-            "data in {}, schema {}",
-            show::without_password(url),
-            settings.postgres.schema
-        )),
+        StoreChoice::Postgres { url, .. } => {
+            say(&format!("data in {}, schema {}", address::shown(url), settings.postgres.schema))
+        }
     }
-    match (token, &settings.store) {
-        (AdminToken::Fresh(text), StoreChoice::Directory(path)) => {
+    match (token, token_directory(&settings.store)) {
+        (AdminToken::Fresh(text), Some(path)) => {
             say(&format!("admin token {text} (also in {})", path.join(TOKEN_FILE).display()));
         }
-        (AdminToken::Fresh(text), _) => say(&format!("admin token {text}")),
+        (AdminToken::Fresh(text), None) | (AdminToken::Unkept(text), _) => {
+            say(&format!("admin token {text}"));
+        }
         (AdminToken::Given(_), _) => say(&format!("admin token as set by {ADMIN_TOKEN}")),
         (AdminToken::Known, _) => {}
     }

@@ -23,7 +23,8 @@ const EXIT_DATA_ERROR: i32 = 65;
 #[command(after_help = "\
 The command gets the payload on stdin and MAINSPRING_JOB_ID, MAINSPRING_ATTEMPT,
 MAINSPRING_RETRY_COUNT, MAINSPRING_EXECUTION_KEY, MAINSPRING_LEASE_TOKEN, MAINSPRING_TRACE_ID and
-MAINSPRING_URL in its environment. Exit 0 completes the job with what it wrote to stdout (JSON as
+MAINSPRING_URL in its environment. Secrets of the worker itself (other MAINSPRING_ variables,
+DATABASE_URL, PGPASSWORD) are withheld unless --env names them. Exit 0 completes the job with what it wrote to stdout (JSON as
 it is, anything else as a JSON string); 65 fails it for good; any other code fails it for now.")]
 pub(crate) struct Args {
     /// Type of the jobs; give several times
@@ -36,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     concurrency: u16,
     /// How long a job stays ours without a heartbeat, in milliseconds
-    #[arg(long, default_value_t = 60_000, value_parser = clap::value_parser!(u32).range(100..))]
+    #[arg(long, default_value_t = 15_000, value_parser = clap::value_parser!(u32).range(100..))]
     lease_ms: u32,
     /// Name of this worker [default: host and process]
     #[arg(long, value_name = "NAME")]
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1_000_000, value_name = "BYTES",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     output_max: u32,
+    /// Pass this variable on to the command although it is withheld by default; give several times
+    #[arg(long = "env", value_name = "NAME")]
+    passed_on: Vec<String>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -68,10 +72,18 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
         builder = builder.id(id);
     }
     for job_type in &args.types {
-        let command = args.command.clone();
-        let (grace, max) = (args.kill_grace, args.output_max as usize);
+        let plan = Task {
+            command: args.command.clone(),
+            // By this name it is the same program, even if its file has been replaced meanwhile.
+            supervisor: Some("/proc/self/exe".into()),
+            withheld: withheld(std::env::vars_os().map(|(name, _)| name), &args.passed_on),
+            variables: Vec::new(),
+            input: Vec::new(),
+            output_bytes_max: args.output_max as usize,
+            grace: args.kill_grace,
+        };
         builder = builder.on(job_type.clone(), move |ctx| {
-            let task = task(&ctx, command.clone(), max, grace);
+            let (task, max) = (task(&ctx, plan.clone()), plan.output_bytes_max);
             async move { attempt(&ctx, task, max).await }
         });
     }
@@ -104,10 +116,22 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-fn task(ctx: &Context, command: Vec<OsString>, output_bytes_max: usize, grace: Duration) -> Task {
+/// The variables that are the worker's own business: its tokens and the way to the database.
+fn withheld(names: impl Iterator<Item = OsString>, passed_on: &[String]) -> Vec<OsString> {
+    let is_own = |name: &OsString| {
+        let name = name.to_string_lossy();
+        let is_secret = name.starts_with("MAINSPRING_") || SECRETS.contains(&&*name);
+        is_secret && !passed_on.iter().any(|passed| *passed == name)
+    };
+    names.filter(is_own).collect()
+}
+
+/// Variables of other programs that hold secrets of a database.
+const SECRETS: [&str; 4] = ["DATABASE_URL", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"];
+
+fn task(ctx: &Context, plan: Task) -> Task {
     let job = ctx.job();
     Task {
-        command,
         variables: vec![
             ("MAINSPRING_JOB_ID", job.job_id.clone()),
             ("MAINSPRING_ATTEMPT", job.attempt.to_string()),
@@ -118,8 +142,7 @@ fn task(ctx: &Context, command: Vec<OsString>, output_bytes_max: usize, grace: D
             ("MAINSPRING_URL", ctx.client().url().to_owned()),
         ],
         input: job.payload.get().as_bytes().to_vec(),
-        output_bytes_max,
-        grace,
+        ..plan
     }
 }
 
@@ -187,6 +210,16 @@ mod tests {
             is_output_cut: false,
             complaint: complaint.to_owned(),
         }
+    }
+
+    #[test]
+    fn secrets_of_the_worker_are_withheld_unless_they_are_named() {
+        let names =
+            ["PATH", "MAINSPRING_TOKEN", "MAINSPRING_ADMIN_TOKEN", "DATABASE_URL", "PGHOST"];
+        let all = || names.iter().map(OsString::from);
+        let expected = ["MAINSPRING_TOKEN", "MAINSPRING_ADMIN_TOKEN", "DATABASE_URL"];
+        assert_eq!(withheld(all(), &[]), expected);
+        assert_eq!(withheld(all(), &["DATABASE_URL".into()]), expected[..2]);
     }
 
     #[test]

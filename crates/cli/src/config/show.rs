@@ -2,6 +2,7 @@
 
 use super::{Settings, StoreChoice};
 use crate::span;
+use mainspring_store_postgres::address;
 use std::fmt::Write;
 
 /// The effective settings as TOML. The password of a database address is not shown.
@@ -23,7 +24,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         }
         StoreChoice::Ephemeral => writeln!(out, "ephemeral = true"),
         StoreChoice::Postgres { url, .. } => {
-            writeln!(out, "database_url = {:?}", without_password(url))
+            writeln!(out, "database_url = {:?}", address::shown(url))
         }
     }?;
     let postgres = &settings.postgres;
@@ -74,12 +75,4 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         writeln!(out, "job_type = {:?}\n{key} = {value}", template.job_type)?;
     }
     Ok(())
-}
-
-/// `postgres://user:secret@host/db` as `postgres://user:***@host/db`.
-pub(crate) fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let Some((user, host)) = rest.rsplit_once('@') else { return url.to_owned() };
-    let user = user.split_once(':').map_or(user, |(user, _)| user);
-    format!("{scheme}://{user}:***@{host}")
 }

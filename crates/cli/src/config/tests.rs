@@ -159,8 +159,11 @@ fn bad_variables_are_all_told() {
 
 #[test]
 fn passwords_are_not_shown() {
-    assert_eq!(show::without_password("postgres://u:s@h/db"), "postgres://u:***@h/db");
-    assert_eq!(show::without_password("postgres://h/db"), "postgres://h/db");
+    assert_eq!(
+        mainspring_store_postgres::address::shown("postgres://u:s@h/db"),
+        "postgres://u:***@h/db"
+    );
+    assert_eq!(mainspring_store_postgres::address::shown("postgres://h/db"), "postgres://h/db");
 }
 
 #[test]

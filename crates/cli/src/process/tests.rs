@@ -6,6 +6,8 @@ use rustix::process::test_kill_process;
 fn shell(script: &str) -> Task {
     Task {
         command: vec!["/bin/sh".into(), "-c".into(), script.into()],
+        supervisor: None,
+        withheld: Vec::new(),
         variables: vec![("MAINSPRING_JOB_ID", "job-7".into())],
         input: br#"{"n":1}"#.to_vec(),
         output_bytes_max: 1_000,

@@ -10,7 +10,7 @@ use crate::facts::Facts;
 use crate::fingerprint::{Digest, digest};
 use crate::job::{AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, StateName};
 use crate::limits::{
-    LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX,
+    ERROR_CODE_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX,
     RETRY_DELAY_MS_MAX,
 };
 use crate::rejection::Rejection;
@@ -159,10 +159,15 @@ fn accepted(token: LeaseToken, digest: Digest) -> Option<Box<AcceptedReport>> {
 /// A failure as it is kept: within bounds, and never without a code.
 pub(super) fn kept(failure: &Failure) -> Failure {
     let Failure { code, message, retryable } = failure;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '-');
     let code = match code.trim() {
         "" => TASK_EXECUTION_FAILED.into(),
-        _ if code.len() > NAME_BYTES_MAX => cut_to(code, NAME_BYTES_MAX).into(),
-        _ => code.clone(),
+        code if code.chars().all(is_plain) => cut_to(code, ERROR_CODE_BYTES_MAX).into(),
+        // What a worker says about a failure is never a reason to refuse the report.
+        code => {
+            let plain = code.chars().map(|c| if is_plain(c) { c } else { '_' });
+            plain.take(ERROR_CODE_BYTES_MAX).collect::<String>().into()
+        }
     };
     Failure { code, message: cut(message), retryable: *retryable }
 }

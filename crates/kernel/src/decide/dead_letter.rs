@@ -31,6 +31,7 @@ pub(super) fn record(job: Job, moves: &mut Moves) {
         updated_at: moves.at,
         version: 1,
         state: DlqState::Open,
+        first_asked_at: None,
         job: Box::new(job),
     })));
     moves.push(Change::DlqRecorded);

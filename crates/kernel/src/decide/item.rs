@@ -1,14 +1,15 @@
 //! Decisions about dead-letter items. The two-person rule is here and nowhere else; it compares
-//! people, not tokens.
+//! people, not tokens: who is whom, and who made whom, is in `person.rs`.
 
 use super::{Decision, Receipt};
-use crate::access::Principal;
+use crate::access::{Principal, Role, Token};
 use crate::dlq::{DlqItem, DlqState, Proposal};
 use crate::event::Event;
 use crate::facts::Facts;
 use crate::id::JobId;
 use crate::job::{Extras, Job, State};
 use crate::name::UserId;
+use crate::person::{Hand, People, Person};
 use crate::rejection::Rejection;
 
 pub(super) fn requeue(
@@ -24,7 +25,8 @@ pub(super) fn requeue(
         }
         state @ (DlqState::Requeued { .. }
         | DlqState::DiscardRequested(_)
-        | DlqState::Discarded { .. }) => {
+        | DlqState::Discarded { .. }
+        | DlqState::GlassBroken(_)) => {
             return Err(Rejection::RequeueConflict { state: state.as_str() });
         }
     }
@@ -66,7 +68,7 @@ fn again(item: &DlqItem, facts: &Facts<'_>) -> Job {
 }
 
 pub(super) fn request_discard(
-    by: &UserId,
+    by: &Principal,
     reason: &str,
     facts: &Facts<'_>,
 ) -> Result<Decision, Rejection> {
@@ -75,19 +77,48 @@ pub(super) fn request_discard(
     let DlqState::Open = item.state else {
         return Err(Rejection::DiscardConflict { state: item.state.as_str() });
     };
-    let proposal = Proposal { by: by.clone(), reason, at: facts.now };
-    Ok(stands(item, DlqState::DiscardRequested(proposal), facts))
+    // Tokens issued from now on do not count, so whether anybody can approve is known already.
+    let mut people = People::new(facts.tokens);
+    let asked_at = item.first_asked_at.unwrap_or(facts.now);
+    let may_approve = |token: &Token| {
+        may_act(token, item, &[Role::Approver], facts) && token.issued_at < asked_at
+    };
+    let can_be_approved = people.tokens().iter().any(|token| {
+        may_approve(token) && people.are_independent(Hand::from(by), Hand::from(*token))
+    });
+    if !can_be_approved {
+        return Err(Rejection::NoSecondPerson);
+    }
+    Ok(stands(item, DlqState::DiscardRequested(proposal(by, reason, facts)), facts))
 }
 
-pub(super) fn approve_discard(by: &Principal, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+pub(super) fn approve_discard(
+    by: &Principal,
+    version: u32,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
     let item = facts.item.ok_or(Rejection::ItemUnknown)?;
     let DlqState::DiscardRequested(proposal) = &item.state else {
         return Err(Rejection::DiscardConflict { state: item.state.as_str() });
     };
-    // A token the proposer made after asking is the proposer's own hand, whatever name it bears.
-    let made_for_this = by.token_issued_by == proposal.by && by.token_issued_at >= proposal.at;
-    if by.user == proposal.by || made_for_this {
+    if version != item.version {
+        return Err(Rejection::VersionChanged { now: item.version });
+    }
+    let mut people = People::new(facts.tokens);
+    if people.person(&by.user).is(&people.person(&proposal.by)) {
         return Err(Rejection::SamePerson);
+    }
+    if by.token_issued_at >= item.first_asked_at.unwrap_or(proposal.at) {
+        return Err(Rejection::TokenTooNew);
+    }
+    let asker = Hand {
+        user: &proposal.by,
+        issued_by: &proposal.by,
+        issued_with: proposal.token,
+        issued_at: proposal.at,
+    };
+    if !people.are_independent(asker, Hand::from(by)) {
+        return Err(Rejection::NotIndependent);
     }
     let state = DlqState::Discarded { proposal: proposal.clone(), approved_by: by.user.clone() };
     Ok(stands(item, state, facts))
@@ -101,30 +132,79 @@ pub(super) fn reject_discard(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     Ok(stands(item, DlqState::Open, facts))
 }
 
+/// Two reviewers named by a third party: both must be people of their own, by tokens that neither
+/// the other nor whoever names them had a hand in.
 pub(super) fn discard_reviewed(
+    by: &Principal,
     reason: &str,
-    reviewer: &str,
-    reviewer_2: &str,
+    reviewers: [&str; 2],
     facts: &Facts<'_>,
 ) -> Result<Decision, Rejection> {
     let reason = stated(reason)?;
     let missing = Rejection::ApprovalRequired { reason: "a discard needs two different reviewers" };
-    let (Ok(first), Ok(second)) = (UserId::new(reviewer.trim()), UserId::new(reviewer_2.trim()))
-    else {
+    let [Ok(first), Ok(second)] = reviewers.map(|name| UserId::new(name.trim())) else {
         return Err(missing);
     };
-    if first == second {
+    let (one, two) = (Person::of(&first), Person::of(&second));
+    if one.is(&two) {
         return Err(missing);
     }
     let item = facts.item.ok_or(Rejection::ItemUnknown)?;
     match item.state {
         DlqState::Open | DlqState::DiscardRequested(_) => {}
-        DlqState::Requeued { .. } | DlqState::Discarded { .. } => {
+        DlqState::Requeued { .. } | DlqState::Discarded { .. } | DlqState::GlassBroken(_) => {
             return Err(Rejection::DiscardConflict { state: item.state.as_str() });
         }
     }
-    let proposal = Proposal { by: first, reason, at: facts.now };
+    let mut people = People::new(facts.tokens);
+    let asked_at = item.first_asked_at.unwrap_or(facts.now);
+    let mut tokens_of = |person: &Person| -> Vec<&Token> {
+        let mut tokens = people.tokens_of(person);
+        tokens.retain(|token| {
+            may_act(token, item, &[Role::Operator, Role::Approver], facts)
+                && token.issued_at < asked_at
+                && people.are_independent(Hand::from(by), Hand::from(*token))
+        });
+        tokens
+    };
+    let (ones, twos) = (tokens_of(&one), tokens_of(&two));
+    let mut pairs = ones.iter().flat_map(|one| twos.iter().map(move |two| (*one, *two)));
+    if !pairs.any(|(one, two)| people.are_independent(Hand::from(one), Hand::from(two))) {
+        return Err(Rejection::ApprovalRequired {
+            reason: "both reviewers must be people with tokens of their own, \
+                     which neither the other nor the caller had a hand in",
+        });
+    }
+    let proposal = Proposal { by: first, reason, at: facts.now, token: Some(by.token) };
     Ok(stands(item, DlqState::Discarded { proposal, approved_by: second }, facts))
+}
+
+/// One person alone, in an emergency. Nothing is checked but that there is a reason; the item
+/// shows for ever who did it, why and when.
+pub(super) fn break_glass(
+    by: &Principal,
+    reason: &str,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    let item = facts.item.ok_or(Rejection::ItemUnknown)?;
+    let reason = stated(reason)?;
+    match item.state {
+        DlqState::Open | DlqState::DiscardRequested(_) => {}
+        DlqState::Requeued { .. } | DlqState::Discarded { .. } | DlqState::GlassBroken(_) => {
+            return Err(Rejection::DiscardConflict { state: item.state.as_str() });
+        }
+    }
+    Ok(stands(item, DlqState::GlassBroken(proposal(by, reason, facts)), facts))
+}
+
+fn proposal(by: &Principal, reason: Box<str>, facts: &Facts<'_>) -> Proposal {
+    Proposal { by: by.user.clone(), reason, at: facts.now, token: Some(by.token) }
+}
+
+/// Whether the holder of `token` may act on `item` in one of `roles` now.
+fn may_act(token: &Token, item: &DlqItem, roles: &[Role], facts: &Facts<'_>) -> bool {
+    let is_theirs = token.tenant == item.job.tenant || token.roles.has(Role::Admin);
+    token.is_live(facts.now) && is_theirs && token.roles.any(roles)
 }
 
 fn stated(reason: &str) -> Result<Box<str>, Rejection> {

@@ -33,6 +33,7 @@ pub(crate) enum Act {
     Approve { by: &'static str },
     Reject,
     Review { one: &'static str, two: &'static str },
+    BreakGlass,
     Wait { ms: u64 },
     ClockBack { ms: u64 },
 }
@@ -98,6 +99,7 @@ fn by_hand() -> impl Strategy<Value = Act> {
         1 => prop::sample::select(&["ann", "bob"][..]).prop_map(|by| Act::Approve { by }),
         1 => Just(Act::Reject),
         1 => (person(), person()).prop_map(|(one, two)| Act::Review { one, two }),
+        1 => Just(Act::BreakGlass),
     ]
 }
 
@@ -151,6 +153,8 @@ pub(crate) struct World {
     pub(crate) histories: BTreeMap<JobId, Vec<Line>>,
     pub(crate) events: Vec<Event>,
     tokens: BTreeMap<JobId, Vec<LeaseToken>>,
+    /// Access tokens, by id: who there is.
+    pub(crate) people: Vec<Token>,
     fresh: u128,
 }
 
@@ -163,6 +167,7 @@ impl Default for World {
             histories: BTreeMap::new(),
             events: Vec::new(),
             tokens: BTreeMap::new(),
+            people: ["ann", "bob", "eve"].into_iter().zip(1..).map(holder_of).collect(),
             fresh: 0,
         }
     }
@@ -172,15 +177,25 @@ pub(crate) fn user(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
-pub(crate) fn principal(name: &str) -> Principal {
-    Principal {
+/// A token that root gave to `name` long ago.
+pub(crate) fn holder_of((name, id): (&str, u128)) -> Token {
+    Token {
+        id: TokenId(id),
+        digest: [0; 32],
         tenant: TenantId::new("acme").unwrap(),
         user: user(name),
         roles: Roles::of(&[Role::Approver]),
-        token: TokenId(1),
-        token_issued_at: Timestamp::EPOCH,
-        token_issued_by: user("root"),
+        issued_at: Timestamp::EPOCH,
+        issued_by: user("root"),
+        issued_with: None,
+        expires_at: None,
+        revoked_at: None,
     }
+}
+
+pub(crate) fn principal(name: &str) -> Principal {
+    let id = ["ann", "bob", "eve"].iter().position(|known| *known == name).map_or(99, |at| at + 1);
+    holder_of((name, id as u128)).principal()
 }
 
 pub(crate) fn wish() -> Submit {
@@ -219,6 +234,7 @@ impl World {
     pub(crate) fn ask(&mut self, command: Command) -> Outcome {
         self.fresh += 1;
         let before = command.job().and_then(|id| self.jobs.get(&id)).cloned();
+        let people: Vec<&Token> = self.people.iter().collect();
         let facts = Facts {
             now: self.now,
             fresh_id: self.fresh,
@@ -229,6 +245,7 @@ impl World {
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            tokens: &people,
         };
         let answer = decide(&command, &facts);
         if let Ok(decision) = &answer {
@@ -261,8 +278,7 @@ impl World {
                 let item = self.items.get_mut(item).unwrap();
                 assert_eq!(*version, item.version + 1);
                 assert!(*at >= item.updated_at);
-                (item.version, item.updated_at) = (*version, *at);
-                item.state = (**state).clone();
+                item.change(*version, *at, (**state).clone());
             }
             Event::TypeSet(_)
             | Event::QueueSet(_)
@@ -352,12 +368,21 @@ impl World {
             }
             Act::Requeue { key } => Command::RequeueItem { item, by, key: key.map(Into::into) },
             Act::Propose { by, reason } => {
-                Command::RequestDiscard { item, by: user(by), reason: (*reason).into() }
+                let by = Box::new(principal(by));
+                Command::RequestDiscard { item, by, reason: (*reason).into() }
             }
-            Act::Approve { by } => Command::ApproveDiscard { item, by: Box::new(principal(by)) },
+            Act::Approve { by } => {
+                let version = self.items.get(&item).map_or(0, |item| item.version);
+                Command::ApproveDiscard { item, by: Box::new(principal(by)), version }
+            }
             Act::Reject => Command::RejectDiscard { item, by },
+            Act::BreakGlass => {
+                let by = Box::new(principal("ann"));
+                Command::BreakGlass { item, by, reason: "now".into() }
+            }
             Act::Review { one, two } => Command::DiscardReviewed {
                 item,
+                by: Box::new(principal("replay")),
                 reason: "why".into(),
                 reviewer: (*one).into(),
                 reviewer_2: (*two).into(),

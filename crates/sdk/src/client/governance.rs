@@ -2,7 +2,7 @@
 
 use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
-use mainspring_api::dlq::{Discard, DlqItem, DlqStanding, Requeued};
+use mainspring_api::dlq::{Approve, BreakGlass, Discard, DlqItem, DlqStanding, Requeued};
 use mainspring_api::token::{IssueToken, Token};
 use mainspring_api::{IDEMPOTENCY_HEADER, Page};
 use reqwest::Method;
@@ -58,13 +58,25 @@ impl Client {
         self.call(Call::post(path(&["dlq", "items", id, "discard"]), &body, Repeat::Unsafe)).await
     }
 
-    /// Agrees to drop an item, as another person than the one who asked.
+    /// Agrees to drop an item that was read at `version`, as another person than the one who
+    /// asked.
     ///
     /// # Errors
-    /// If nobody asked, or it was the same person, or the server refuses or cannot be reached.
-    pub async fn approve_discard(&self, id: &str) -> Result<DlqStanding, Error> {
+    /// If nobody asked, the item has changed, the two are not two people, or the server refuses or
+    /// cannot be reached.
+    pub async fn approve_discard(&self, id: &str, version: u32) -> Result<DlqStanding, Error> {
         let path = path(&["dlq", "items", id, "approve"]);
-        self.call(Call::new(Method::POST, path, Repeat::Unsafe)).await
+        self.call(Call::post(path, &Approve { version }, Repeat::Unsafe)).await
+    }
+
+    /// Drops an item alone, in an emergency. The item shows for ever who did it, why and when.
+    ///
+    /// # Errors
+    /// If the caller is no admin, the item is closed, or the server cannot be reached.
+    pub async fn break_glass(&self, id: &str, reason: &str) -> Result<DlqStanding, Error> {
+        let path = path(&["dlq", "items", id, "break-glass"]);
+        let body = BreakGlass { reason: reason.to_owned() };
+        self.call(Call::post(path, &body, Repeat::Unsafe)).await
     }
 
     /// Refuses to drop an item: it is open again.

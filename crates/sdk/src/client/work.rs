@@ -4,7 +4,8 @@
 use super::{Call, Client, Repeat, path};
 use crate::error::Error;
 use mainspring_api::work::{
-    Beaten, CommitEffect, Complete, Effect, Fail, Heartbeat, Pull, Pulled, Release, Reported,
+    Beaten, CommitEffect, Complete, Effect, Fail, Heartbeat, Leave, Left, Pull, Pulled, Release,
+    Reported,
 };
 use mainspring_api::{Json, LEASE_HEADER};
 use std::time::Duration;
@@ -21,6 +22,15 @@ impl Client {
     pub async fn pull(&self, pull: &Pull) -> Result<Pulled, Error> {
         let wait = wait_of(Some(pull));
         self.call(Call::post(path(&["work", "pull"]), pull, Repeat::Never).wait(wait)).await
+    }
+
+    /// Says that a worker is about to stop: its waiting pulls are answered at once.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn leave(&self, worker_id: &str) -> Result<Left, Error> {
+        let body = Leave { worker_id: worker_id.to_owned() };
+        self.call(Call::post(path(&["work", "leave"]), &body, Repeat::Safe)).await
     }
 
     /// Reports successes, and fetches more if the call carries a pull. Not repeated by itself: the

@@ -18,6 +18,9 @@ const RESULT_BYTES_MAX: usize = 1 << 20;
 /// Longest message that is sent; the server keeps no more.
 const MESSAGE_BYTES_MAX: usize = 4_096;
 
+/// The code of a failure whose own words the server refused.
+const REPORT_REFUSED: &str = "REPORT_REFUSED";
+
 /// The last word on one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Report {
@@ -61,6 +64,19 @@ impl Report {
         }
     }
 
+    /// What to say instead of a report that the server refused for what it says, if there is
+    /// something left to say.
+    fn instead(&self, why: &str) -> Option<Report> {
+        let failure = match &self.said {
+            Said::Complete(_) => Failure::permanent("RESULT_REFUSED", why),
+            Said::Fail(failure) if failure.code != REPORT_REFUSED => {
+                Failure { code: REPORT_REFUSED.into(), message: why.into(), ..failure.clone() }
+            }
+            Said::Fail(_) | Said::Release(_) => return None,
+        };
+        Some(Report { said: Said::Fail(failure), ..self.clone() })
+    }
+
     /// Bytes this report adds to a request, roughly.
     pub(super) fn weight(&self) -> usize {
         match &self.said {
@@ -82,9 +98,8 @@ pub(super) fn result_of<T: Serialize>(value: &T) -> Outcome {
 
 /// What came of a batch of reports of one kind.
 pub(super) struct Told {
-    pub(super) reports: Vec<Report>,
-    /// One error per report that was refused; `Err` if the whole call was.
-    pub(super) result: Result<Vec<Option<String>>, Error>,
+    /// The reports as they were last sent, each with why it was refused, if it was.
+    pub(super) reports: Vec<(Report, Option<String>)>,
     /// The jobs of the pull.
     pub(super) jobs: Vec<PulledJob>,
     /// Slots that were kept for them.
@@ -92,6 +107,10 @@ pub(super) struct Told {
 }
 
 /// Sends reports of one kind until they are accepted or refused, or `give_up` has come.
+///
+/// If the server refuses a request as a whole, its halves are sent apart, so that one report never
+/// spoils its neighbours. A report that it refuses for what it says (a result too deep, a repeated
+/// key) becomes a failure that says so: the attempt must not end as a lost lease.
 pub(super) async fn tell(
     setup: &Setup,
     reports: Vec<Report>,
@@ -99,27 +118,87 @@ pub(super) async fn tell(
     give_up: impl Fn() -> Option<Instant>,
 ) -> Told {
     let mut pull = (limit > 0).then(|| setup.pull(limit, std::time::Duration::ZERO));
-    let mut tries = 0;
-    loop {
-        match send(setup, &reports, pull.take()).await {
+    let mut told =
+        Told { reports: Vec::with_capacity(reports.len()), jobs: vec![], reserved: limit };
+    let mut parts = vec![reports];
+    while let Some(mut part) = parts.pop() {
+        match deliver(setup, &part, &mut pull, &give_up).await {
             Ok(answer) => {
-                let refusals = answer.items.into_iter().map(|item| {
-                    item.error.map(|error| format!("{}: {}", error.code, error.message))
-                });
-                let result = Ok(refusals.collect());
-                let jobs = answer.jobs.unwrap_or_default();
-                return Told { reports, result, jobs, reserved: limit };
-            }
-            Err(error) => {
-                tries += 1;
-                let is_over = give_up().is_some_and(|end| Instant::now() >= end);
-                if !error.is_retryable() || is_over {
-                    return Told { reports, result: Err(error), jobs: vec![], reserved: limit };
+                told.jobs.extend(answer.jobs.unwrap_or_default());
+                let mut errors = answer.items.into_iter().map(|item| item.error);
+                for report in part {
+                    let error = errors.next().flatten();
+                    let why = error.as_ref().map(|e| format!("{}: {}", e.code, e.message));
+                    let is_about_lease =
+                        error.is_some_and(|error| ABOUT_LEASE.contains(&&*error.code));
+                    match why
+                        .as_deref()
+                        .filter(|_| !is_about_lease)
+                        .and_then(|why| report.instead(why))
+                    {
+                        Some(instead) => parts.push(vec![instead]),
+                        None => told.reports.push((report, why)),
+                    }
                 }
-                tracing::warn!(%error, tries, "a report could not be delivered; trying again");
-                tokio::time::sleep(pause(tries, &error)).await;
+            }
+            Err(Undelivered::Refused(_)) if part.len() > 1 => {
+                let later = part.split_off(part.len() / 2);
+                parts.extend([later, part]);
+            }
+            Err(Undelivered::Refused(error)) => {
+                let why = error.to_string();
+                for report in part {
+                    match report.instead(&why).filter(|_| is_about_content(&error)) {
+                        Some(instead) => parts.push(vec![instead]),
+                        None => told.reports.push((report, Some(why.clone()))),
+                    }
+                }
+            }
+            Err(Undelivered::GivenUp(error)) => {
+                let why = error.to_string();
+                let all = part.into_iter().chain(parts.drain(..).flatten());
+                told.reports.extend(all.map(|report| (report, Some(why.clone()))));
             }
         }
+    }
+    told
+}
+
+/// Codes of refusals that are about the lease, not about what was said.
+const ABOUT_LEASE: [&str; 2] = ["LEASE_LOST", "REPORT_CONFLICT"];
+
+fn is_about_content(error: &Error) -> bool {
+    matches!(error.status(), Some(400 | 413 | 422))
+}
+
+enum Undelivered {
+    /// The server said no, and would say so again.
+    Refused(Error),
+    /// It could not be reached in time.
+    GivenUp(Error),
+}
+
+async fn deliver(
+    setup: &Setup,
+    reports: &[Report],
+    pull: &mut Option<Pull>,
+    give_up: &impl Fn() -> Option<Instant>,
+) -> Result<Reported, Undelivered> {
+    let mut tries = 0;
+    loop {
+        let error = match send(setup, reports, pull.take()).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        if !error.is_retryable() {
+            return Err(Undelivered::Refused(error));
+        }
+        tries += 1;
+        if give_up().is_some_and(|end| Instant::now() >= end) {
+            return Err(Undelivered::GivenUp(error));
+        }
+        tracing::warn!(%error, tries, "a report could not be delivered; trying again");
+        tokio::time::sleep(pause(tries, &error)).await;
     }
 }
 

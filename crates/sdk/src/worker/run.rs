@@ -15,6 +15,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// How long a worker that stops waits for its last poll after it has said so.
+const LAST_POLL_MAX: Duration = Duration::from_secs(5);
+/// A heartbeat that is not answered by then does not keep the next one from going out.
+const BEAT_WAIT_MAX: Duration = Duration::from_secs(2);
 /// Most report requests on the way at a time; what finishes meanwhile shares the next one.
 const REPORTS_OUT_MAX: usize = 2;
 /// Most bytes of results in one request, unless a single one is larger.
@@ -32,6 +36,7 @@ enum Arrival {
     Polled { result: Result<Pulled, Error>, reserved: usize },
     Told(Told),
     Beat { result: Result<Beaten, Error>, tokens: Vec<String>, sent_at: Instant },
+    Left,
 }
 
 pub(super) struct Run {
@@ -51,6 +56,8 @@ pub(super) struct Run {
     next_beat: Instant,
     /// Set once the worker drains: when running jobs are told to stop.
     drain_ends: Option<Instant>,
+    /// When the last poll is given up; set once the worker drains.
+    poll_ends: Option<Instant>,
     /// When undeliverable reports are given up; set once the worker drains.
     give_up: Arc<OnceLock<Instant>>,
     fatal: Option<Error>,
@@ -74,6 +81,7 @@ impl Run {
             poll_failures: 0,
             poll_not_before: now,
             drain_ends: None,
+            poll_ends: None,
             give_up: Arc::default(),
             fatal: None,
             summary: Summary::default(),
@@ -105,7 +113,11 @@ impl Run {
     }
 
     fn is_finished(&self) -> bool {
+        // A poll on its way may hold jobs; nobody else would give them back.
+        let is_poll_over =
+            !self.is_polling || self.poll_ends.is_some_and(|end| end <= Instant::now());
         self.drain_ends.is_some()
+            && is_poll_over
             && self.held.is_empty()
             && self.ready.is_empty()
             && self.reports_out == 0
@@ -121,6 +133,15 @@ impl Run {
 
     fn next_wake(&self) -> Instant {
         let mut wake = self.next_beat;
+        let untold = self.held.values().filter(|held| held.ctx.stop_reason().is_none());
+        if let Some(end) = untold.map(|held| held.ends_at).min() {
+            wake = wake.min(end);
+        }
+        if self.is_polling
+            && let Some(end) = self.poll_ends
+        {
+            wake = wake.min(end);
+        }
         if !self.is_polling && self.free_slots() > 0 {
             wake = wake.min(self.poll_not_before);
         }
@@ -135,14 +156,14 @@ impl Run {
         if self.drain_ends.is_some_and(|end| end <= now) {
             self.held.values().for_each(|held| held.ctx.tell_to_stop(StopReason::Draining));
         }
-        if now < self.next_beat {
-            return;
-        }
-        self.next_beat = now + self.setup.lease / 3;
         for held in self.held.values().filter(|held| held.ends_at <= now) {
             // Nobody renewed it: by now the job may be somebody else's.
             held.ctx.tell_to_stop(StopReason::LeaseLost);
         }
+        if now < self.next_beat {
+            return;
+        }
+        self.next_beat = now + self.setup.lease / 3;
         self.beat(now);
     }
 
@@ -151,6 +172,16 @@ impl Run {
         let end = now + self.setup.drain_grace;
         self.drain_ends = Some(end);
         let _ = self.give_up.set(end + self.setup.stop_grace + self.setup.lease);
+        if self.is_polling {
+            self.poll_ends = Some(now + LAST_POLL_MAX);
+            let setup = self.setup.clone();
+            self.requests.spawn(async move {
+                if let Err(error) = setup.client.leave(&setup.worker_id).await {
+                    tracing::warn!(%error, "could not say that this worker leaves");
+                }
+                Arrival::Left
+            });
+        }
         if self.setup.drain_grace.is_zero() {
             self.held.values().for_each(|held| held.ctx.tell_to_stop(StopReason::Draining));
         }
@@ -222,7 +253,8 @@ impl Run {
         let setup = self.setup.clone();
         self.requests.spawn(async move {
             // A heartbeat that hangs must not keep the next one from going out.
-            let call = tokio::time::timeout(setup.lease / 3, setup.client.heartbeat(&heartbeat));
+            let patience = (setup.lease / 3).min(BEAT_WAIT_MAX);
+            let call = tokio::time::timeout(patience, setup.client.heartbeat(&heartbeat));
             let result = call.await.unwrap_or_else(|_| {
                 let reason = "no answer in time".to_owned();
                 Err(Error::Unreadable { call: "heartbeat".into(), status: 504, reason })
@@ -247,6 +279,7 @@ impl Run {
                 self.is_beating = false;
                 self.beaten(result, &tokens, sent_at);
             }
+            Arrival::Left => {}
         }
     }
 
@@ -273,13 +306,15 @@ impl Run {
 
     fn start(&mut self, job: PulledJob) {
         let now = Instant::now();
-        let ctx = Context::new(job, self.setup.client.clone(), self.setup.lease);
+        let lease = self.setup.first_lease();
+        let ctx = Context::new(job, self.setup.client.clone(), lease);
         let token = ctx.job().lease_token.clone();
         let handler = self.setup.handler(&ctx.job().job_type);
-        self.held.insert(token, Held { ctx: ctx.clone(), ends_at: now + self.setup.lease });
-        if self.held.len() == 1 {
-            self.next_beat = now + self.setup.lease / 3;
+        if self.held.is_empty() {
+            self.next_beat = now + lease / 3;
         }
+        self.next_beat = self.next_beat.min(now + lease / 3);
+        self.held.insert(token, Held { ctx: ctx.clone(), ends_at: now + lease });
         match handler {
             Some(handler) if self.drain_ends.is_none() => {
                 self.handlers.spawn(attend(handler, ctx, self.setup.stop_grace));
@@ -316,12 +351,8 @@ impl Run {
     }
 
     fn told(&mut self, told: Told) {
-        for (index, report) in told.reports.iter().enumerate() {
+        for (report, refusal) in &told.reports {
             self.held.remove(&report.lease_token);
-            let refusal = match &told.result {
-                Ok(refusals) => refusals.get(index).cloned().flatten(),
-                Err(error) => Some(error.to_string()),
-            };
             if let Some(refusal) = refusal {
                 self.summary.refused += 1;
                 tracing::warn!(job_id = report.job_id, refusal, "a report was refused");
@@ -341,7 +372,7 @@ impl Run {
             Ok(beaten) => beaten,
             Err(error) => {
                 tracing::warn!(%error, "a heartbeat failed; trying again soon");
-                let soon = (self.setup.lease / 10).min(Duration::from_secs(1));
+                let soon = (self.setup.lease / 10).min(Duration::from_millis(500));
                 self.next_beat = self.next_beat.min(Instant::now() + soon);
                 return;
             }

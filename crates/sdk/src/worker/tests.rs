@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 /// One request as it came: the last part of the path, and the body.
 type Asked = (String, Value);
@@ -25,9 +25,10 @@ impl Fake {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let script: Arc<Mutex<Box<Script>>> = Arc::new(Mutex::new(Box::new(script)));
         let (tell, asked) = mpsc::unbounded_channel();
+        let left = Arc::new(Notify::new());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, script.clone(), tell.clone()));
+                tokio::spawn(serve(stream, script.clone(), tell.clone(), left.clone()));
             }
         });
         Fake { client: Client::new(&url, Some("t")).unwrap(), asked }
@@ -50,6 +51,7 @@ async fn serve(
     stream: TcpStream,
     script: Arc<Mutex<Box<Script>>>,
     tell: mpsc::UnboundedSender<Asked>,
+    left: Arc<Notify>,
 ) {
     let mut stream = BufReader::new(stream);
     loop {
@@ -64,16 +66,29 @@ async fn serve(
         let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
         stream.read_exact(&mut body).await.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let waiting = left.notified();
         let answer = script.lock().unwrap()(&route, &body);
         let _ = tell.send((route.clone(), body));
-        let Some(data) = answer else { return };
+        let Some(mut data) = answer else { return };
         if data.is_null() {
-            // A long poll without work.
-            tokio::time::sleep(Duration::from_secs(3600)).await; // paced: a long poll
+            // A long poll without work, until its worker leaves.
+            waiting.await;
+            data = script.lock().unwrap()("left", &Value::Null).unwrap();
+        }
+        if route == "leave" {
+            left.notify_waiters();
         }
         let meta = json!({"trace_id": "t", "request_id": "r"});
-        let text = json!({"success": true, "data": data, "meta": meta}).to_string();
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", text.len());
+        let (status, text) = match data.get("refusal") {
+            Some(code) => {
+                let error = json!({"code": code, "message": "no", "class": "validation",
+                    "retryable": false});
+                ("400 Bad Request", json!({"success": false, "error": error, "meta": meta}))
+            }
+            None => ("200 OK", json!({"success": true, "data": data, "meta": meta})),
+        };
+        let text = text.to_string();
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", text.len());
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.write_all(text.as_bytes()).await.unwrap();
     }
@@ -102,6 +117,8 @@ fn accepting(count: u32) -> impl FnMut(&str, &Value) -> Option<Value> + Send {
             Some(json!({"jobs": (1..=count).map(job).collect::<Vec<_>>()}))
         }
         "pull" => Some(Value::Null),
+        "leave" => Some(json!({"worker_id": "w"})),
+        "left" => Some(json!({"jobs": []})),
         "heartbeat" => {
             let items = body["items"].as_array().unwrap().iter();
             let item = |i: &Value| json!({"job_id": i["job_id"], "lease_expires_at": "2026-01-01T00:01:00Z"});
@@ -267,4 +284,104 @@ async fn leases_are_renewed_in_one_call_while_handlers_run() {
     }
     stop.cancel();
     assert_eq!(running.await.unwrap().unwrap().completed, 3);
+}
+
+#[tokio::test]
+async fn a_job_that_arrives_while_the_worker_stops_is_given_back() {
+    let mut base = accepting(0);
+    let mut fake = Fake::start(move |route, body| match route {
+        "pull" => Some(Value::Null),
+        "left" => Some(json!({"jobs": [job(9)]})),
+        _ => base(route, body),
+    })
+    .await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .on("t", |_| async { std::future::pending::<Result<(), Failure>>().await })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    fake.next("pull").await;
+    stop.cancel();
+    assert!(fake.next("leave").await["worker_id"].is_string());
+    let given_back = fake.next("release").await;
+    assert_eq!(given_back["items"][0]["lease_token"], "lease-9");
+    assert!(given_back["pull"].is_null(), "a worker that stops asks for nothing");
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!(summary, Summary { released: 1, ..Summary::default() });
+}
+
+#[tokio::test]
+async fn a_handler_is_told_when_its_lease_has_run_out() {
+    let mut base = accepting(1);
+    let fake = Fake::start(move |route, body| match route {
+        "heartbeat" => None,
+        _ => base(route, body),
+    })
+    .await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .lease(Duration::from_millis(400))
+        .on("t", move |ctx| {
+            let tell = tell.clone();
+            async move {
+                ctx.stopped().await;
+                let _ = tell.send(ctx.stop_reason());
+                Err::<(), _>(Failure::retryable("STOPPED", "stopped"))
+            }
+        })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    let reason = tokio::time::timeout(Duration::from_secs(20), told.recv()).await.unwrap();
+    assert_eq!(reason.unwrap(), Some(StopReason::LeaseLost));
+    stop.cancel();
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!(summary, Summary { lost: 1, ..Summary::default() });
+}
+
+#[tokio::test]
+async fn the_first_lease_is_short_and_the_first_heartbeat_makes_it_whole() {
+    let mut fake = Fake::start(accepting(1)).await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .lease(Duration::from_secs(600))
+        .drain_grace(Duration::ZERO)
+        .on("t", |ctx| async move {
+            ctx.stopped().await;
+            Ok(())
+        })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    assert_eq!(fake.next("pull").await["lease_ms"], json!(5_000));
+    // Within the first lease, although a third of the whole one is minutes away.
+    assert_eq!(fake.next("heartbeat").await["lease_ms"], json!(600_000));
+    stop.cancel();
+    assert_eq!(running.await.unwrap().unwrap().completed, 1);
+}
+
+#[tokio::test]
+async fn a_result_that_is_refused_fails_its_job_and_no_neighbour() {
+    let mut base = accepting(4);
+    let mut fake = Fake::start(move |route, body| {
+        let items = body["items"].as_array().cloned().unwrap_or_default();
+        let is_bad = |item: &Value| item["result"] == json!({"n": 3});
+        if route == "complete" && items.iter().any(is_bad) {
+            return Some(json!({"refusal": "JSON_TOO_DEEP"}));
+        }
+        base(route, body)
+    })
+    .await;
+    let stop = CancellationToken::new();
+    let worker =
+        quick(fake.client.clone()).on("t", |ctx| async move { ctx.payload::<Value>() }).build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    let failed = fake.next("fail").await;
+    assert_eq!(failed["items"].as_array().unwrap().len(), 1);
+    assert_eq!(failed["items"][0]["lease_token"], "lease-3");
+    assert_eq!(failed["items"][0]["error_code"], "RESULT_REFUSED");
+    assert_eq!(failed["items"][0]["retryable"], json!(false));
+    assert!(failed["items"][0]["message"].as_str().unwrap().contains("JSON_TOO_DEEP"));
+    stop.cancel();
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!(summary, Summary { completed: 3, failed: 1, ..Summary::default() });
 }

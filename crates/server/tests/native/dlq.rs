@@ -65,9 +65,15 @@ async fn a_discard_needs_two_people() {
     assert_eq!(server.post(ADMIN, &path("discard"), both).await.code(), "AUTH_FORBIDDEN");
     let asked = server.post(&olga, &path("discard"), json!({ "reason": "old" })).await.data();
     assert_eq!(asked["status"], json!("discard_requested"));
-    let same = server.ask(request(Method::POST, &path("approve"), &olga, None)).await;
+    let read = json!({ "version": 2 });
+    let same = server.post(&olga, &path("approve"), read.clone()).await;
     assert_eq!(same.code(), "APPROVAL_SAME_PERSON");
-    let other = server.ask(request(Method::POST, &path("approve"), &vera, None)).await.data();
+    let unread = server.post(&vera, &path("approve"), json!({ "version": 1 })).await;
+    let conflict = (StatusCode::CONFLICT, "DLQ_VERSION_CONFLICT");
+    assert_eq!((unread.status, &*unread.code()), conflict);
+    let unsaid = server.post(&vera, &path("approve"), json!({})).await;
+    assert_eq!(unsaid.code(), "REQ_VALIDATION_FAILED", "an approval names what was read");
+    let other = server.post(&vera, &path("approve"), read).await.data();
     assert_eq!(other["status"], json!("discarded"));
     let shown = server.get(&vera, &path("x").replace("/x", "")).await.data();
     assert_eq!((&shown["requested_by"], &shown["approved_by"]), (&json!("olga"), &json!("vera")));
@@ -82,6 +88,14 @@ async fn the_form_with_two_reviewers_is_for_the_internal_role() {
     let reviewed =
         |one: &str, two: &str| json!({ "reason": "old", "reviewer_id": one, "reviewer_id_2": two });
     assert_eq!(server.post(&rob, &path, reviewed("a", " a ")).await.code(), "APPROVAL_REQUIRED");
+    let invented = server.post(&rob, &path, reviewed("a", "b")).await;
+    assert_eq!(
+        (invented.status, &*invented.code()),
+        (StatusCode::BAD_REQUEST, "APPROVAL_REQUIRED")
+    );
+    for name in ["a", "b"] {
+        server.token("t1", name, &["approver"]).await;
+    }
     let done = server.post(&rob, &path, reviewed("a", "b")).await.data();
     assert_eq!(done, json!({ "dlq_id": item, "status": "discarded" }));
     assert_eq!(server.post(&rob, &path, reviewed("a", "b")).await.code(), "DLQ_DISCARD_CONFLICT");

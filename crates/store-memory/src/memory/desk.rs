@@ -48,6 +48,10 @@ impl Desk for MemoryDesk<'_> {
         self.state.tokens.get(&id)
     }
 
+    fn tokens(&self) -> Vec<&Token> {
+        self.state.tokens.values().collect()
+    }
+
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
         self.state.take_ready(wanted, limit, now)
     }

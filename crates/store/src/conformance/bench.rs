@@ -245,6 +245,7 @@ fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) -> O
     let Decision { events, receipt } = {
         let desk: &dyn Desk = desk;
         let job = command.job().and_then(|id| desk.job(id));
+        let tokens = desk.tokens();
         let mut facts = Facts {
             now,
             fresh_id: (u128::try_from(now.as_millis()).unwrap_or(0) << 80)
@@ -257,6 +258,7 @@ fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) -> O
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            tokens: &tokens,
         };
         if let Command::Submit(wish) = command {
             facts.job_type = desk.job_type(&wish.job_type);

@@ -12,8 +12,8 @@ use crate::store::Store;
 use mainspring_kernel::command::{Ending, Release, RunInternally, Submit};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{
-    Command, DlqId, Failure, Job, JobId, QueueOrder, QueueSpec, Receipt, Timestamp, Token, TokenId,
-    TypeSpec,
+    Command, DlqId, Failure, Job, JobId, Principal, QueueOrder, QueueSpec, Receipt, Role, Roles,
+    Timestamp, Token, TokenId, TypeSpec,
 };
 use std::sync::Arc;
 
@@ -171,21 +171,34 @@ fn on_item(dice: &mut Dice, item: DlqId) -> Command {
             let key = dice.one_of(&[None, Some("r1")]).map(Into::into);
             Command::RequeueItem { item, by, key }
         }
-        2 => Command::RequestDiscard { item, by, reason: "old".into() },
+        2 => Command::RequestDiscard { item, by: somebody(dice), reason: "old".into() },
         3 => {
-            let (id, name) = dice.one_of(&[(8, "ada"), (9, "bob")]);
-            let token = Token { user: user(name), ..a_token(id) };
-            let by = Box::new(token.principal());
-            Command::ApproveDiscard { item, by }
+            let (by, version) = (somebody(dice), dice.one_of(&[2, 2, 4, 6]));
+            Command::ApproveDiscard { item, by, version }
         }
         4 => Command::RejectDiscard { item, by },
+        _ if dice.below(8) == 0 => {
+            Command::BreakGlass { item, by: somebody(dice), reason: "now".into() }
+        }
         _ => Command::DiscardReviewed {
             item,
+            by: somebody(dice),
             reason: "old".into(),
             reviewer: "ada".into(),
             reviewer_2: "bob".into(),
         },
     }
+}
+
+/// One of the holders of the tokens that [`settings`] issues.
+fn somebody(dice: &mut Dice) -> Box<Principal> {
+    Box::new(holder(dice.one_of(&[1, 2, 3])).principal())
+}
+
+fn holder(id: u128) -> Token {
+    let names = ["ada", "bob", "eve"];
+    let roles = Roles::of(&[Role::Operator, Role::Approver]);
+    Token { user: user(names[id as usize - 1]), roles, ..a_token(id) }
 }
 
 /// A wish for a job.
@@ -215,7 +228,7 @@ fn settings(dice: &mut Dice) -> Command {
     if which == 0 {
         let id = 1 + dice.below(3) as u128;
         return match dice.below(2) {
-            0 => Command::IssueToken(Box::new(a_token(id))),
+            0 => Command::IssueToken(Box::new(holder(id))),
             _ => Command::RevokeToken { token: TokenId(id) },
         };
     }

@@ -5,8 +5,8 @@ use crate::{ItemFilter, Scope};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, JobId, Principal, Receipt, Rejection, Roles, StateName, Timestamp,
-    TokenId,
+    Command, DlqId, DlqItem, DlqState, JobId, Principal, Receipt, Rejection, Role, Roles,
+    StateName, Timestamp, Token, TokenId,
 };
 
 /// Submits a job and fails it for good.
@@ -46,6 +46,7 @@ fn principal(name: &str) -> Box<Principal> {
         token: TokenId(1),
         token_issued_at: Timestamp::EPOCH,
         token_issued_by: user("root"),
+        token_issued_with: None,
     })
 }
 
@@ -119,18 +120,55 @@ pub(super) async fn an_item_is_requeued_once(bench: &mut Bench) {
 
 pub(super) async fn a_discard_takes_two_people(bench: &mut Bench) {
     let id = buried(bench, wish()).await;
-    let ask = || Command::RequestDiscard { item: id, by: user("ada"), reason: "old".into() };
+    let ask = || Command::RequestDiscard { item: id, by: principal("ada"), reason: "old".into() };
+    assert_eq!(bench.one(ask()).await, Err(Rejection::NoSecondPerson), "nobody else is there");
+    let holder = |number, name| Token {
+        user: user(name),
+        roles: Roles::of(&[Role::Approver]),
+        ..super::registry::token(number)
+    };
+    for token in [holder(1, "ada"), holder(2, "bob")] {
+        bench.done(Command::IssueToken(Box::new(token))).await;
+    }
     bench.done(ask()).await;
-    let same = Command::ApproveDiscard { item: id, by: principal("ada") };
+    let approve = |name: &str, version| {
+        let by = principal(name);
+        Command::ApproveDiscard { item: id, by, version }
+    };
+    let same = approve("ada", 2);
     assert_eq!(bench.one(same).await, Err(Rejection::SamePerson));
     bench.done(Command::RejectDiscard { item: id, by: user("bob") }).await;
     assert_eq!(item(bench, id).await.state.as_str(), "open");
     bench.pass(1);
     bench.done(ask()).await;
-    bench.done(Command::ApproveDiscard { item: id, by: principal("bob") }).await;
+    // Somebody let in after the first request does not count, although it was made again.
+    let late = Token { issued_at: bench.now, ..holder(3, "eve") };
+    bench.done(Command::IssueToken(Box::new(late.clone()))).await;
+    let by = Box::new(late.principal());
+    let late = Command::ApproveDiscard { item: id, by, version: 4 };
+    assert_eq!(bench.one(late).await, Err(Rejection::TokenTooNew));
+    let unread = bench.one(approve("bob", 3)).await;
+    assert_eq!(unread, Err(Rejection::VersionChanged { now: 4 }));
+    bench.done(approve("bob", 4)).await;
     let item = item(bench, id).await;
     assert_eq!((item.version, item.state.as_str()), (5, "discarded"));
     assert_eq!(item.updated_at, bench.now);
+}
+
+pub(super) async fn broken_glass_stays_visible(bench: &mut Bench) {
+    let id = buried(bench, wish()).await;
+    let broken = |reason: &str| Command::BreakGlass {
+        item: id,
+        by: principal("ada"),
+        reason: reason.into(),
+    };
+    assert!(bench.one(broken(" ")).await.is_err(), "it takes a reason");
+    bench.done(broken("the disk is full")).await;
+    let item = item(bench, id).await;
+    let DlqState::GlassBroken(mark) = &item.state else { panic!("{:?}", item.state) };
+    assert_eq!((&*mark.by.to_string(), &*mark.reason), ("ada", "the disk is full"));
+    assert_eq!((mark.at, item.state.as_str()), (bench.now, "discarded"));
+    assert!(bench.one(broken("again")).await.is_err(), "once is enough");
 }
 
 pub(super) async fn a_half_finished_move_is_finished(bench: &mut Bench) {

@@ -35,8 +35,10 @@ pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
     loop {
         let page = store.items(&filter, before, PAGE).await?;
         for item in page.items {
-            let DlqItem { id, job, created_at, updated_at, version, state } = item;
-            let rest = format!("{id} {created_at:?} {updated_at:?} {version} {state:?}");
+            let DlqItem { id, job, created_at, updated_at, version, state, first_asked_at } = item;
+            let rest = format!(
+                "{id} {created_at:?} {updated_at:?} {version} {state:?} {first_asked_at:?}"
+            );
             push(&mut text, "item", &format!("{rest} {}", job_text(&job)));
         }
         before = page.next.map(|id| id.dlq());
@@ -132,11 +134,21 @@ fn type_text(spec: &TypeSpec) -> String {
 }
 
 fn token_text(token: &Token) -> String {
-    let Token { id, digest, tenant, user, roles, issued_at, issued_by, expires_at, revoked_at } =
-        token;
+    let Token {
+        id,
+        digest,
+        tenant,
+        user,
+        roles,
+        issued_at,
+        issued_by,
+        issued_with,
+        expires_at,
+        revoked_at,
+    } = token;
     format!(
-        "{id} {digest:?} {tenant} {user} {roles:?} {issued_at:?} {issued_by} {expires_at:?} \
-         {revoked_at:?}"
+        "{id} {digest:?} {tenant} {user} {roles:?} {issued_at:?} {issued_by} {issued_with:?} \
+         {expires_at:?} {revoked_at:?}"
     )
 }
 

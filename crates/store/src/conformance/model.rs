@@ -148,7 +148,7 @@ impl Memory {
             }
             Event::ItemChanged { item, version, at, state } => {
                 let item = self.items.get_mut(&item).expect("only known items change");
-                (item.version, item.updated_at, item.state) = (version, at, *state);
+                item.change(version, at, *state);
             }
             Event::TypeSet(spec) => {
                 self.types.insert(spec.name.clone(), *spec);
@@ -236,6 +236,10 @@ impl Desk for ModelDesk<'_> {
 
     fn token(&self, id: TokenId) -> Option<&Token> {
         self.memory.tokens.get(&id)
+    }
+
+    fn tokens(&self) -> Vec<&Token> {
+        self.memory.tokens.values().collect()
     }
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {

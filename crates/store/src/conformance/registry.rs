@@ -35,6 +35,7 @@ pub(super) fn token(id: u128) -> Token {
         roles: Roles(3),
         issued_at: Timestamp::from_millis(1),
         issued_by: user("root"),
+        issued_with: None,
         expires_at: None,
         revoked_at: None,
     }

@@ -7,9 +7,19 @@ use mainspring_kernel::{Roles, TenantId, Timestamp, Token, TokenId, UserId};
 type Read<T> = Result<T, BadRecord>;
 
 pub(super) fn write_token(pen: &mut Pen<'_>, token: &Token, base: Timestamp) {
-    let Token { id, digest, tenant, user, roles, issued_at, issued_by, expires_at, revoked_at } =
-        token;
-    let len = length(7, [expires_at.is_some(), revoked_at.is_some()]);
+    let Token {
+        id,
+        digest,
+        tenant,
+        user,
+        roles,
+        issued_at,
+        issued_by,
+        issued_with,
+        expires_at,
+        revoked_at,
+    } = token;
+    let len = length(7, [expires_at.is_some(), revoked_at.is_some(), issued_with.is_some()]);
     pen.array(len);
     pen.bits(id.0); // 0
     pen.bytes(digest); // 1
@@ -21,8 +31,11 @@ pub(super) fn write_token(pen: &mut Pen<'_>, token: &Token, base: Timestamp) {
     if len > 7 {
         pen.optional(*expires_at, |pen, at| pen.instant(at, *issued_at)); // 7
     }
-    if let Some(at) = revoked_at {
-        pen.instant(*at, *issued_at); // 8
+    if len > 8 {
+        pen.optional(*revoked_at, |pen, at| pen.instant(at, *issued_at)); // 8
+    }
+    if let Some(parent) = issued_with {
+        pen.bits(parent.0); // 9
     }
 }
 
@@ -45,6 +58,7 @@ pub(super) fn read_token(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<T
         issued_by: UserId::stored(reader.field(at, Reader::name)?),
         expires_at: reader.optional(at, |reader| reader.instant(issued_at))?,
         revoked_at: reader.optional(at, |reader| reader.instant(issued_at))?,
+        issued_with: reader.optional(at, Reader::bits)?.map(TokenId),
     };
     reader.end(fields)?;
     Ok(token)

@@ -140,7 +140,12 @@ pub(crate) fn claim() -> Event {
 }
 
 fn proposal() -> Proposal {
-    Proposal { by: user("ada"), reason: "a test order".into(), at: later(50) }
+    Proposal { by: user("ada"), reason: "a test order".into(), at: later(50), token: None }
+}
+
+/// As it is written since proposals name their token.
+fn signed() -> Proposal {
+    Proposal { token: Some(TokenId(77)), ..proposal() }
 }
 
 pub(crate) fn item(state: DlqState) -> DlqItem {
@@ -151,6 +156,7 @@ pub(crate) fn item(state: DlqState) -> DlqItem {
         updated_at: later(60),
         version: 2,
         state,
+        first_asked_at: None,
     }
 }
 
@@ -163,9 +169,18 @@ pub(crate) fn token(expires_at: Option<Timestamp>, revoked_at: Option<Timestamp>
         roles: Roles(0b0100_1001),
         issued_at: NOW,
         issued_by: user("root"),
+        issued_with: None,
         expires_at,
         revoked_at,
     }
+}
+
+fn issued_with() -> Token {
+    Token { issued_with: Some(TokenId(7)), ..token(None, None) }
+}
+
+fn asked_before() -> DlqItem {
+    DlqItem { first_asked_at: Some(later(50)), ..item(DlqState::Open) }
 }
 
 fn spec(limit: Option<u32>, scope: ConcurrencyScope) -> TypeSpec {
@@ -276,6 +291,8 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_item_requeued", changed(requeued())),
         ("event_item_discard_requested", changed(DlqState::DiscardRequested(proposal()))),
         ("event_item_discarded", changed(discarded())),
+        ("event_item_discard_signed", changed(DlqState::DiscardRequested(signed()))),
+        ("event_item_glass_broken", changed(DlqState::GlassBroken(signed()))),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
         ("event_queue_set", Event::QueueSet(queue(true, QueueOrder::Due))),
         ("event_token_issued", Event::TokenIssued(Box::new(token(Some(later(9)), None)))),
@@ -356,12 +373,14 @@ pub(crate) fn entities() -> Vec<(&'static str, Entity)> {
             Entity::Item(Box::new(item(DlqState::DiscardRequested(proposal())))),
         ),
         ("entity_item_discarded", Entity::Item(Box::new(item(discarded())))),
+        ("entity_item_asked_before", Entity::Item(Box::new(asked_before()))),
         ("entity_type_global", whole(spec(None, ConcurrencyScope::Global))),
         ("entity_type_tenant", whole(spec(Some(0), ConcurrencyScope::Tenant))),
         ("entity_queue_aged", Entity::Queue(queue(false, QueueOrder::Aged))),
         ("entity_queue_due", Entity::Queue(queue(true, QueueOrder::Due))),
         ("entity_token", Entity::Token(Box::new(token(None, None)))),
         ("entity_token_revoked", Entity::Token(Box::new(token(None, Some(later(8)))))),
+        ("entity_token_issued_with", Entity::Token(Box::new(issued_with()))),
         ("entity_key_held", key(None, None)),
         ("entity_key_free_at", key(Some(hash("fields")), Some(later(90_000)))),
         ("entity_counters", Entity::Counters(vec![0, 1, 300, u64::MAX])),

@@ -191,7 +191,9 @@ fn change() -> BoxedStrategy<Change> {
 }
 
 fn proposal() -> BoxedStrategy<Proposal> {
-    (user(), text(), instant()).prop_map(|(by, reason, at)| Proposal { by, reason, at }).boxed()
+    (user(), text(), instant(), of(any::<u128>()))
+        .prop_map(|(by, reason, at, token)| Proposal { by, reason, at, token: token.map(TokenId) })
+        .boxed()
 }
 
 fn item_state() -> BoxedStrategy<DlqState> {
@@ -205,15 +207,16 @@ fn item_state() -> BoxedStrategy<DlqState> {
         proposal().prop_map(DlqState::DiscardRequested),
         (proposal(), user())
             .prop_map(|(proposal, approved_by)| DlqState::Discarded { proposal, approved_by }),
+        proposal().prop_map(DlqState::GlassBroken),
     ]
     .boxed()
 }
 
 fn item() -> BoxedStrategy<Box<DlqItem>> {
-    (any::<u128>(), job(), instant(), instant(), any::<u32>(), item_state())
-        .prop_map(|(id, job, created_at, updated_at, version, state)| {
+    (any::<u128>(), job(), instant(), instant(), any::<u32>(), item_state(), of(instant()))
+        .prop_map(|(id, job, created_at, updated_at, version, state, first_asked_at)| {
             let (id, job) = (DlqId(id), Box::new(job));
-            Box::new(DlqItem { id, job, created_at, updated_at, version, state })
+            Box::new(DlqItem { id, job, created_at, updated_at, version, state, first_asked_at })
         })
         .boxed()
 }
@@ -257,8 +260,8 @@ fn queue() -> BoxedStrategy<QueueSpec> {
 fn token() -> BoxedStrategy<Box<Token>> {
     let names = (name(), name(), name());
     let instants = (instant(), of(instant()), of(instant()));
-    (any::<u128>(), any::<[u8; 32]>(), names, any::<u8>(), instants)
-        .prop_map(|(id, digest, names, roles, instants)| {
+    (any::<u128>(), any::<[u8; 32]>(), names, any::<u8>(), instants, of(any::<u128>()))
+        .prop_map(|(id, digest, names, roles, instants, parent)| {
             Box::new(Token {
                 id: TokenId(id),
                 digest,
@@ -267,6 +270,7 @@ fn token() -> BoxedStrategy<Box<Token>> {
                 roles: Roles(roles),
                 issued_at: instants.0,
                 issued_by: UserId::stored(names.2),
+                issued_with: parent.map(TokenId),
                 expires_at: instants.1,
                 revoked_at: instants.2,
             })

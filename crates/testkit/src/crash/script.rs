@@ -6,7 +6,8 @@ use crate::rng::Rng;
 use mainspring_kernel::command::{CommitEffect, Complete, Fail, Heartbeat, Release};
 use mainspring_kernel::registry::{ConcurrencyScope, QueueOrder};
 use mainspring_kernel::{
-    Command, Event, Failure, Job, JobId, QueueSpec, Receipt, StateName, Timestamp, Token, TypeSpec,
+    Command, Event, Failure, Job, JobId, QueueSpec, Receipt, Role, Roles, StateName, Timestamp,
+    Token, TypeSpec,
 };
 use std::collections::BTreeMap;
 
@@ -207,10 +208,14 @@ impl Script {
         let item = job.dlq();
         match self.rng.below(5) {
             0 => Command::RequeueItem { item, by: drive::user("ada"), key: Some("again".into()) },
-            1 | 2 => Command::RequestDiscard { item, by: drive::user("ada"), reason: "old".into() },
+            1 | 2 => {
+                let by = Box::new(holder(1, "ada").principal());
+                Command::RequestDiscard { item, by, reason: "old".into() }
+            }
             3 => Command::RejectDiscard { item, by: drive::user("bob") },
             _ => Command::DiscardReviewed {
                 item,
+                by: Box::new(holder(3, "replay").principal()),
                 reason: "old".into(),
                 reviewer: "ada".into(),
                 reviewer_2: "bob".into(),
@@ -237,17 +242,26 @@ impl Script {
                 is_paused: self.rng.chance(30),
                 order: *self.rng.pick(&[QueueOrder::Aged, QueueOrder::Due]),
             }),
-            _ => Command::IssueToken(Box::new(Token {
-                id: mainspring_kernel::TokenId(u128::from(self.number)),
-                digest: [7; 32],
-                tenant: drive::tenant("acme"),
-                user: drive::user("ada"),
-                roles: mainspring_kernel::Roles(3),
-                issued_at: self.now,
-                issued_by: drive::user("root"),
-                expires_at: None,
-                revoked_at: None,
-            })),
+            _ => {
+                let name = *self.rng.pick(&["ada", "bob"]);
+                Command::IssueToken(Box::new(holder(u128::from(self.number), name)))
+            }
         }
+    }
+}
+
+/// A token of somebody who may ask for a discard and agree to one.
+fn holder(id: u128, name: &str) -> Token {
+    Token {
+        id: mainspring_kernel::TokenId(id),
+        digest: [7; 32],
+        tenant: drive::tenant("acme"),
+        user: drive::user(name),
+        roles: Roles::of(&[Role::Operator, Role::Approver]),
+        issued_at: Timestamp::EPOCH,
+        issued_by: drive::user("root"),
+        issued_with: None,
+        expires_at: None,
+        revoked_at: None,
     }
 }

@@ -258,7 +258,12 @@ impl Api {
             Call::RequestDiscard { item, reason, .. } => {
                 (item, "discard", Some(json!({ "reason": reason })))
             }
-            Call::ApproveDiscard { item, .. } => (item, "approve", None),
+            Call::ApproveDiscard { item, .. } => {
+                let path = format!("/api/v1/dlq/items/{item}");
+                let read = self.ask("GET", &path, None);
+                let version = read.map_or(Value::from(0), |item| item["version"].clone());
+                (item, "approve", Some(json!({ "version": version })))
+            }
             Call::RejectDiscard { item, .. } => (item, "reject", None),
             other => panic!("{other:?} is no step of a discard"),
         };

@@ -66,6 +66,10 @@ impl Desk for PlantedDesk<'_> {
         self.inner.token(id)
     }
 
+    fn tokens(&self) -> Vec<&Token> {
+        self.inner.tokens()
+    }
+
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
         self.inner.take_ready(wanted, limit, now)
     }

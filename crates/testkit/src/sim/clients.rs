@@ -150,11 +150,14 @@ async fn item(server: &Server) {
             let reason = if server.world.chance(80) { "no longer wanted" } else { " " };
             let call = Call::RequestDiscard { item, by, reason: reason.trim().to_owned() };
             let reason = reason.into();
-            server.call(call, Command::RequestDiscard { item: id, by: by_user, reason }).await;
+            let by = principal(by_user.as_str());
+            server.call(call, Command::RequestDiscard { item: id, by, reason }).await;
         }
         6..9 => {
             let call = Call::ApproveDiscard { item, by: by.clone() };
-            let command = Command::ApproveDiscard { item: id, by: principal(&by) };
+            let read = server.engine.item(id).await.ok().flatten();
+            let version = read.map_or(0, |item| item.version);
+            let command = Command::ApproveDiscard { item: id, by: principal(&by), version };
             server.call(call, command).await;
         }
         _ => {

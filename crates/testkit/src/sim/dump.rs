@@ -99,6 +99,7 @@ fn item_dump(item: &DlqItem) -> ItemDump {
         DlqState::Open => {}
         DlqState::Requeued { job, .. } => dump.requeued_as = Some(job.to_string()),
         DlqState::DiscardRequested(proposal) => dump.proposed_by = Some(proposal.by.to_string()),
+        DlqState::GlassBroken(mark) => dump.proposed_by = Some(mark.by.to_string()),
         DlqState::Discarded { proposal, approved_by } => {
             dump.proposed_by = Some(proposal.by.to_string());
             dump.approved_by = Some(approved_by.to_string());

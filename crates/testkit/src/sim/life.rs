@@ -3,7 +3,7 @@
 
 use super::clients::{client, subscriber};
 use super::nemesis::{Plan, Trouble, nemesis};
-use super::server::Server;
+use super::server::{Server, holder};
 use super::workers::worker;
 use super::world::World;
 use super::{dump, time::SimTime};
@@ -248,6 +248,12 @@ async fn register(server: &Server) -> bool {
             spec.concurrency_limit = spec.concurrency_limit.map(|limit| limit + 1);
         }
         let command = Command::SetType(Box::new(spec));
+        if !matches!(server.engine.execute_one(command).await, Ok(Ok(_))) {
+            return false;
+        }
+    }
+    for (name, id) in [("ada", 1), ("bob", 2), ("eve", 3)] {
+        let command = Command::IssueToken(Box::new(holder(name, id)));
         if !matches!(server.engine.execute_one(command).await, Ok(Ok(_))) {
             return false;
         }

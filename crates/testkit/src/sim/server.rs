@@ -7,8 +7,7 @@ use crate::history::{Answer, Call, Grant, Outcome};
 use crate::planted::Plant;
 use mainspring_engine::{Engine, Pull};
 use mainspring_kernel::{
-    Command, Job, JobId, Principal, QueueSpec, Receipt, Rejection, Roles, Timestamp, TokenId,
-    UserId,
+    Command, Job, JobId, Principal, QueueSpec, Receipt, Rejection, Roles, Timestamp, Token, TokenId,
 };
 use mainspring_store::Error;
 use std::sync::Arc;
@@ -154,14 +153,23 @@ impl Server {
 
 /// A person with a token of their own.
 pub(super) fn principal(name: &str) -> Box<Principal> {
-    Box::new(Principal {
+    Box::new(holder(name, 7).principal())
+}
+
+/// A token that root gave to `name` long ago.
+pub(super) fn holder(name: &str, id: u128) -> Token {
+    Token {
+        id: TokenId(id),
+        digest: [7; 32],
         tenant: drive::tenant("acme"),
         user: drive::user(name),
         roles: Roles(255),
-        token: TokenId(7),
-        token_issued_at: Timestamp::EPOCH,
-        token_issued_by: UserId::new("root").expect("a name"),
-    })
+        issued_at: Timestamp::EPOCH,
+        issued_by: drive::user("root"),
+        issued_with: None,
+        expires_at: None,
+        revoked_at: None,
+    }
 }
 
 fn granted(job: &Job) -> Grant {

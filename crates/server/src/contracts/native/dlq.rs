@@ -82,6 +82,7 @@ pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Fault> {
         }
         Command::DiscardReviewed {
             item: visible(&ask, &who).await?.id,
+            by: Box::new(who),
             reason: wish.reason.into(),
             reviewer: one.into(),
             reviewer_2: two.into(),
@@ -89,7 +90,7 @@ pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     } else {
         Command::RequestDiscard {
             item: steerable(&ask, &who).await?.id,
-            by: who.user.clone(),
+            by: Box::new(who),
             reason: wish.reason.into(),
         }
     };
@@ -97,8 +98,22 @@ pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Fault> {
 }
 
 pub(super) async fn approve(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let wish: api::dlq::Approve = json::read(json::check(&ask.body)?)?;
     let item = visible(&ask, &who).await?.id;
-    step(&ask, Command::ApproveDiscard { item, by: Box::new(who) }).await
+    let by = Box::new(who);
+    step(&ask, Command::ApproveDiscard { item, by, version: wish.version }).await
+}
+
+/// One person alone: for admins, with a reason, and never silently.
+pub(super) async fn break_glass(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let wish: api::dlq::BreakGlass = json::read(json::check(&ask.body)?)?;
+    let item = visible(&ask, &who).await?.id;
+    let (by, token) = (who.user.to_string(), who.token.to_string());
+    let reason: Box<str> = wish.reason.trim().into();
+    let command = Command::BreakGlass { item, by: Box::new(who), reason: reason.clone() };
+    let reply = step(&ask, command).await?;
+    tracing::warn!(%item, by, token, ?reason, "break-glass: a dead letter was dropped by one person");
+    Ok(reply)
 }
 
 pub(super) async fn reject(ask: Ask, who: Principal) -> Result<Reply, Fault> {
@@ -157,6 +172,7 @@ fn shown(item: &DlqItem) -> api::dlq::DlqItem {
         reason: None,
         requested_by: None,
         approved_by: None,
+        break_glass: None,
         requeued_job_id: None,
         created_at: api::Time(item.created_at.0),
         updated_at: api::Time(item.updated_at.0),
@@ -171,6 +187,14 @@ fn shown(item: &DlqItem) -> api::dlq::DlqItem {
         }
         DlqState::DiscardRequested(proposal) => (Some(proposal), None),
         DlqState::Discarded { proposal, approved_by } => (Some(proposal), Some(approved_by)),
+        DlqState::GlassBroken(mark) => {
+            answer.break_glass = Some(api::dlq::BrokenGlass {
+                by: mark.by.to_string(),
+                reason: mark.reason.to_string(),
+                at: api::Time(mark.at.0),
+            });
+            (Some(mark), None)
+        }
     };
     if let Some(proposal) = proposal {
         answer.reason = Some(proposal.reason.to_string());

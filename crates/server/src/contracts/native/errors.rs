@@ -158,8 +158,15 @@ impl From<Rejection> for Fault {
             Class::Unknown => (StatusCode::NOT_FOUND, BUSINESS),
             Class::Conflict | Class::Lease => (StatusCode::CONFLICT, BUSINESS),
         };
-        let is_same_person = matches!(rejection, Rejection::SamePerson);
-        let status = if is_same_person { StatusCode::CONFLICT } else { status };
+        // The request is well formed; it is the people who do not suffice.
+        let are_wrong_people = matches!(
+            rejection,
+            Rejection::SamePerson
+                | Rejection::NotIndependent
+                | Rejection::TokenTooNew
+                | Rejection::NoSecondPerson
+        );
+        let status = if are_wrong_people { StatusCode::CONFLICT } else { status };
         let fault = Fault::new(status, rejection.code(), rejection.to_string()).class(class);
         if let Rejection::FieldInvalid { field, .. } = rejection {
             fault.at(field)

@@ -144,6 +144,15 @@ fn work_routes() -> Vec<Route> {
                 .gives(200, Gives::One(shape::<api::work::Pulled>)),
         ),
         post(
+            "/api/v1/work/leave",
+            roles!(work::PULLERS, work::leave),
+            Takes::Json,
+            Doc::new("work", "leave", "Say that a worker is about to stop")
+                .text("Its waiting pulls are answered at once, so that no job is on its way to it.")
+                .takes(shape::<api::work::Leave>)
+                .gives(200, Gives::One(shape::<api::work::Left>)),
+        ),
+        post(
             "/api/v1/work/complete",
             open!(Lease, work::complete),
             Takes::Batch,
@@ -290,8 +299,23 @@ fn dlq_routes() -> Vec<Route> {
         post(
             "/api/v1/dlq/items/{dlq_id}/approve",
             roles!(APPROVERS, dlq::approve),
-            Takes::Nothing,
+            Takes::Json,
             Doc::new("dlq", "approveDiscard", "Agree to a discard, as another person")
+                .text(
+                    "Names the version that was read: an item that has changed since is not \
+                     approved. The approver's token must be older than the first request, and \
+                     neither person may have issued the other's token, directly or through others.",
+                )
+                .takes(shape::<api::dlq::Approve>)
+                .gives(200, standing),
+        ),
+        post(
+            "/api/v1/dlq/items/{dlq_id}/break-glass",
+            roles!(ADMINS, dlq::break_glass),
+            Takes::Json,
+            Doc::new("dlq", "breakGlass", "Drop an item alone, in an emergency")
+                .text("The item shows for ever who did it, why and when; it is logged, too.")
+                .takes(shape::<api::dlq::BreakGlass>)
                 .gives(200, standing),
         ),
         post(

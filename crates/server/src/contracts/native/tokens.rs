@@ -30,7 +30,7 @@ pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     }
     let (text, token) =
         auth::fresh(ask.engine(), (tenant, user), Roles::of(&roles), who.user.clone());
-    let token = Token { expires_at, ..token };
+    let token = Token { expires_at, issued_with: Some(who.token), ..token };
     let mut answer = shown(&token);
     answer.token = Some(text);
     ask.engine().execute_one(Command::IssueToken(Box::new(token))).await??;
@@ -63,6 +63,7 @@ fn shown(token: &Token) -> api::token::Token {
         roles: token.roles.iter().map(|role| role.as_str().to_owned()).collect(),
         issued_at: api::Time(token.issued_at.0),
         issued_by: token.issued_by.to_string(),
+        issued_with: token.issued_with.map(|parent| parent.to_string()),
         expires_at: token.expires_at.map(|at| api::Time(at.0)),
         revoked_at: token.revoked_at.map(|at| api::Time(at.0)),
         token: None,

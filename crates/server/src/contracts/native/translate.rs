@@ -200,14 +200,7 @@ impl Report for wire::Fail<'_> {
 
     fn command(&self) -> Result<Command, Rejection> {
         let (job, token) = attempt(&self.job_id, &self.lease_token)?;
-        let code: Arc<str> = match self.error_code.as_deref() {
-            Some(code) if is_code(code) => code.into(),
-            Some(_) => {
-                let reason = "must be 1 to 100 capitals, digits and underscores";
-                return Err(field("error_code", reason));
-            }
-            None => TASK_EXECUTION_FAILED.into(),
-        };
+        let code: Arc<str> = self.error_code.as_deref().unwrap_or(TASK_EXECUTION_FAILED).into();
         let message = self.message.as_deref().unwrap_or("the worker gave no message").into();
         let failure = Failure { code, message, retryable: self.retryable.unwrap_or(true) };
         Ok(Command::Fail(Fail { job, token, failure, retry_delay_ms: self.retry_delay_ms }))

@@ -34,6 +34,14 @@ pub(super) async fn pull(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     Ok(Reply::json(StatusCode::OK, out))
 }
 
+/// A worker is about to stop: its waiting pulls are answered at once.
+pub(super) async fn leave(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+    let wish: api::work::Leave = json::read(json::check(&ask.body)?)?;
+    let worker = translate::worker(&wish.worker_id)?;
+    ask.engine().leave((!who.is_admin()).then(|| who.tenant.clone()), worker);
+    Ok(Reply::data(&api::work::Left { worker_id: wish.worker_id }))
+}
+
 pub(super) async fn complete(ask: Ask) -> Result<Reply, Fault> {
     let read = read_reports::<wire::Complete<'_>>(json::check(&ask.body)?)?;
     report(&ask, read).await

@@ -11,6 +11,7 @@ fn who(roles: &[Role]) -> Principal {
         token: TokenId(1),
         token_issued_at: Timestamp(0),
         token_issued_by: UserId::new("root").unwrap(),
+        token_issued_with: None,
     }
 }
 
