@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo;
+use crate::{cargo, limits};
 
 /// Folders that hold what we build or run, not what we write.
 const SKIPPED_FOLDERS: [&str; 5] =
@@ -72,6 +72,8 @@ pub(crate) fn run() -> Result<()> {
         let Ok(text) = String::from_utf8(bytes) else { continue };
         problems.extend(check_file(file, &text));
     }
+    let stale = limits::problems(&files)?;
+    problems.extend(stale.into_iter().map(|told| Problem::new("docs/limits.md", 1, told)));
     problems.sort();
 
     for problem in &problems {
@@ -105,7 +107,7 @@ fn check_file(file: &str, text: &str) -> Vec<Problem> {
 }
 
 /// Every file we wrote, as a path from the workspace root, in order.
-fn files(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
