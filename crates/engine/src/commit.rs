@@ -185,7 +185,7 @@ async fn commit_part(
         }
         Err(error) => {
             dispatcher.park(parked);
-            if matches!(error, Error::Busy) && batch.len() > 1 {
+            if error.is_divisible() && batch.len() > 1 {
                 return Err(batch);
             }
             answer_all(shared, batch, &Err(error), false);

@@ -74,6 +74,7 @@ impl PostgresStore {
     /// If the database cannot be reached, was migrated by a newer version, misses a step that other
     /// servers would not survive, or a step fails.
     pub async fn open(config: PostgresConfig, node: u128) -> Result<Self, OpenError> {
+        migrate::refuse_unsafe(&config).await?;
         migrate::prepare(&config).await?;
         let failed = |fault: Fault| OpenError::Failed(Error::from(fault).to_string());
         let links = Links::open(&config).await.map_err(failed)?;

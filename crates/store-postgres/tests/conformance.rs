@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 fn config(url: &str) -> PostgresConfig {
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
-    PostgresConfig { is_notified: false, ..PostgresConfig::standard(url, now) }
+    PostgresConfig { is_notified: false, allows_unsafe: true, ..PostgresConfig::standard(url, now) }
 }
 
 async fn open() -> Arc<dyn Store> {

@@ -27,9 +27,31 @@ pub enum Error {
     /// was written. A smaller batch may get through, so that one item never fails its neighbours.
     #[error("others hold what this needs; try again")]
     Busy,
+    /// The store will never take something in the batch: a value it cannot keep. Nothing was
+    /// written. A smaller batch may get through, so that only the culprit is refused.
+    #[error("the store refuses this: {0}")]
+    Refused(Arc<str>),
+    /// The store answers, but something the batch needs cannot be read or written. Nothing was
+    /// written. A smaller batch may get through.
+    #[error("{0}")]
+    Damaged(Arc<str>),
+    /// The store cannot be reached at present. It tells the log itself, once at the beginning of
+    /// an outage and once at its end.
+    #[error("{0}")]
+    Away(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.
     #[error("{0}")]
     Failed(Arc<str>),
+}
+
+impl Error {
+    /// Whether nothing was written and a smaller batch may get through.
+    pub fn is_divisible(&self) -> bool {
+        match self {
+            Error::Busy | Error::Refused(_) | Error::Damaged(_) => true,
+            Error::Stopped | Error::NoRoom | Error::Away(_) | Error::Failed(_) => false,
+        }
+    }
 }
 
 /// What a batch has to look at, named before it runs so that a store can load and lock it at once.

@@ -39,6 +39,7 @@ impl PostgresImport {
     /// # Errors
     /// If it cannot be reached, a server uses it, or something is in it.
     pub async fn open(config: &PostgresConfig) -> Result<Self, MigrateError> {
+        migrate::refuse_unsafe(config).await?;
         migrate::prepare(config).await?;
         let client = migrate::connect(config).await?;
         let session = Session { client, queries: Queries::new(&config.schema) };
