@@ -265,6 +265,7 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
         for command in &request.commands {
             needs.jobs.extend(command.job());
             needs.items.extend(command.item());
+            needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
             if let Command::Submit(wish) = command {
                 needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
             }

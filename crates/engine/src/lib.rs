@@ -10,6 +10,7 @@ pub mod explain;
 pub mod pull;
 pub mod workers;
 
+mod colleagues;
 mod commit;
 mod dispatcher;
 mod timers;

@@ -393,7 +393,8 @@ impl After {
 }
 
 /// A job as it is in the database once the batch is committed.
-fn stored(entry: Entry) -> Stored {
+fn stored(mut entry: Entry) -> Stored {
+    entry.put_effects_away();
     let version = match entry.origin {
         Origin::Live(version) if entry.is_changed => Some(version + 1),
         Origin::Live(version) => Some(version),

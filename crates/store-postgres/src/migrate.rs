@@ -40,6 +40,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "submit_in_sql",
         written: include_str!("../migrations/0002_submit_in_sql.sql"),
     },
+    Migration {
+        version: 3,
+        name: "effects_and_workers",
+        written: include_str!("../migrations/0003_effects_and_workers.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

@@ -5,6 +5,7 @@ use crate::alarms::Alarms;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::field::Field;
+use crate::heard::Heard;
 use crate::link::{Call, Links};
 use crate::outage::{Line, Outages};
 use crate::queries::Query;
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     outages: RwLock<Outages>,
     /// When the database came back after an outage.
     back_at: RwLock<Option<tokio::time::Instant>>,
+    /// What the others were told of workers.
+    pub(crate) heard: Heard,
     /// Whether other servers use the database.
     pub(crate) has_others: AtomicBool,
     pub(crate) is_closed: AtomicBool,
@@ -80,6 +83,7 @@ impl Shared {
             to_tell: Notify::new(),
             outages: RwLock::default(),
             back_at: RwLock::default(),
+            heard: Heard::default(),
             has_others: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
         }
