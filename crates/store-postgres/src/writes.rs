@@ -4,6 +4,7 @@
 use crate::alarms::alarm;
 use crate::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
 use crate::desk::{Entry, Origin, PostgresDesk};
+use crate::effects::Effects;
 use crate::fault::Fault;
 use crate::link::Call;
 use crate::queries::Query;
@@ -33,6 +34,7 @@ struct Writes<'a> {
     changed: Lives,
     ended: (Vec<Uuid>, Vec<i32>),
     finished: Ends,
+    effects: Effects,
     tallies: &'a mut Tallies,
 }
 
@@ -77,6 +79,7 @@ pub(crate) fn calls(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Ca
         changed: Lives::default(),
         ended: Default::default(),
         finished: Ends::default(),
+        effects: Effects::default(),
         tallies: &mut tallies,
     };
     for id in &desk.changed {
@@ -112,6 +115,7 @@ impl Writes<'_> {
             }
             Origin::Finished => return Ok(()),
         }
+        self.effects.push_last(job, entry.unwritten_effects());
         let version = match entry.origin {
             Origin::Live(version) => Some(version),
             Origin::New | Origin::Queued | Origin::Finished => None,
@@ -226,6 +230,7 @@ impl Writes<'_> {
             self.changed.update(),
             self.started.insert(),
             self.finished.insert(),
+            self.effects.insert(),
             self.ready.insert_ready(),
             self.waiting.insert_waiting(),
             pairs(Query::InsertExpiry, self.expiring),

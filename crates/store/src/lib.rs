@@ -11,7 +11,7 @@ pub mod transfer;
 
 pub use read::{
     Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery,
-    Scope, Snapshot, Standing,
+    Scope, Snapshot, Standing, WorkerNote,
 };
 pub use store::{Ask, Desk, Error, Needs, News, Store, Wake, Work};
 pub use ticket::{Promise, Ticket};

@@ -4,8 +4,9 @@ use super::Session;
 use super::export::{Cursor, TOTALS};
 use crate::alarms::alarm;
 use crate::config::PostgresConfig;
+use crate::effects::Effects;
 use crate::fault::Fault;
-use crate::link::Value;
+use crate::link::{Call, Value};
 use crate::migrate::{self, MigrateError, failed};
 use crate::queries::{Queries, Query};
 use crate::registry::{Lanes, Registry, is_limited_by_user};
@@ -39,6 +40,7 @@ impl PostgresImport {
     /// # Errors
     /// If it cannot be reached, a server uses it, or something is in it.
     pub async fn open(config: &PostgresConfig) -> Result<Self, MigrateError> {
+        migrate::refuse_unsafe(config).await?;
         migrate::prepare(config).await?;
         let client = migrate::connect(config).await?;
         let session = Session { client, queries: Queries::new(&config.schema) };
@@ -121,7 +123,7 @@ impl PostgresImport {
         session.client.batch_execute("COMMIT").await.map_err(failed)?;
         // Plans of the first minutes should not be those of empty tables; not worth an error.
         let schema = session.queries.schema();
-        let tables = ["job", "ready", "waiting", "live", "finished", "held_key", "item"];
+        let tables = ["job", "ready", "waiting", "live", "finished", "held_key", "item", "effect"];
         let tables: Vec<String> = tables.iter().map(|it| format!("{schema}.{it}")).collect();
         let _ = session.client.batch_execute(&format!("ANALYZE {}", tables.join(", "))).await;
         Ok(())
@@ -201,6 +203,7 @@ impl PostgresImport {
         let lanes = self.number_lanes(jobs).await?;
         self.put_submissions(jobs, &lanes).await?;
         self.put_waits(jobs, &lanes).await?;
+        self.put_effects(jobs).await?;
         let progress = |it: &Snapshot| {
             let mut record = Vec::with_capacity(160);
             encode_progress(&it.job, &it.history, &mut record);
@@ -244,6 +247,17 @@ impl PostgresImport {
             Box::new(live.iter().map(|(it, _)| progress(it)).collect::<Vec<_>>()),
         ];
         self.session.call(Query::InsertLive, values).await.map(|_| ())
+    }
+
+    async fn put_effects(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+        let mut effects = Effects::default();
+        for Snapshot { job, .. } in jobs {
+            effects.push_last(job, job.effect_totals().count as usize);
+        }
+        match effects.insert() {
+            Some(Call { query, values }) => self.session.call(query, values).await.map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     async fn put_submissions(&self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
