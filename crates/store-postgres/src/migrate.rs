@@ -40,6 +40,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "submit_in_sql",
         written: include_str!("../migrations/0002_submit_in_sql.sql"),
     },
+    Migration { version: 4, name: "lists", written: include_str!("../migrations/0004_lists.sql") },
 ];
 
 /// The oldest PostgreSQL this works with.
