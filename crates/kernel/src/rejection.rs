@@ -112,9 +112,9 @@ rejections! {
     /// The item is not what the approver read.
     VersionChanged { now: u32 } => "DLQ_VERSION_CONFLICT", Conflict,
         |f: F<'_, '_>, now: &u32| write!(f, "the item has changed since it was read: it is at version {now}");
-    /// The job has as many effects as it may have.
+    /// The job has as many effects as it may have, or as many bytes of them.
     EffectsFull => "EFFECTS_FULL", Conflict,
-        |f: F<'_, '_>| f.write_str("this job has committed as many effects as it may");
+        |f: F<'_, '_>| f.write_str("this job has committed as many effects, or as much in them, as it may");
 }
 
 impl std::error::Error for Rejection {}

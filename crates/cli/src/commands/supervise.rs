@@ -129,6 +129,6 @@ fn parent_of(pid: i32) -> Option<i32> {
 /// Says on stderr, after all that the command said, how it ended.
 fn say(what: &str, more: &str) -> u8 {
     // If nobody listens any more there is nobody to be told.
-    let _ = write!(std::io::stderr(), "{what}{more}\n");
+    let _ = writeln!(std::io::stderr(), "{what}{more}");
     EXIT_TOLD
 }
