@@ -285,7 +285,120 @@ fn o15_servers_whose_clocks_disagree_keep_one_time() {
     println!("clocks -1 h, 0, +1 h: 9 jobs at once, 2 leases of 3 s ended in time");
 }
 
+/// A clock that can be set while a process runs: the variables, and the file that says how far.
+fn settable_clock(folder: &std::path::Path) -> (Vec<(String, String)>, std::path::PathBuf) {
+    let file = folder.join("clock");
+    set(&file, "+0s");
+    let variables = [
+        ("LD_PRELOAD", faketime()),
+        ("FAKETIME_TIMESTAMP_FILE", file.display().to_string()),
+        ("FAKETIME_NO_CACHE", "1".to_owned()),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ];
+    (variables.map(|(name, value)| (name.to_owned(), value)).into(), file)
+}
+
+/// Sets the clock, in one step: nobody reads half a line.
+fn set(file: &std::path::Path, offset: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let next = file.with_extension("next");
+    std::fs::write(&next, format!("{offset}\n")).expect("a file");
+    std::fs::set_permissions(&next, PermissionsExt::from_mode(0o644)).expect("our file");
+    std::fs::rename(&next, file).expect("our file");
+}
+
+fn metric(server: &Server, name: &str) -> Option<u64> {
+    let page = server.admin().get("/metrics").text().to_owned();
+    let line =
+        page.lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned));
+    line?.trim().parse::<f64>().ok().map(|value| value as u64)
+}
+
+/// A worker under heartbeat while the clock is set forward, and work while it is set back.
+fn a_clock_that_is_set(servers: &[Server], file: &std::path::Path) {
+    let admin = servers[0].admin();
+    let wish = json!({ "job_type": "held", "payload": 0, "timeout_ms": 120_000, "max_retries": 0 });
+    let held = text(&admin.submit(&wish), "job_id");
+    let pull = json!({ "worker_id": "w", "types": ["held"], "lease_ms": 20_000 });
+    let grant = admin.pull_with(pull).pop().expect("the job");
+    let beat = |server: &Server| {
+        let item = json!({ "job_id": grant["job_id"], "lease_token": grant["lease_token"] });
+        let wish = json!({ "worker_id": "w", "lease_ms": 20_000, "items": [item] });
+        let told = server.admin().post("/api/v1/work/heartbeat", &wish).data();
+        assert!(told["items"][0]["lease_expires_at"].is_string(), "the lease is lost: {told}");
+    };
+    servers.iter().for_each(beat);
+    // Over the lease and over the timeout of the attempt.
+    set(file, "+1800s");
+    for server in servers {
+        eventually("the jump is counted", || {
+            servers.iter().for_each(beat);
+            (metric(server, "mainspring_clock_set_forward_total") == Some(1)).then_some(())
+        });
+        assert!(server.log().contains("set forward"), "it is logged");
+    }
+    // Schedules follow the wall at once.
+    let soon = json!({ "job_type": "soon", "payload": 0, "delay_ms": 1_000 });
+    admin.submit(&soon);
+    admin.complete(&admin.pull_one("soon"));
+    servers.iter().for_each(beat);
+    assert_eq!(admin.complete(&grant)["status"], "succeeded");
+    assert_eq!(admin.job(&held)["attempt"], 1, "one attempt, and no lease was lost");
+
+    set(file, "-1800s");
+    for server in servers {
+        eventually("the set back is counted", || {
+            (metric(server, "mainspring_clock_set_back_total") == Some(1)).then_some(())
+        });
+        assert!(metric(server, "mainspring_clock_ahead_seconds") > Some(3_000));
+        // Nothing is held up: what is due runs, and what is due in a second is due in a second.
+        let caller = server.admin();
+        for delay in [0, 1_000] {
+            caller.submit(&json!({ "job_type": "after", "payload": 0, "delay_ms": delay }));
+            let grant = caller.pull_one("after");
+            assert_eq!(caller.complete(&grant)["status"], "succeeded");
+        }
+    }
+}
+
+fn o15_a_machine_whose_clock_is_set_loses_no_lease_and_holds_nothing_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (variables, file) = settable_clock(folder.path());
+    let options = variables
+        .iter()
+        .fold(Store::Memory.options(BINARY), |options, (name, value)| options.env(name, value));
+    a_clock_that_is_set(&[Server::start(options.config(ANY_TYPE))], &file);
+}
+
+fn o15_a_database_whose_clock_is_set_loses_no_lease_and_holds_nobody_up() {
+    use mainspring_testkit::postgres::{Cluster, ClusterOptions};
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("our folder");
+    let (variables, file) = settable_clock(folder.path());
+    let options = variables
+        .iter()
+        .fold(ClusterOptions::default(), |options, (name, value)| options.variable(name, value));
+    let cluster = Cluster::start(&options);
+    let mut options = Store::Postgres.options(BINARY).config(ANY_TYPE);
+    options.database = Some(std::sync::Arc::new(cluster.database()));
+    let servers: Vec<Server> = (0..2).map(|_| Server::start(options.clone())).collect();
+    a_clock_that_is_set(&servers, &file);
+}
+
+mod memory {
+    #[test]
+    fn o15_a_machine_whose_clock_is_set_loses_no_lease_and_holds_nothing_up() {
+        super::o15_a_machine_whose_clock_is_set_loses_no_lease_and_holds_nothing_up();
+    }
+}
+
 mod postgres {
+    #[test]
+    fn o15_a_database_whose_clock_is_set_loses_no_lease_and_holds_nobody_up() {
+        super::o15_a_database_whose_clock_is_set_loses_no_lease_and_holds_nobody_up();
+    }
+
     #[test]
     fn o15_without_notifications_servers_find_each_others_work_by_looking() {
         super::o15_without_notifications_servers_find_each_others_work_by_looking();

@@ -252,7 +252,7 @@ fn o16_o21_an_attempt_that_never_reports_ends_in_failed_with_its_context(store: 
     let wish = json!({ "job_type": "o21", "payload": {}, "max_retries": 0, "timeout_ms": 100 });
     let id = text(&max.submit(&wish), "job_id");
     let grant = max.pull_one("o21");
-    let broken = max.report("fail", &grant, json!({ "error_code": "not a code" }));
+    let broken = max.report("fail", &grant, json!({ "retryable": "perhaps" }));
     assert_eq!(broken["error"]["code"], "REQ_VALIDATION_FAILED");
     let job = eventually("the timeout is enforced", || {
         Some(max.job(&id)).filter(|job| job["status"] == "failed")

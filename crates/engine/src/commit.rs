@@ -10,12 +10,11 @@ use crate::limits::PULL_BYTES_MAX;
 use crate::pull::{Grant, Pull};
 use mainspring_kernel::command::{Claim, Release};
 use mainspring_kernel::{
-    Command, Decision, Event, Facts, Job, JobId, Receipt, Rejection, Timestamp, decide,
+    Command, Decision, Event, Facts, Job, Receipt, Rejection, Timestamp, decide,
 };
 use mainspring_store::{Desk, Error, Needs};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -152,17 +151,11 @@ async fn commit_part(
         batch = refuse_new_work(batch);
     }
     let now = shared.clock.now();
-    let jump = shared.clock.take_jump();
-    let held = held_over(shared, jump).await;
     let mut parked = dispatcher.take();
-    let mut needs = needs(&batch, &parked, now);
-    needs.jobs.extend(&held);
+    let needs = needs(&batch, &parked, now);
     let mut made = Made::default();
     let mut work = |desk: &mut dyn Desk| {
         made = Made::default();
-        for id in &held {
-            extend(shared, *id, jump, desk, now, &mut made);
-        }
         for request in &mut batch {
             decide_request(shared, request, desk, now, &mut made);
         }
@@ -194,33 +187,6 @@ async fn commit_part(
         }
     }
     Ok(())
-}
-
-/// The jobs whose leases a clock that was set forward by `jump` would end.
-async fn held_over(shared: &Shared, jump: Duration) -> Vec<JobId> {
-    if jump.is_zero() {
-        return Vec::new();
-    }
-    tracing::warn!(?jump, "the clock was set forward; leases are extended");
-    // A store that cannot be read cannot commit either.
-    shared.store.running().await.unwrap_or_default()
-}
-
-/// Adds `jump` to the lease of a job: before anything else in the batch, so that no report is
-/// refused and nothing is reaped for it.
-fn extend(
-    shared: &Shared,
-    job: JobId,
-    jump: Duration,
-    desk: &mut dyn Desk,
-    now: Timestamp,
-    made: &mut Made,
-) {
-    let Some(lease) = desk.job(job).and_then(Job::lease) else { return };
-    let command = Command::ExtendLease { job, until: lease.expires_at + jump };
-    if let Ok(decision) = decide_one(shared, &command, desk, now) {
-        enact(decision, desk, made);
-    }
 }
 
 /// Answers everyone who was served, on the thread that learned that the commit is durable.
@@ -327,8 +293,11 @@ fn decide_one(
         are_types_strict: shared.config.are_types_strict,
         key_holder: None,
         key_job: None,
+        jumps: &[],
         tokens: &[],
     };
+    let jumps = shared.clock.jumps();
+    facts.jumps = &jumps;
     let tokens = if command.needs_people() { desk.tokens() } else { Vec::new() };
     facts.tokens = &tokens;
     #[expect(clippy::wildcard_enum_match_arm, reason = "most commands need nothing fresh")]

@@ -1,7 +1,7 @@
 //! The handle everybody holds: contracts, the command line, the library. It sends requests to the
 //! commit loop and passes reads on to the store.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Course};
 use crate::colleagues;
 use crate::commit::{self, Request};
 use crate::config::Config;
@@ -68,6 +68,8 @@ pub struct RuntimeStatus {
     pub idempotent_hits: u64,
     /// Pulls that wait.
     pub parked_pulls: u64,
+    /// How often the clock was set, and how far it is from the wall.
+    pub clock: Course,
 }
 
 /// The engine. Cheap to clone; all clones are one engine.
@@ -436,6 +438,7 @@ impl Engine {
             stale_leases: read(&tally.stale_leases),
             idempotent_hits: read(&tally.idempotent_hits),
             parked_pulls: read(&tally.parked_pulls),
+            clock: self.shared.clock.course(),
         }
     }
 

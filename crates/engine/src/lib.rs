@@ -18,7 +18,7 @@ mod dispatcher;
 mod leaving;
 mod timers;
 
-pub use clock::{Clock, SharedClock, SystemClock};
+pub use clock::{Clock, Course, SharedClock, Sources, SystemClock};
 pub use config::Config;
 pub use engine::{Engine, Reply, RuntimeStatus, Submitted};
 pub use entropy::{Entropy, SystemEntropy};

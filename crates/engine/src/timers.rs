@@ -3,6 +3,7 @@
 
 use crate::commit::Request;
 use crate::engine::Shared;
+use mainspring_kernel::shared_time::Jump;
 use mainspring_kernel::{Command, Timestamp};
 use mainspring_store::Error;
 use std::sync::Arc;
@@ -19,9 +20,14 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 
 /// Runs until the engine stops.
 pub(crate) async fn run(shared: Arc<Shared>) {
+    let mut jumps = shared.clock.jumps();
     let mut upkeep_at = Instant::now() + shared.config.maintain_every;
     loop {
-        let pause = match turn(&shared).await {
+        let turned = match settle(&shared, &mut jumps).await {
+            Ok(()) => turn(&shared).await,
+            Err(error) => Err(error),
+        };
+        let pause = match turned {
             Ok(pause) => pause,
             Err(Error::Stopped) => return,
             // In an outage the store tells the log itself, once.
@@ -55,7 +61,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 /// Does what is due and says how long nothing will be.
 async fn turn(shared: &Arc<Shared>) -> Result<Duration, Error> {
     let now = shared.clock.now();
-    // A clock set forward makes leases look overdue: the commit extends them before it reaps.
+    // A clock set forward makes leases look overdue: the kernel tells the difference.
     let overdue = shared.store.overdue(now, REAP_MAX).await?;
     if !overdue.is_empty() {
         let commands = overdue.into_iter().map(|job| Command::Reap { job }).collect();
@@ -67,6 +73,17 @@ async fn turn(shared: &Arc<Shared>) -> Result<Duration, Error> {
         shared.work_is_due.notify_one();
     }
     Ok(wake.next.map_or(SLEEP_MAX, |next| next.since(now).min(SLEEP_MAX)))
+}
+
+/// Writes down what a clock that was set forward did to the leases. They are right without that as
+/// long as this process knows of the jump; this makes it last.
+async fn settle(shared: &Arc<Shared>, known: &mut Arc<[Jump]>) -> Result<(), Error> {
+    let jumps = shared.clock.jumps();
+    if jumps != *known {
+        extend_leases(shared, Timestamp::EPOCH).await?;
+        *known = jumps;
+    }
+    Ok(())
 }
 
 /// Makes every live lease last at least until `until`.

@@ -26,6 +26,8 @@ pub enum Event {
         expires_at: Timestamp,
         /// How far the work is.
         progress_pct: Option<u8>,
+        /// The end of the attempt, if jumps of the clock moved it, and up to when they are counted.
+        settled: Option<(Timestamp, Timestamp)>,
     },
     /// A side effect was committed.
     EffectCommitted {

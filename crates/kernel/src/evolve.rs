@@ -106,10 +106,17 @@ pub fn renew(
     fence: u32,
     expires_at: Timestamp,
     progress_pct: Option<u8>,
+    settled: Option<(Timestamp, Timestamp)>,
 ) -> Result<(), Mismatch> {
     let (id, state) = (job.id, job.state.name());
     match &mut job.state {
-        State::Running(lease) if lease.fence == fence => lease.expires_at = expires_at,
+        State::Running(lease) if lease.fence == fence => {
+            lease.expires_at = expires_at;
+            if let Some((deadline_at, at)) = settled {
+                lease.deadline_at = deadline_at.max(lease.deadline_at);
+                lease.settled_at = lease.settled_at.max(Some(at));
+            }
+        }
         State::Running(_)
         | State::Queued
         | State::Retrying { .. }

@@ -6,6 +6,7 @@ use crate::dlq::DlqItem;
 use crate::event::KeyHolder;
 use crate::job::Job;
 use crate::registry::TypeSpec;
+use crate::shared_time::Jump;
 use crate::time::Timestamp;
 
 /// What is known at the moment of a decision.
@@ -29,6 +30,8 @@ pub struct Facts<'a> {
     pub key_holder: Option<KeyHolder>,
     /// The job that holds it.
     pub key_job: Option<&'a Job>,
+    /// The last spans over which the clock was set forward, oldest first.
+    pub jumps: &'a [Jump],
     /// Every token, by id, for commands that need two people; empty for others.
     pub tokens: &'a [&'a Token],
 }

@@ -4,7 +4,7 @@
 
 mod lease;
 
-pub use lease::{Lease, LeaseToken};
+pub use lease::{Lease, LeaseToken, Settled};
 
 use crate::fingerprint::Digest;
 use crate::id::{DlqId, JobId};

@@ -8,6 +8,7 @@ pub mod id;
 pub mod limits;
 pub mod name;
 pub mod paged;
+pub mod shared_time;
 pub mod time;
 
 pub mod access;

@@ -207,6 +207,6 @@ fn an_event_out_of_order_is_a_mismatch() {
         assert!(mainspring_kernel::evolve(&mut job, &event).is_err());
         assert_eq!(job, before);
     }
-    assert!(mainspring_kernel::evolve::renew(&mut job, 9, before.updated_at, None).is_err());
+    assert!(mainspring_kernel::evolve::renew(&mut job, 9, before.updated_at, None, None).is_err());
     assert_eq!(job, before);
 }

@@ -67,11 +67,24 @@ fn render(
         ("mainspring_commits_total", "Commits since the process started.", status.commits),
         ("mainspring_commands_total", "Commands since the process started.", status.commands),
         ("mainspring_illegal_moves_total", "Illegal moves refused.", status.illegal_moves),
+        (
+            "mainspring_clock_set_forward_total",
+            "Times the clock was set forward.",
+            status.clock.forward,
+        ),
+        ("mainspring_clock_set_back_total", "Times the clock was set back.", status.clock.back),
         ("mainspring_stale_leases_total", "Stale leases refused.", status.stale_leases),
         ("mainspring_idempotent_hits_total", "Repeats recognised.", status.idempotent_hits),
     ] {
         page.one(name, "counter", help, value);
     }
+    let ahead = status.clock.ahead.as_secs_f64();
+    page.one(
+        "mainspring_clock_ahead_seconds",
+        "gauge",
+        "How far time is ahead of the wall.",
+        ahead,
+    );
     let is_up = u8::from(health.broken.is_none());
     let is_low = u8::from(health.is_low_on_space);
     page.one("mainspring_pulls_waiting", "gauge", "Pulls that wait.", status.parked_pulls);
@@ -133,6 +146,7 @@ mod tests {
             stale_leases: 0,
             idempotent_hits: 0,
             parked_pulls: 0,
+            clock: mainspring_engine::Course::default(),
         };
         let health = Health {
             kind: "memory",

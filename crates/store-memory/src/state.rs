@@ -93,8 +93,8 @@ impl State {
         match event {
             Event::JobSubmitted(job) => self.submit(*job),
             Event::JobMoved(event) => self.advance(&event),
-            Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
-                self.renew(job, fence, expires_at, progress_pct);
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
+                self.renew(job, fence, expires_at, (progress_pct, settled));
             }
             Event::EffectCommitted { job, effect } => {
                 if let Some(entry) = self.slab.by_id_mut(job) {
@@ -160,10 +160,10 @@ impl State {
         self.finished.push(entry.into_snapshot());
     }
 
-    fn renew(&mut self, id: JobId, fence: u32, expires_at: Timestamp, progress: Option<u8>) {
+    fn renew(&mut self, id: JobId, fence: u32, expires_at: Timestamp, rest: Rest) {
         let Some(slot) = self.slab.slot_of(id) else { return };
         let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
-        if let Some((old_end, new_end)) = renewed(&mut entry.job, fence, expires_at, progress) {
+        if let Some((old_end, new_end)) = renewed(&mut entry.job, fence, expires_at, rest) {
             self.index.alarm_moved(slot, old_end, new_end);
         }
     }
@@ -185,16 +185,19 @@ impl State {
     }
 }
 
+/// What a renewal says beside the new end: progress, and what a jump of the clock changed.
+type Rest = (Option<u8>, Option<(Timestamp, Timestamp)>);
+
 /// Renews the lease of `job` if it is the one of that fence; its old and its new end.
 fn renewed(
     job: &mut Job,
     fence: u32,
     expires_at: Timestamp,
-    progress: Option<u8>,
+    (progress, settled): Rest,
 ) -> Option<(Timestamp, Timestamp)> {
     let old = job.lease()?;
     let (old_end, expires_at) = (old.ends_at(), expires_at.max(old.expires_at));
     // A replay may bring a renewal of a lease that a snapshot knows to be over.
-    renew(job, fence, expires_at, progress).ok()?;
+    renew(job, fence, expires_at, progress, settled).ok()?;
     Some((old_end, job.lease()?.ends_at()))
 }

@@ -1,6 +1,7 @@
 //! What a store has to be told.
 
 use mainspring_kernel::Timestamp;
+use mainspring_kernel::shared_time::SharedTime;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,9 +34,13 @@ pub struct PostgresConfig {
     pub allows_unsafe: bool,
     /// The present instant.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Called with the database's present time, again and again.
-    pub on_time: Arc<dyn Fn(Timestamp) + Send + Sync>,
+    /// Called with what the database's clock shows, again and again.
+    pub on_time: OnTime,
 }
+
+/// Takes in what the database's clock shows, what its servers know about it, and how much of the
+/// former may be wrong; answers with what they have to know first, if it is something else.
+pub type OnTime = Arc<dyn Fn(Timestamp, &SharedTime, Duration) -> Option<SharedTime> + Send + Sync>;
 
 /// The schema used unless another is named; the one the SQL files are written for.
 pub const SCHEMA: &str = "mainspring";
@@ -59,7 +64,7 @@ impl PostgresConfig {
             are_types_strict: true,
             allows_unsafe: false,
             now,
-            on_time: Arc::new(|_| ()),
+            on_time: Arc::new(|_, _, _| None),
         }
     }
 }

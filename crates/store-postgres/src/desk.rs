@@ -339,11 +339,11 @@ impl Desk for PostgresDesk<'_> {
             match event {
                 Event::JobSubmitted(job) => self.submit(job),
                 Event::JobMoved(event) => self.advance(&event),
-                Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
+                Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
                     self.touch(job, |job| {
                         let until =
                             job.lease().map_or(expires_at, |it| expires_at.max(it.expires_at));
-                        let _ = renew(job, fence, until, progress_pct);
+                        let _ = renew(job, fence, until, progress_pct, settled);
                     });
                 }
                 Event::EffectCommitted { job, effect } => self.touch(job, |job| {

@@ -29,6 +29,7 @@ mod registry;
 mod rows;
 mod settings;
 mod shared;
+mod shared_time;
 mod store;
 mod stream;
 mod suspicion;
@@ -40,7 +41,7 @@ mod upkeep;
 mod values;
 mod writes;
 
-pub use config::{PostgresConfig, SCHEMA};
+pub use config::{OnTime, PostgresConfig, SCHEMA};
 #[doc(hidden)]
 pub use link::session_settings;
 pub use migrate::{

@@ -46,6 +46,11 @@ pub const MIGRATIONS: &[Migration] = &[
         written: include_str!("../migrations/0003_effects_and_workers.sql"),
     },
     Migration { version: 4, name: "lists", written: include_str!("../migrations/0004_lists.sql") },
+    Migration {
+        version: 7,
+        name: "shared_time",
+        written: include_str!("../migrations/0007_shared_time.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

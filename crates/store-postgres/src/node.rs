@@ -7,6 +7,7 @@ use crate::link::Value;
 use crate::pace::Pace;
 use crate::queries::Query;
 use crate::shared::Shared;
+use crate::shared_time;
 use crate::stream::Stamper;
 use crate::values::At;
 use futures_util::future::poll_fn;
@@ -36,7 +37,7 @@ const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Says that this server is alive, and sets its clock.
 pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
-    let asked = Instant::now();
+    let wall = shared_time::follow(shared).await?;
     let values: Vec<Value> = vec![
         Box::new(shared.node),
         Box::new(shared.config.node_name.clone()),
@@ -44,13 +45,9 @@ pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
         Box::new(At(shared.now())),
         Box::new(shared.heard.workers_to_tell(shared.news.get())),
     ];
-    let rows = shared.links.read(Query::SeeNode, values).await?;
-    let took = asked.elapsed();
-    if let Some(row) = rows.first() {
-        // The answer was made about half the way ago.
-        (shared.config.on_time)(row.try_get::<_, At>(0)?.0 + took / 2);
-    }
-    let since = At(shared.now() - GONE_AFTER);
+    shared.links.read(Query::SeeNode, values).await?;
+    // Signs of life are stamped by the database's clock, wherever time may be.
+    let since = At(wall - GONE_AFTER);
     let rows =
         shared.links.read(Query::CountNodes, vec![Box::new(shared.node), Box::new(since)]).await?;
     let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;

@@ -125,6 +125,8 @@ queries! {
     // Upkeep.
     SeeNode = "see_node" [UUID, TEXT, TEXT, TIMESTAMPTZ, BYTEA];
     ReadWorkers = "read_workers" [UUID, TIMESTAMPTZ, INT4];
+    LookAtClock = "look_at_clock" [INT8];
+    CorrectClock = "correct_clock" [INT8, INT8, INT8, INT8_ARRAY];
     ForgetNode = "forget_node" [UUID];
     CountNodes = "count_nodes" [UUID, TIMESTAMPTZ];
     MakePartitions = "make_partitions" [INT4];

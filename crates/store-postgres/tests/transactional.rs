@@ -107,6 +107,7 @@ async fn cancel(store: &PostgresStore, at: Timestamp, job: JobId) {
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            jumps: &[],
             tokens: &[],
         };
         let Decision { events, .. } = decide(&command, &facts).expect("it can be cancelled");

@@ -154,6 +154,7 @@ fn act(
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            jumps: &[],
             tokens: &tokens,
         };
         if let Command::Submit(wish) = command {

@@ -68,7 +68,7 @@ pub(crate) fn config(settings: &Settings, url: &str, clock: &Arc<SharedClock>) -
         keep_items: settings.retention.dlq,
         are_types_strict: settings.types_strict,
         allows_unsafe: settings.postgres.allows_unsafe,
-        on_time: Arc::new(move |at| set.set(at)),
+        on_time: Arc::new(move |wall, record, slack| set.set(wall, record, slack)),
         ..PostgresConfig::standard(url, Arc::new(move || now.now()))
     }
 }

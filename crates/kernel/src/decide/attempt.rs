@@ -74,16 +74,20 @@ pub(super) fn heartbeat(beat: &Heartbeat, facts: &Facts<'_>) -> Result<Decision,
         None => return Err(Rejection::LeaseLost),
     };
     let lease_ms = beat.lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX);
+    let settled = lease.settled(facts.jumps, facts.now);
+    let (promised, deadline_at) =
+        settled.map_or((lease.expires_at, lease.deadline_at), |it| (it.expires_at, it.deadline_at));
     // A heartbeat never shortens what was promised, and never outlives the attempt's deadline.
-    let expires_at = facts.now.plus_millis(u64::from(lease_ms)).max(lease.expires_at);
+    let expires_at = facts.now.plus_millis(u64::from(lease_ms)).max(promised);
     Ok(Decision {
         events: vec![Event::LeaseRenewed {
             job: job.id,
             fence: lease.fence,
             expires_at,
             progress_pct: beat.progress_pct.map(|pct| pct.min(100)),
+            settled: settled.map(|it| (it.deadline_at, it.at)),
         }],
-        receipt: Receipt::Renewed { expires_at: expires_at.min(lease.deadline_at) },
+        receipt: Receipt::Renewed { expires_at: expires_at.min(deadline_at) },
     })
 }
 
@@ -144,7 +148,15 @@ pub(super) fn live_lease<'a>(
     token: LeaseToken,
     facts: &Facts<'_>,
 ) -> Option<&'a Lease> {
-    job.lease().filter(|lease| lease.token() == token && lease.is_live(facts.now))
+    job.lease().filter(|lease| lease.token() == token && is_live(lease, facts))
+}
+
+/// Whether a lease counts, jumps of the clock counted in.
+pub(super) fn is_live(lease: &Lease, facts: &Facts<'_>) -> bool {
+    match lease.settled(facts.jumps, facts.now) {
+        Some(settled) => facts.now < settled.expires_at.min(settled.deadline_at),
+        None => lease.is_live(facts.now),
+    }
 }
 
 fn was_cancelled_under(job: &Job, token: LeaseToken) -> bool {

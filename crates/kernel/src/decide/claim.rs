@@ -45,5 +45,6 @@ pub(super) fn lease(
         granted_at: moves.at,
         expires_at: moves.at.plus_millis(u64::from(lease_ms)),
         deadline_at: moves.at.plus_millis(u64::from(job.timeout_ms)),
+        settled_at: None,
     }
 }

@@ -6,7 +6,8 @@
 use super::{Decision, Moves, Receipt, attempt, claim, dead_letter};
 use crate::event::{Change, Event, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT};
 use crate::facts::Facts;
-use crate::job::{Actor, Failure, Lease, State, StateName};
+use crate::id::JobId;
+use crate::job::{Actor, Failure, Lease, Settled, State, StateName};
 use crate::limits::DLQ_UNFINISHED_MS;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -16,6 +17,11 @@ pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let mut moves = Moves::of(job, facts, Actor::Reaper);
     let is_unfinished = job.updated_at.plus_millis(DLQ_UNFINISHED_MS) <= facts.now;
     match &job.state {
+        // The clock was set forward: it only looks as if the lease had run out.
+        State::Running(lease) if attempt::is_live(lease, facts) => {
+            let settled = lease.settled(facts.jumps, facts.now).ok_or(Rejection::NotDue)?;
+            Ok(renewed(job.id, lease.fence, settled.expires_at, Some(settled)))
+        }
         State::Running(lease) if lease.ends_at() <= facts.now => {
             Ok(attempt::end_attempt(job, lost(lease), None, None, moves, facts))
         }
@@ -48,16 +54,21 @@ pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
 
 pub(super) fn extend(until: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
-    let Some(lease) = job.lease().filter(|lease| lease.expires_at < until) else {
+    let lease = job.lease().ok_or(Rejection::NotDue)?;
+    let settled = lease.settled(facts.jumps, facts.now);
+    let expires_at = settled.map_or(lease.expires_at, |settled| settled.expires_at);
+    if settled.is_none() && expires_at >= until {
         return Err(Rejection::NotDue);
-    };
-    let renewed = Event::LeaseRenewed {
-        job: job.id,
-        fence: lease.fence,
-        expires_at: until,
-        progress_pct: None,
-    };
-    Ok(Decision { events: vec![renewed], receipt: Receipt::Renewed { expires_at: until } })
+    }
+    Ok(renewed(job.id, lease.fence, expires_at.max(until), settled))
+}
+
+fn renewed(job: JobId, fence: u32, expires_at: Timestamp, settled: Option<Settled>) -> Decision {
+    let settled = settled.map(|settled| (settled.deadline_at, settled.at));
+    Decision {
+        events: vec![Event::LeaseRenewed { job, fence, expires_at, progress_pct: None, settled }],
+        receipt: Receipt::Renewed { expires_at },
+    }
 }
 
 /// What ended the attempt is what came first, however late the reaper looks.

@@ -1,6 +1,7 @@
 //! The lease: one worker's right to one attempt, and the token that proves it.
 
 use crate::name::WorkerId;
+use crate::shared_time::Jump;
 use crate::time::Timestamp;
 use std::fmt;
 
@@ -19,6 +20,8 @@ pub struct Lease {
     pub expires_at: Timestamp,
     /// When the attempt is over whatever the worker does (start-to-close timeout).
     pub deadline_at: Timestamp,
+    /// Up to when the jumps of the clock are counted in; since the grant if it does not say.
+    pub settled_at: Option<Timestamp>,
 }
 
 impl Lease {
@@ -32,10 +35,38 @@ impl Lease {
         now < self.expires_at && now < self.deadline_at
     }
 
+    /// When this lease and its attempt really end, now that the clock was set forward over `jumps`;
+    /// `None` if that changes nothing. What was running at a jump is longer by it: time that never
+    /// was cannot be used up. A server that learns of a jump late grants and renews by the time
+    /// before it, so what counts is when the lease was settled, not who settled it.
+    pub fn settled(&self, jumps: &[Jump], now: Timestamp) -> Option<Settled> {
+        let since = self.settled_at.unwrap_or(self.granted_at);
+        let (mut expires_at, mut deadline_at) = (self.expires_at, self.deadline_at);
+        for jump in jumps.iter().filter(|jump| since < jump.to && jump.to <= now) {
+            if expires_at.min(deadline_at) > jump.from {
+                expires_at = expires_at + jump.span();
+                deadline_at = deadline_at + jump.span();
+            }
+        }
+        let is_new = (expires_at, deadline_at) != (self.expires_at, self.deadline_at);
+        is_new.then_some(Settled { expires_at, deadline_at, at: now })
+    }
+
     /// The instant at which the reaper has to look at this lease.
     pub fn ends_at(&self) -> Timestamp {
         self.expires_at.min(self.deadline_at)
     }
+}
+
+/// A lease after jumps of the clock were counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settled {
+    /// When it ends unless renewed.
+    pub expires_at: Timestamp,
+    /// When the attempt is over.
+    pub deadline_at: Timestamp,
+    /// Up to when jumps are counted in.
+    pub at: Timestamp,
 }
 
 /// The credential of one attempt: a counter that orders leases and a secret nobody can guess.

@@ -155,6 +155,8 @@ pub(crate) struct World {
     tokens: BTreeMap<JobId, Vec<LeaseToken>>,
     /// Access tokens, by id: who there is.
     pub(crate) people: Vec<Token>,
+    /// Over which the clock was set forward.
+    pub(crate) jumps: Vec<shared_time::Jump>,
     fresh: u128,
 }
 
@@ -168,6 +170,7 @@ impl Default for World {
             events: Vec::new(),
             tokens: BTreeMap::new(),
             people: ["ann", "bob", "eve"].into_iter().zip(1..).map(holder_of).collect(),
+            jumps: Vec::new(),
             fresh: 0,
         }
     }
@@ -245,6 +248,7 @@ impl World {
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            jumps: &self.jumps,
             tokens: &people,
         };
         let answer = decide(&command, &facts);
@@ -264,9 +268,9 @@ impl World {
                 assert!(self.jobs.insert(job.id, (**job).clone()).is_none(), "ids are fresh");
             }
             Event::JobMoved(moved) => self.moved(moved),
-            Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
                 let job = self.jobs.get_mut(job).unwrap();
-                renew(job, *fence, *expires_at, *progress_pct).unwrap();
+                renew(job, *fence, *expires_at, *progress_pct, *settled).unwrap();
             }
             Event::EffectCommitted { job, effect } => {
                 keep_effect(self.jobs.get_mut(job).unwrap(), effect).unwrap();

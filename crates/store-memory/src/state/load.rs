@@ -79,10 +79,10 @@ impl Loader {
                 self.job_type(*spec);
                 Ok(())
             }
-            Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
                 // Not through the state: an alarm set before the end would outlive its job.
                 if let Some(entry) = self.state.slab.by_id_mut(job) {
-                    renewed(&mut entry.job, fence, expires_at, progress_pct);
+                    renewed(&mut entry.job, fence, expires_at, (progress_pct, settled));
                 }
                 Ok(())
             }

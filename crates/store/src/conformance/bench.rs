@@ -276,6 +276,7 @@ pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) 
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            jumps: &[],
             tokens: &tokens,
         };
         if let Command::Submit(wish) = command {

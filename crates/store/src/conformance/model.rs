@@ -128,12 +128,16 @@ impl Memory {
         match event {
             Event::JobSubmitted(job) => self.submitted(*job),
             Event::JobMoved(event) => self.moved(&event),
-            Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
                 let job = &mut self.jobs.get_mut(&job).expect("only known jobs run").job;
                 if let State::Running(lease) = &mut job.state
                     && lease.fence == fence
                 {
                     lease.expires_at = expires_at;
+                    if let Some((deadline_at, at)) = settled {
+                        lease.deadline_at = deadline_at;
+                        lease.settled_at = Some(at);
+                    }
                 }
                 if progress_pct.is_some() {
                     job.extras_mut().progress_pct = progress_pct;

@@ -1,7 +1,7 @@
 //! What belongs to one attempt: its lease, the report that ended it, the failure it ended with.
 
 use super::BadRecord;
-use super::wire::{Pen, Reader};
+use super::wire::{Pen, Reader, length};
 use mainspring_kernel::job::{AcceptedReport, Actor, LeaseToken};
 use mainspring_kernel::{Failure, Lease, Timestamp, UserId, WorkerId};
 
@@ -43,14 +43,17 @@ pub(super) fn write_lease(
     holder: Option<&WorkerId>,
     base: Timestamp,
 ) {
-    let Lease { fence, secret, worker, granted_at, expires_at, deadline_at } = lease;
-    pen.array(6);
+    let Lease { fence, secret, worker, granted_at, expires_at, deadline_at, settled_at } = lease;
+    pen.array(length(6, [settled_at.is_some()]));
     pen.number(*fence); // 0
     pen.bits(*secret); // 1
     pen.optional((holder != Some(worker)).then(|| worker.as_str()), Pen::text); // 2
     pen.instant(*granted_at, base); // 3
     pen.instant(*expires_at, *granted_at); // 4
     pen.instant(*deadline_at, *granted_at); // 5
+    if let Some(at) = settled_at {
+        pen.instant(*at, *granted_at); // 6
+    }
 }
 
 pub(super) fn read_lease(
@@ -75,6 +78,7 @@ pub(super) fn read_lease(
         granted_at,
         expires_at: reader.field(at, |reader| reader.instant(granted_at))?,
         deadline_at: reader.field(at, |reader| reader.instant(granted_at))?,
+        settled_at: reader.optional(at, |reader| reader.instant(granted_at))?,
     };
     reader.end(fields)?;
     Ok(Box::new(lease))

@@ -54,14 +54,19 @@ pub fn encode_event(event: &Event, base: Timestamp, out: &mut Vec<u8>) {
             write_job(pen, job, base);
         }
         Event::JobMoved(event) => write_move(pen, event, base),
-        Event::LeaseRenewed { job, fence, expires_at, progress_pct } => {
-            pen.array(length(4, [progress_pct.is_some()]));
+        Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
+            let len = length(4, [progress_pct.is_some(), settled.is_some(), settled.is_some()]);
+            pen.array(len);
             pen.number(kind::LEASE_RENEWED);
             pen.bits(job.0); // 1
             pen.number(*fence); // 2
             pen.instant(*expires_at, base); // 3
-            if let Some(percent) = progress_pct {
-                pen.number(*percent); // 4
+            if len > 4 {
+                pen.optional(*progress_pct, Pen::number); // 4
+            }
+            if let Some((deadline_at, at)) = settled {
+                pen.instant(*deadline_at, base); // 5
+                pen.instant(*at, base); // 6
             }
         }
         Event::EffectCommitted { job, effect } => {
@@ -149,6 +154,12 @@ fn read_event(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Event> {
             fence: reader.field(at, Reader::small)?,
             expires_at: reader.field(at, |reader| reader.instant(base))?,
             progress_pct: reader.optional(at, Reader::small)?,
+            settled: match reader.optional(at, |reader| reader.instant(base))? {
+                Some(deadline_at) => {
+                    Some((deadline_at, reader.field(at, |reader| reader.instant(base))?))
+                }
+                None => None,
+            },
         },
         kind::EFFECT_COMMITTED => Event::EffectCommitted {
             job: JobId(reader.field(at, Reader::bits)?),

@@ -60,6 +60,7 @@ pub(crate) fn lease() -> Lease {
         granted_at: NOW,
         expires_at: later(60),
         deadline_at: later(900),
+        settled_at: None,
     }
 }
 
@@ -272,6 +273,14 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         fence: 3,
         expires_at: later(99),
         progress_pct,
+        settled: None,
+    };
+    let settled = Event::LeaseRenewed {
+        job: id(1),
+        fence: 3,
+        expires_at: later(99),
+        progress_pct: None,
+        settled: Some((later(990), later(95))),
     };
     let effect =
         Effect { name: "charge".into(), value: r#"{"id":17}"#.into(), committed_at: later(5) };
@@ -286,6 +295,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_job_submitted_full", Event::JobSubmitted(Box::new(full_job(State::Queued)))),
         ("event_lease_renewed", renewed(None)),
         ("event_lease_renewed_with_progress", renewed(Some(40))),
+        ("event_lease_renewed_and_settled", settled),
         ("event_effect_committed", Event::EffectCommitted { job: id(1), effect }),
         ("event_item_opened", Event::ItemOpened(Box::new(item(DlqState::Open)))),
         ("event_item_open_again", changed(DlqState::Open)),
@@ -357,6 +367,10 @@ pub(crate) fn entities() -> Vec<(&'static str, Entity)> {
         ("entity_job_plain", snapshot(plain_job("{}"))),
         ("entity_job_queued", job(State::Queued)),
         ("entity_job_running", job(State::Running(Box::new(lease())))),
+        (
+            "entity_job_running_settled",
+            job(State::Running(Box::new(Lease { settled_at: Some(later(95)), ..lease() }))),
+        ),
         ("entity_job_retrying", job(State::Retrying { due_at: later(50) })),
         ("entity_job_dlq_pending", job(State::DlqPending)),
         ("entity_job_dlq_recorded", job(State::DlqRecorded)),

@@ -78,9 +78,17 @@ fn report() -> BoxedStrategy<Box<AcceptedReport>> {
 }
 
 fn lease() -> BoxedStrategy<Box<Lease>> {
-    (any::<u32>(), any::<u128>(), worker(), instant(), instant(), instant())
-        .prop_map(|(fence, secret, worker, granted_at, expires_at, deadline_at)| {
-            Box::new(Lease { fence, secret, worker, granted_at, expires_at, deadline_at })
+    (any::<u32>(), any::<u128>(), worker(), instant(), instant(), instant(), of(instant()))
+        .prop_map(|(fence, secret, worker, granted_at, expires_at, deadline_at, settled_at)| {
+            Box::new(Lease {
+                fence,
+                secret,
+                worker,
+                granted_at,
+                expires_at,
+                deadline_at,
+                settled_at,
+            })
         })
         .boxed()
 }
@@ -293,11 +301,10 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
                 Event::JobMoved(JobEvent { job, seq, at, actor, change })
             }
         ),
-        1 => (job_id(), any::<u32>(), instant(), of(any::<u8>())).prop_map(
-            |(job, fence, expires_at, progress_pct)| {
-                Event::LeaseRenewed { job, fence, expires_at, progress_pct }
-            }
-        ),
+        1 => (job_id(), any::<u32>(), instant(), of(any::<u8>()), of((instant(), instant())))
+            .prop_map(|(job, fence, expires_at, progress_pct, settled)| {
+                Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled }
+            }),
         1 => (job_id(), effect())
             .prop_map(|(job, effect)| Event::EffectCommitted { job, effect }),
         1 => item().prop_map(Event::ItemOpened),

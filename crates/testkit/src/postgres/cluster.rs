@@ -17,12 +17,21 @@ pub struct ClusterOptions {
     pub is_durable: bool,
     /// More settings, as in `postgresql.conf`.
     pub settings: Vec<(String, String)>,
+    /// Variables of its processes.
+    pub environment: Vec<(String, String)>,
 }
 
 impl ClusterOptions {
     /// With every commit synced, as in production.
     pub fn durable() -> Self {
         ClusterOptions { is_durable: true, ..Self::default() }
+    }
+
+    /// With one more variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// With one more setting.
@@ -38,6 +47,7 @@ impl ClusterOptions {
 pub struct Cluster {
     admin: Admin,
     settings: Vec<(String, String)>,
+    environment: Vec<(String, String)>,
     postmaster: Option<Child>,
     /// Whether its port is known to others, so that it must be the same after a restart.
     has_port: bool,
@@ -59,7 +69,9 @@ impl Cluster {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let admin = Admin { host: "127.0.0.1".to_owned(), port: 0, role: ROLE.to_owned() };
         let settings = settings(options);
-        let mut cluster = Cluster { admin, settings, postmaster: None, has_port: false, place };
+        let environment = options.environment.clone();
+        let mut cluster =
+            Cluster { admin, settings, environment, postmaster: None, has_port: false, place };
         cluster.bring_up();
         cluster
     }
@@ -195,6 +207,7 @@ impl Cluster {
         for (name, value) in &self.settings {
             command.arg("-c").arg(format!("{name}={value}"));
         }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         command.spawn().expect("postgres starts")
     }

@@ -1,16 +1,27 @@
 //! Simulated time: the paused clock of the tokio runtime, carried on from one runtime to the next,
-//! and a wall clock beside it that can be set forward and back.
+//! and a wall clock beside it that can be set forward and back. What the server makes of the two is
+//! the engine's own clock, which reads these.
 
 use crate::drive::BEGINNING;
-use mainspring_engine::Clock;
+use mainspring_engine::{Clock, Sources, SystemClock};
 use mainspring_kernel::Timestamp;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use mainspring_kernel::shared_time::Jump;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Both clocks of a world.
-#[derive(Debug)]
-pub(super) struct SimTime(Mutex<Inner>);
+pub(super) struct SimTime {
+    inner: Arc<Mutex<Inner>>,
+    /// The clock of the process that runs.
+    clock: Mutex<Option<Arc<SystemClock>>>,
+}
+
+impl std::fmt::Debug for SimTime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.fmt(f)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -19,13 +30,7 @@ struct Inner {
     start: Option<Instant>,
     /// How far the wall is ahead of the monotonic clock.
     offset: i64,
-    given: Timestamp,
-    given_at: u64,
-    jumped: Duration,
 }
-
-/// As for the engine's own clock.
-const JUMP_MIN: Duration = Duration::from_secs(2);
 
 impl Inner {
     fn mono(&self) -> u64 {
@@ -40,30 +45,28 @@ impl Inner {
 
 impl SimTime {
     pub(super) fn new() -> Self {
-        SimTime(Mutex::new(Inner { given: BEGINNING, ..Inner::default() }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        SimTime { inner: Arc::default(), clock: Mutex::default() }
     }
 
     /// The harness's monotonic clock, in microseconds.
     pub(super) fn mono(&self) -> u64 {
-        self.lock().mono()
+        lock(&self.inner).mono()
     }
 
     /// A process starts, inside its runtime: its clock begins with the wall.
     pub(super) fn begin(&self) {
-        let mut inner = self.lock();
-        inner.start = Some(Instant::now());
-        inner.given = inner.wall();
-        inner.given_at = inner.mono();
-        inner.jumped = Duration::ZERO;
+        lock(&self.inner).start = Some(Instant::now());
+        let (wall, steady) = (self.inner.clone(), self.inner.clone());
+        let sources = Sources {
+            wall: Box::new(move || lock(&wall).wall()),
+            steady: Box::new(move || Duration::from_micros(lock(&steady).mono())),
+        };
+        *lock(&self.clock) = Some(Arc::new(SystemClock::of(sources)));
     }
 
     /// The process has ended, still inside its runtime.
     pub(super) fn end(&self) {
-        let mut inner = self.lock();
+        let mut inner = lock(&self.inner);
         // Nothing happens twice at the same instant: a restart takes time.
         inner.base = inner.mono() + 1_000;
         inner.start = None;
@@ -71,26 +74,24 @@ impl SimTime {
 
     /// Sets the wall clock.
     pub(super) fn jump(&self, micros: i64) {
-        self.lock().offset += micros;
+        lock(&self.inner).offset += micros;
     }
+
+    fn clock(&self) -> Option<Arc<SystemClock>> {
+        lock(&self.clock).clone()
+    }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Clock for SimTime {
     fn now(&self) -> Timestamp {
-        let mut inner = self.lock();
-        let mono = inner.mono();
-        let steady = inner.given + Duration::from_micros(mono - inner.given_at);
-        let wall = inner.wall();
-        let jump = wall.since(steady);
-        if jump >= JUMP_MIN {
-            inner.jumped += jump;
-        }
-        inner.given = wall.max(steady);
-        inner.given_at = mono;
-        inner.given
+        self.clock().map_or_else(|| lock(&self.inner).wall(), |clock| clock.now())
     }
 
-    fn take_jump(&self) -> Duration {
-        std::mem::take(&mut self.lock().jumped)
+    fn jumps(&self) -> Arc<[Jump]> {
+        self.clock().map(|clock| clock.jumps()).unwrap_or_default()
     }
 }

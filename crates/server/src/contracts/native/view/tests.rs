@@ -75,6 +75,7 @@ fn running() -> State {
         granted_at: Timestamp(3),
         expires_at: Timestamp(60_000_000),
         deadline_at: Timestamp(70_000_000),
+        settled_at: None,
     }))
 }
 

@@ -1,0 +1,224 @@
+//! Clocks that are set while we look.
+
+use super::*;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+const NOON: Timestamp = Timestamp::from_millis(43_200_000);
+const HOUR: Duration = Duration::from_secs(3_600);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The two clocks of a machine, in microseconds.
+#[derive(Clone, Default)]
+struct Machine {
+    wall: Arc<AtomicI64>,
+    steady: Arc<AtomicU64>,
+}
+
+impl Machine {
+    fn at(start: Timestamp) -> Self {
+        let machine = Machine::default();
+        machine.wall.store(start.0, Ordering::Relaxed);
+        machine
+    }
+
+    fn sources(&self) -> Sources {
+        let (wall, steady) = (self.wall.clone(), self.steady.clone());
+        Sources {
+            wall: Box::new(move || Timestamp(wall.load(Ordering::Relaxed))),
+            steady: Box::new(move || Duration::from_micros(steady.load(Ordering::Relaxed))),
+        }
+    }
+
+    fn wall(&self) -> Timestamp {
+        Timestamp(self.wall.load(Ordering::Relaxed))
+    }
+
+    /// Time goes by for everybody.
+    fn pass(&self, span: Duration) {
+        self.steady.fetch_add(span.as_micros() as u64, Ordering::Relaxed);
+        self.set(span.as_micros() as i64);
+    }
+
+    /// Only the wall moves: it is set, or the machine sleeps.
+    fn set(&self, micros: i64) {
+        self.wall.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn small_corrections_are_followed_without_a_word() {
+    let machine = Machine::at(NOON);
+    let clock = SystemClock::of(machine.sources());
+    for micros in [900_000, -900_000, 1_500_000] {
+        let before = clock.now();
+        machine.pass(SECOND);
+        machine.set(micros);
+        assert!(clock.now() >= before);
+        machine.pass(HOUR);
+        assert_eq!(clock.now(), machine.wall());
+    }
+    assert_eq!(clock.course(), Course::default());
+    assert!(clock.jumps().is_empty());
+}
+
+#[test]
+fn set_back_it_goes_on_and_meets_the_wall_in_the_end() {
+    let machine = Machine::at(NOON);
+    let clock = SystemClock::of(machine.sources());
+    machine.set(-(HOUR.as_micros() as i64));
+    let mut last = clock.now();
+    assert!(last >= NOON, "never backwards");
+    for _ in 0..11 * 60 {
+        machine.pass(Duration::from_secs(60));
+        let now = clock.now();
+        assert!(now >= last + Duration::from_secs(53), "it must not stand still");
+        assert!(now <= last + Duration::from_secs(60));
+        last = now;
+    }
+    assert_eq!(last, machine.wall(), "the wall has caught up");
+    let course = clock.course();
+    assert_eq!((course.back, course.forward, course.ahead), (1, 0, Duration::ZERO));
+}
+
+#[test]
+fn set_forward_it_follows_and_remembers_the_span() {
+    let machine = Machine::at(NOON);
+    let clock = SystemClock::of(machine.sources());
+    machine.pass(SECOND);
+    machine.set(HOUR.as_micros() as i64);
+    assert_eq!(clock.now(), NOON + SECOND + HOUR);
+    assert_eq!(*clock.jumps(), [Jump { from: NOON + SECOND, to: NOON + SECOND + HOUR }]);
+    machine.pass(SECOND);
+    clock.now();
+    assert_eq!((clock.jumps().len(), clock.course().forward), (1, 1), "it counts once");
+}
+
+#[test]
+fn a_sleep_of_the_machine_is_a_jump() {
+    let machine = Machine::at(NOON);
+    let clock = SystemClock::of(machine.sources());
+    // While it sleeps the steady clock stands still.
+    machine.set(8 * HOUR.as_micros() as i64);
+    assert_eq!(clock.now(), NOON + 8 * HOUR);
+    assert_eq!(clock.jumps()[0].span(), 8 * HOUR);
+}
+
+#[test]
+fn set_back_and_forward_again_makes_no_jump() {
+    let machine = Machine::at(NOON);
+    let clock = SystemClock::of(machine.sources());
+    machine.set(-(HOUR.as_micros() as i64));
+    clock.now();
+    machine.pass(SECOND);
+    machine.set(HOUR.as_micros() as i64);
+    assert!(clock.now() >= NOON + SECOND * 9 / 10);
+    assert!(clock.jumps().is_empty());
+}
+
+/// A database whose clock can be set, with the record that servers keep in it.
+struct Database {
+    machine: Machine,
+    record: SharedTime,
+}
+
+impl Database {
+    /// What the statement of a look does, and what follows from it.
+    fn look(&mut self, clock: &SharedClock) -> bool {
+        let wall = self.machine.wall();
+        let was = self.record.clone();
+        let gap = wall.0 - was.seen.0;
+        if (0..5_000_000).contains(&gap) {
+            self.record.seen = wall;
+        }
+        match clock.set(wall, &was, Duration::ZERO) {
+            Some(better) => {
+                assert_eq!(better.epoch, was.epoch + 1);
+                if self.record.epoch == was.epoch {
+                    self.record = better;
+                }
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn settle(&mut self, clock: &SharedClock) {
+        while !self.look(clock) {}
+    }
+}
+
+fn nodes() -> (Database, [Machine; 2], [SharedClock; 2]) {
+    let machine = Machine::at(NOON);
+    let mut database = Database { machine, record: SharedTime::default() };
+    // Their own walls are far off, and do not matter.
+    let machines = [Machine::at(NOON + 9 * HOUR), Machine::at(NOON - 9 * HOUR)];
+    let clocks = [0, 1].map(|nth| SharedClock::of(machines[nth].sources()));
+    for clock in &clocks {
+        database.settle(clock);
+        assert_eq!(clock.now(), NOON);
+    }
+    (database, machines, clocks)
+}
+
+fn pass(database: &Database, machines: &[Machine], span: Duration) {
+    database.machine.pass(span);
+    machines.iter().for_each(|machine| machine.pass(span));
+}
+
+#[test]
+fn one_jump_of_the_database_is_one_jump_for_all_its_servers() {
+    let (mut database, machines, clocks) = nodes();
+    pass(&database, &machines, SECOND);
+    database.machine.set(600_000_000);
+    // Both look before either has corrected the record: neither goes by the new time yet.
+    let before = clocks[1].now();
+    let wall = database.machine.wall();
+    let proposed = clocks[1].set(wall, &database.record, Duration::ZERO);
+    assert!(proposed.is_some() && clocks[1].now() == before);
+    for clock in &clocks {
+        database.settle(clock);
+        assert_eq!(clock.now(), wall);
+        assert_eq!((clock.jumps().len(), clock.course().forward), (1, 1));
+        assert_eq!(clock.jumps()[0], Jump { from: NOON + SECOND, to: wall });
+    }
+    assert_eq!(clocks[0].jumps(), clocks[1].jumps());
+}
+
+#[test]
+fn a_database_set_back_an_hour_holds_nobody_up() {
+    let (mut database, machines, clocks) = nodes();
+    pass(&database, &machines, SECOND);
+    database.machine.set(-(HOUR.as_micros() as i64));
+    let mut last = NOON;
+    for _ in 0..300 {
+        pass(&database, &machines, 2 * SECOND);
+        for clock in &clocks {
+            database.settle(clock);
+        }
+        let now = clocks[0].now();
+        assert!(now >= last + SECOND, "it must not stand still");
+        assert!(clocks[1].now().since(now) < SECOND && now.since(clocks[1].now()) < SECOND);
+        last = now;
+    }
+    assert_eq!((clocks[0].course().back, clocks[1].course().back), (1, 1));
+    assert!(clocks[0].jumps().is_empty());
+    for _ in 0..11 * 3_600 / 4 {
+        pass(&database, &machines, 4 * SECOND);
+        database.settle(&clocks[0]);
+    }
+    assert_eq!(clocks[0].now(), database.machine.wall(), "the wall has caught up");
+}
+
+#[test]
+fn a_server_that_slept_alone_follows_the_others() {
+    let (mut database, machines, clocks) = nodes();
+    for _ in 0..60 {
+        // Only the first server is awake.
+        database.machine.pass(2 * SECOND);
+        machines[0].pass(2 * SECOND);
+        database.settle(&clocks[0]);
+    }
+    database.settle(&clocks[1]);
+    assert_eq!(clocks[1].now(), clocks[0].now());
+    assert!(clocks[1].jumps().is_empty(), "nobody's lease is longer for it");
+}
