@@ -9,7 +9,7 @@
 use crate::process::{SAID_SIGNAL, SAID_UNSTARTED};
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process, set_child_subreaper,
-    set_parent_process_death_signal, waitpid,
+    set_parent_process_death_signal, wait,
 };
 use std::ffi::OsString;
 use std::io::Write;
@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
 /// Counts whoever has ended; the status of `command` if it is among them.
 fn reap(command: Pid) -> Option<WaitStatus> {
     let mut found = None;
-    while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
         if pid == command && (status.exited() || status.signaled()) {
             found = Some(status);
         }
@@ -95,7 +95,7 @@ fn reap(command: Pid) -> Option<WaitStatus> {
 async fn end_everybody() {
     let end = tokio::time::Instant::now() + KILL_WAIT;
     loop {
-        match waitpid(None, WaitOptions::NOHANG) {
+        match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) => continue,
             Ok(None) => {}
             // No children.
