@@ -50,6 +50,17 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION mainspring.count_held() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO mainspring.outbox (moves, names, deltas)
+    VALUES (0, ARRAY['jobs/' || NEW.tenant, 'bytes/' || NEW.tenant],
+        ARRAY[1, mainspring.held_bytes(NEW.payload, NEW.trace, NEW.more)]);
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION mainspring.digest(VARIADIC parts text[]) RETURNS uuid
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -106,6 +117,19 @@ BEGIN
         RAISE EXCEPTION 'the registries changed' USING ERRCODE = 'MS002';
     END IF;
 END $$;
+
+CREATE FUNCTION mainspring.held_bytes(payload text, trace text, more json) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT 512 + octet_length(payload) + coalesce(octet_length(trace), 0)
+        + coalesce(octet_length(more #>> '{key,scope}'), 0)
+        + coalesce(octet_length(more #>> '{key,key}'), 0)
+        + coalesce(octet_length(more ->> 'subject'), 0)
+        + coalesce((
+            SELECT sum(octet_length(l.pair ->> 0) + octet_length(l.pair ->> 1))
+            FROM json_array_elements(more -> 'labels') l (pair)
+        ), 0)
+$$;
 
 CREATE FUNCTION mainspring.job_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT
@@ -679,3 +703,5 @@ CREATE INDEX stream_later_last_idx ON mainspring.stream_later USING btree (last)
 CREATE INDEX waiting_due ON mainspring.waiting USING btree (due_at);
 
 CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON mainspring.submission DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mainspring.take_place();
+
+CREATE CONSTRAINT TRIGGER at_commit_count AFTER INSERT ON mainspring.submission DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mainspring.count_held();

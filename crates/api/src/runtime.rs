@@ -14,10 +14,29 @@ pub struct Runtime {
     pub executor: Executor,
     /// The store.
     pub store: StoreHealth,
-    /// What was found when the store was opened.
-    pub recovery: Recovery,
-    /// Counters.
-    pub counters: Counters,
+    /// What was found when the store was opened; for admins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    /// Counters of the whole server; for admins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
+    /// Your own tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Backlog>,
+}
+
+/// What the jobs of a tenant come to that have not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Backlog {
+    /// The tenant.
+    pub tenant_id: String,
+    /// How many there are.
+    pub jobs: u64,
+    /// What they take up.
+    pub backlog_bytes: u64,
+    /// What they may take up.
+    pub backlog_bytes_max: u64,
 }
 
 /// How jobs reach workers.

@@ -11,7 +11,10 @@ pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 
+use crate::memory;
 use mainspring_kernel::TypeSpec;
+use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
+use mainspring_server::{Bounds, limits};
 use reader::Problem;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -73,6 +76,19 @@ pub(crate) struct Postgres {
     pub(crate) poll_every: Duration,
 }
 
+/// `[limits]`: what callers may have of this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) connections: Bounds,
+    pub(crate) streams: Bounds,
+    pub(crate) waits: Bounds,
+    pub(crate) body_bytes: Bounds,
+    /// Room for jobs that have not ended; chosen by the store if not said.
+    pub(crate) backlog_bytes: Option<u64>,
+    /// Of that, what one tenant may have.
+    pub(crate) backlog_bytes_per_tenant: Option<u64>,
+}
+
 /// `[retention]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Retention {
@@ -105,6 +121,7 @@ pub(crate) struct Settings {
     pub(crate) contracts: Vec<&'static str>,
     pub(crate) store: StoreChoice,
     pub(crate) layout: Layout,
+    pub(crate) limits: Limits,
     pub(crate) executor_mode: &'static str,
     pub(crate) allow_client_clock: bool,
     /// How long workers have to come back after a restart before their leases run out.
@@ -135,6 +152,14 @@ impl Settings {
                 snapshot_bytes_min: 256 << 20,
                 finished_bytes_max: 16 << 20,
             },
+            limits: Limits {
+                connections: Bounds::shared(limits::CONNECTIONS_MAX),
+                streams: Bounds::shared(limits::STREAMS_MAX),
+                waits: Bounds::shared(limits::WAITS_MAX),
+                body_bytes: Bounds::shared(limits::BODIES_BYTES_MAX),
+                backlog_bytes: None,
+                backlog_bytes_per_tenant: None,
+            },
             executor_mode: EXECUTOR_MODES[0],
             allow_client_clock: false,
             restart_grace: Duration::from_secs(5),
@@ -158,6 +183,18 @@ impl Settings {
             trigger_roots: Vec::new(),
             not_yet: Vec::new(),
         }
+    }
+}
+
+impl Settings {
+    /// Room for jobs that have not ended, in all and for one tenant. What is kept in RAM gets half
+    /// of it: the other half is for everything else that a server needs.
+    pub(crate) fn backlog(&self) -> (u64, u64) {
+        let all = self.limits.backlog_bytes.unwrap_or_else(|| match self.store {
+            StoreChoice::Directory(_) | StoreChoice::Ephemeral => memory::bytes() / 2,
+            StoreChoice::Postgres { .. } => BACKLOG_BYTES_DEFAULT,
+        });
+        (all, self.limits.backlog_bytes_per_tenant.unwrap_or(all / 2).min(all))
     }
 }
 

@@ -10,7 +10,8 @@ use crate::limits::PULL_BYTES_MAX;
 use crate::pull::{Grant, Pull};
 use mainspring_kernel::command::{Claim, Release};
 use mainspring_kernel::{
-    Command, Decision, Event, Facts, Job, JobId, Receipt, Rejection, Timestamp, decide,
+    Backlog, Command, Decision, Event, Facts, Job, JobId, Receipt, Rejection, TenantId, Timestamp,
+    decide,
 };
 use mainspring_store::{Desk, Error, Needs};
 use std::sync::Arc;
@@ -182,6 +183,9 @@ async fn commit_part(
             let everyone = parked.into_iter().chain(batch);
             let (served, waiting): (Vec<_>, Vec<_>) = everyone.partition(Request::is_served);
             dispatcher.park(waiting);
+            if made.has_new_tokens {
+                shared.tokens_changed.send_modify(|turn| *turn += 1);
+            }
             let shared = shared.clone();
             ticket.then(move |outcome| answer_all(&shared, served, &outcome, made.has_moves));
         }
@@ -258,6 +262,7 @@ struct Made {
     commands: u64,
     has_moves: bool,
     has_new_timer: bool,
+    has_new_tokens: bool,
 }
 
 fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
@@ -326,6 +331,7 @@ fn decide_one(
         are_types_strict: shared.config.are_types_strict,
         key_holder: None,
         key_job: None,
+        backlog: Backlog::UNBOUNDED,
     };
     #[expect(clippy::wildcard_enum_match_arm, reason = "most commands need nothing fresh")]
     match command {
@@ -334,8 +340,14 @@ fn decide_one(
             facts.job_type = desk.job_type(&wish.job_type);
             facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
             facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
+            facts.backlog = backlog(shared, desk, &wish.tenant);
         }
-        Command::RequeueItem { .. } => facts.fresh_id = shared.ids.next(now, shared.entropy.bits()),
+        Command::RequeueItem { .. } => {
+            facts.fresh_id = shared.ids.next(now, shared.entropy.bits());
+            if let Some(item) = facts.item {
+                facts.backlog = backlog(shared, desk, &item.job.tenant);
+            }
+        }
         Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
             facts.fresh_secret = shared.entropy.bits();
         }
@@ -347,6 +359,17 @@ fn decide_one(
     decide(command, &facts)
 }
 
+/// What waits, and how much may.
+fn backlog(shared: &Shared, desk: &dyn Desk, tenant: &TenantId) -> Backlog {
+    let (tenant, all) = desk.held(tenant);
+    Backlog {
+        tenant,
+        tenant_max: shared.config.backlog_bytes_per_tenant,
+        all,
+        all_max: shared.config.backlog_bytes_max,
+    }
+}
+
 fn enact(decision: Decision, desk: &mut dyn Desk, made: &mut Made) -> Receipt {
     for event in &decision.events {
         match event {
@@ -355,13 +378,12 @@ fn enact(decision: Decision, desk: &mut dyn Desk, made: &mut Made) -> Receipt {
                 made.has_new_timer = true;
             }
             Event::LeaseRenewed { .. } => made.has_new_timer = true,
+            Event::TokenIssued(_) | Event::TokenRevoked { .. } => made.has_new_tokens = true,
             Event::EffectCommitted { .. }
             | Event::ItemOpened(_)
             | Event::ItemChanged { .. }
             | Event::TypeSet(_)
-            | Event::QueueSet(_)
-            | Event::TokenIssued(_)
-            | Event::TokenRevoked { .. } => {}
+            | Event::QueueSet(_) => {}
         }
     }
     if !decision.events.is_empty() {
@@ -378,7 +400,8 @@ fn serve_pull(
     made: &mut Made,
 ) {
     let Some(pull) = &request.pull else { return };
-    if request.is_abandoned() {
+    let is_revoked = pull.token.is_some_and(|id| desk.token(id).is_none_or(|it| !it.is_live(now)));
+    if is_revoked || request.is_abandoned() {
         return;
     }
     let ready = desk.take_ready(&pull.ask().wanted(), pull.limit, now);

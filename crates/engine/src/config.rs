@@ -1,6 +1,7 @@
 //! What the engine can be told. No defaults here for anything that matters: the command line
 //! decides, in one place.
 
+use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
 use std::time::Duration;
 
 /// Settings of one engine.
@@ -10,6 +11,10 @@ pub struct Config {
     pub are_types_strict: bool,
     /// Most requests one commit may take; see [`crate::limits::BATCH_BYTES_MAX`] for their bytes.
     pub batch_max: usize,
+    /// Bytes that jobs that have not ended may take up.
+    pub backlog_bytes_max: u64,
+    /// Of these, what the jobs of one tenant may.
+    pub backlog_bytes_per_tenant: u64,
     /// How long leases that ran out while the server was away are kept alive after a restart.
     pub restart_grace: Duration,
     /// How often upkeep runs when nothing else happens.
@@ -24,6 +29,8 @@ impl Config {
         Config {
             are_types_strict: true,
             batch_max: 4_096,
+            backlog_bytes_max: BACKLOG_BYTES_DEFAULT,
+            backlog_bytes_per_tenant: BACKLOG_BYTES_DEFAULT / 2,
             restart_grace: Duration::from_secs(5),
             maintain_every: Duration::from_secs(1),
             worker_memory: Duration::from_secs(120),

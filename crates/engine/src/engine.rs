@@ -11,11 +11,11 @@ use crate::timers;
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, Timestamp, Token, TokenId,
-    TypeSpec,
+    Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, TenantId, Timestamp, Token,
+    TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
+    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -83,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) tally: Tally,
     /// Rung after every commit that moved a job.
     pub(crate) moved: watch::Sender<u64>,
+    /// Rung when tokens may have changed, here or elsewhere.
+    pub(crate) tokens_changed: watch::Sender<u64>,
     /// Rung when a waiting job has become due, so that pulls that wait are served.
     pub(crate) work_is_due: Notify,
     pub(crate) ids: Ids,
@@ -103,6 +105,9 @@ pub(crate) struct Tally {
     pub(crate) idempotent_hits: AtomicU64,
     pub(crate) parked_pulls: AtomicU64,
 }
+
+/// A token that is waited on is looked at again after this long, should no word of it come.
+const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Requests that may wait for the commit loop before callers have to.
 const QUEUE_MAX: usize = 8_192;
@@ -129,6 +134,7 @@ impl Engine {
             workers: Workers::default(),
             tally: Tally::default(),
             moved: watch::Sender::new(0),
+            tokens_changed: watch::Sender::new(0),
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
             ids: Ids::default(),
@@ -310,12 +316,46 @@ impl Engine {
         self.shared.store.token(id).await
     }
 
+    /// Ends when a token stops working: revoked on any server, or expired. Whoever waits on behalf
+    /// of a token waits on this, too.
+    pub async fn token_ended(&self, id: TokenId) {
+        let mut changed = self.shared.tokens_changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            let mut look_in = TOKEN_LOOK_EVERY;
+            // A store that cannot be read says nothing about the token.
+            if let Ok(found) = self.token(id).await {
+                let now = self.now();
+                let Some(token) = found.filter(|token| token.is_live(now)) else { return };
+                let expires_in = token.expires_at.map(|end| end.since(now));
+                look_in = expires_in.map_or(look_in, |end| end.min(look_in));
+            }
+            tokio::select! {
+                _ = changed.changed() => {}
+                () = tokio::time::sleep(look_in) => {}
+            }
+        }
+    }
+
     /// Why a job is not running yet, or what it is doing.
     ///
     /// # Errors
     /// If the store failed.
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, Error> {
         explain::explain(&self.shared, id).await
+    }
+
+    /// What the jobs of one tenant come to that have not ended.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn held_by(&self, tenant: &TenantId) -> Result<Held, Error> {
+        self.shared.store.held_by(tenant).await
+    }
+
+    /// What jobs that have not ended may take up: of one tenant, and in all.
+    pub fn backlog_max(&self) -> (u64, u64) {
+        (self.shared.config.backlog_bytes_per_tenant, self.shared.config.backlog_bytes_max)
     }
 
     /// Counts for metrics.
@@ -423,6 +463,14 @@ impl News for Elsewhere {
     fn timers(&self) {
         if let Some(shared) = self.0.upgrade() {
             shared.timer_changed.notify_one();
+        }
+    }
+
+    fn registry(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.tokens_changed.send_modify(|turn| *turn += 1);
+            // A queue may be open again, or a limit higher.
+            shared.work_is_due.notify_one();
         }
     }
 }

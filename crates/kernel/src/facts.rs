@@ -1,6 +1,7 @@
 //! Everything a decision may look at besides the command. The kernel never asks: the engine loads
 //! what [`Command`](crate::Command) names and hands it in here.
 
+use crate::backlog::Backlog;
 use crate::dlq::DlqItem;
 use crate::event::KeyHolder;
 use crate::job::Job;
@@ -28,4 +29,6 @@ pub struct Facts<'a> {
     pub key_holder: Option<KeyHolder>,
     /// The job that holds it.
     pub key_job: Option<&'a Job>,
+    /// What waits already, where new work is asked for.
+    pub backlog: Backlog,
 }

@@ -15,6 +15,7 @@ pub mod dlq;
 pub mod job;
 pub mod registry;
 
+pub mod backlog;
 pub mod command;
 pub mod event;
 pub mod facts;
@@ -29,6 +30,7 @@ pub mod retry;
 pub mod view;
 
 pub use access::{Principal, Role, Roles, Token};
+pub use backlog::Backlog;
 pub use command::Command;
 pub use decide::{Decision, Receipt, decide};
 pub use dlq::{DlqItem, DlqState};

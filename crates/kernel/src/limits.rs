@@ -8,6 +8,10 @@ pub const NAME_BYTES_MAX: usize = 200;
 pub const KEY_BYTES_MAX: usize = 512;
 /// Longest error or reason text that is kept; longer text is cut.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
+/// What keeping a job costs besides what the caller sent, counted against the backlog.
+pub const JOB_BYTES: usize = 512;
+/// Room for jobs that have not ended, unless configured or chosen by the memory of the machine.
+pub const BACKLOG_BYTES_DEFAULT: u64 = 64 << 30;
 /// Most labels on one job.
 pub const LABELS_MAX: usize = 32;
 /// Most jobs in one submit call, and most items in one work call.

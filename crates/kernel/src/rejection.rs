@@ -50,6 +50,10 @@ pub enum Class {
     Lease,
     /// A second person is missing.
     Approval,
+    /// The caller's tenant has as much as it may; others still get theirs.
+    Share,
+    /// There is no room for anybody.
+    Room,
 }
 
 type F<'a, 'b> = &'a mut fmt::Formatter<'b>;
@@ -100,6 +104,12 @@ rejections! {
     /// The second person is the first one.
     SamePerson => "APPROVAL_SAME_PERSON", Approval,
         |f: F<'_, '_>| f.write_str("the person who asked for a discard cannot approve it");
+    /// The jobs of the tenant take up as much room as they may.
+    TenantBacklogFull => "TENANT_BACKLOG_FULL", Share,
+        |f: F<'_, '_>| f.write_str("the jobs of this tenant that have not ended take up as much room as they may");
+    /// The jobs of all tenants take up as much room as they may.
+    BacklogFull => "BACKLOG_FULL", Room,
+        |f: F<'_, '_>| f.write_str("jobs that have not ended take up as much room as they may: new work is refused");
     /// The job has as many effects as it may have.
     EffectsFull => "EFFECTS_FULL", Conflict,
         |f: F<'_, '_>| f.write_str("this job has committed as many effects as it may");

@@ -6,6 +6,7 @@
 #[path = "support/world.rs"]
 mod world;
 
+use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::dlq::DlqState;
 use mainspring_kernel::event::KeyHolder;
@@ -13,8 +14,8 @@ use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::limits::*;
 use mainspring_kernel::{
-    Command, Decision, DlqId, Facts, JobId, Principal, QueueName, Receipt, Rejection, StateName,
-    Timestamp, TokenId, TypeSpec, decide,
+    Backlog, Command, Decision, DlqId, Facts, JobId, Principal, QueueName, Receipt, Rejection,
+    StateName, Timestamp, TokenId, TypeSpec, decide,
 };
 use world::{Act, Holder, World, principal, user, wish};
 
@@ -31,6 +32,7 @@ fn facts() -> Facts<'static> {
         are_types_strict: false,
         key_holder: None,
         key_job: None,
+        backlog: Backlog::UNBOUNDED,
     }
 }
 
@@ -255,4 +257,54 @@ fn a_reviewed_discard_names_two_different_people_and_a_reason() {
             "{reason:?} {one:?} {two:?}"
         );
     }
+}
+
+#[test]
+fn what_waits_has_a_bound_for_the_tenant_and_one_for_all() {
+    let plain = submit(wish(), &facts()).unwrap();
+    let [mainspring_kernel::Event::JobSubmitted(job)] = &plain.events[..] else {
+        panic!("one job, not {:?}", plain.events);
+    };
+    let bytes = held_bytes(job);
+    let asked = |tenant: u64, all: u64| {
+        let backlog = Backlog { tenant, tenant_max: 10_000, all, all_max: 20_000 };
+        submit(wish(), &Facts { backlog, ..facts() }).map(|_| ()).map_err(|no| no.code())
+    };
+    assert_eq!(asked(10_000 - bytes, 20_000 - bytes), Ok(()), "up to the last byte");
+    assert_eq!(asked(10_001 - bytes, 0), Err("TENANT_BACKLOG_FULL"));
+    assert_eq!(asked(0, 20_001 - bytes), Err("BACKLOG_FULL"));
+    assert_eq!(asked(u64::MAX, u64::MAX), Err("TENANT_BACKLOG_FULL"), "one's own is told first");
+    // A repeat makes nothing that could wait, and a bad wish is bad whatever waits.
+    let full = Backlog { tenant: 10_000, tenant_max: 10_000, all: 20_000, all_max: 20_000 };
+    let holder = KeyHolder { job: JobId(9), fingerprint: None, free_at: None };
+    let known = Facts { key_holder: Some(holder), backlog: full, ..facts() };
+    assert!(submit(Submit { idempotency: key("k"), ..wish() }, &known).is_ok());
+    let bad = Submit { timeout_ms: Some(0), ..wish() };
+    let told = submit(bad, &Facts { backlog: full, ..facts() }).unwrap_err().code();
+    assert_eq!(told, "REQ_VALIDATION_FAILED");
+}
+
+#[test]
+fn everything_a_caller_sends_with_a_job_counts() {
+    let bytes = |wish: Submit| {
+        let made = submit(wish, &facts()).unwrap();
+        let [mainspring_kernel::Event::JobSubmitted(job)] = &made.events[..] else {
+            panic!("one job, not {:?}", made.events);
+        };
+        held_bytes(job)
+    };
+    let plain = bytes(wish());
+    assert_eq!(plain, (JOB_BYTES + wish().payload.len()) as u64 + traced(&wish()));
+    let longer = Submit { payload: format!("\"{}\"", "x".repeat(1_000)).as_str().into(), ..wish() };
+    assert_eq!(bytes(longer), plain + 1_002 - wish().payload.len() as u64);
+    let labels = vec![("name".into(), "value".into()), ("n".into(), "v".into())];
+    assert_eq!(bytes(Submit { labels, ..wish() }), plain + 11);
+    assert_eq!(bytes(Submit { subject: Some("subject".into()), ..wish() }), plain + 7);
+    let keyed = Submit { idempotency: key("four"), ..wish() };
+    let scope = keyed.idempotency.as_ref().map_or(0, |key| key.scope.len() as u64);
+    assert_eq!(bytes(keyed), plain + 4 + scope);
+}
+
+fn traced(wish: &Submit) -> u64 {
+    wish.trace.as_ref().map_or(0, |trace| trace.len() as u64)
 }

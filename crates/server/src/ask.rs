@@ -3,10 +3,12 @@
 use crate::app::App;
 use crate::contracts::native::errors::{self, Fault};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::shares::{Holder, Share};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use mainspring_api::IDEMPOTENCY_HEADER;
 use mainspring_engine::Engine;
+use mainspring_kernel::Principal;
 use std::sync::Arc;
 
 /// A request.
@@ -18,6 +20,10 @@ pub(crate) struct Ask {
     /// The part behind the `?`.
     pub(crate) query: Option<String>,
     pub(crate) body: Bytes,
+    /// The room the body takes up.
+    pub(crate) held: Option<Share>,
+    /// Who asks, where that is known; always, where a role is needed.
+    pub(crate) who: Option<Principal>,
     /// The trace the caller named in a header.
     pub(crate) trace: Option<String>,
 }
@@ -25,6 +31,30 @@ pub(crate) struct Ask {
 impl Ask {
     pub(crate) fn engine(&self) -> &Engine {
         &self.app.engine
+    }
+
+    /// The body has been read and is not needed any more: whoever waits does not hold on to it.
+    pub(crate) fn let_go_of_body(&mut self) {
+        self.body = Bytes::new();
+        self.held = None;
+    }
+
+    /// A place among the calls that wait.
+    pub(crate) fn place_to_wait(&self, who: &Principal) -> Result<Share, Fault> {
+        self.app.waits.take(Holder::of(who), 1).map_err(errors::too_many_waits)
+    }
+
+    /// What `waiting` comes to, if the token of `who` works until then.
+    pub(crate) async fn while_live<T>(
+        &self,
+        who: &Principal,
+        waiting: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = waiting => Some(done),
+            () = self.engine().token_ended(who.token) => None,
+        }
     }
 
     /// The first `{...}` of the path.

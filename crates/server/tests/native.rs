@@ -5,8 +5,10 @@
 
 mod native {
     mod access;
+    mod bounds;
     mod dlq;
     mod jobs;
+    mod revocation;
     mod server;
     mod socket;
     mod strictness;

@@ -9,6 +9,7 @@ use crate::alarms::alarm;
 use crate::desk::{Entry, Ground, Origin, PostgresDesk};
 use crate::fault::Fault;
 use crate::field::{Field, Offer, Plan, Spot};
+use crate::held::OnItsWay;
 use crate::link::Call;
 use crate::load::{Loaded, Transaction, Wants, fetch};
 use crate::queries::Query;
@@ -156,6 +157,7 @@ impl Writer {
             registry: &registry,
             book: &mut self.book,
             running,
+            shared,
         });
         loaded.lay_out(&mut desk, &shared.lanes());
         if let Some(at) = desk.early {
@@ -177,6 +179,7 @@ impl Writer {
         }
         let unnumbered = writes::lanes_needed(&desk, &shared.lanes());
         shared.number_lanes(unnumbered).await?;
+        let held = desk.tallies.all_held();
         let mut calls = writes::calls(&mut desk, &shared.lanes())?;
         let after = After::of(desk, plan, &self.field, shared);
         if calls.is_empty() && lessons.settings.is_empty() {
@@ -193,7 +196,11 @@ impl Writer {
         if !transaction.has_begun() {
             calls.insert(0, guard());
         }
-        transaction.end(calls).await?;
+        {
+            let _on_its_way = OnItsWay::begin(shared);
+            transaction.end(calls).await?;
+            shared.held().committed(held);
+        }
         shared.own_commits.fetch_add(1, Ordering::AcqRel);
         if !lessons.settings.is_empty() {
             Arc::make_mut(&mut registry).version = known.version + 1;

@@ -13,6 +13,7 @@ mod desk;
 pub mod doctor;
 mod fault;
 mod field;
+mod held;
 mod link;
 mod load;
 mod migrate;

@@ -40,6 +40,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "submit_in_sql",
         written: include_str!("../migrations/0002_submit_in_sql.sql"),
     },
+    Migration {
+        version: 6,
+        name: "count_held",
+        written: include_str!("../migrations/0006_count_held.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

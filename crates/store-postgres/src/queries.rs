@@ -108,6 +108,8 @@ queries! {
     TakeOutbox = "take_outbox" [INT8, INT4];
     InsertStream = "insert_stream" [INT8_ARRAY, INT4_ARRAY, TIMESTAMPTZ, BYTEA_ARRAY];
     AddTally = "add_tally" [TEXT_ARRAY, INT8_ARRAY];
+    ReadHeld = "read_held" [];
+    ForgetTallies = "forget_tallies" [];
     ReadStream = "read_stream" [INT8, INT4];
     OldestStream = "oldest_stream" [];
     LockStamp = "lock_stamp" [];

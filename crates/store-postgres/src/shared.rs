@@ -5,6 +5,7 @@ use crate::alarms::Alarms;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::field::Field;
+use crate::held::HeldKnown;
 use crate::link::{Call, Links};
 use crate::queries::Query;
 use crate::registry::{Lanes, Registry, read_registry};
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     back_at: RwLock<Option<tokio::time::Instant>>,
     /// Whether other servers use the database.
     pub(crate) has_others: AtomicBool,
+    /// What jobs that have not ended come to.
+    held: Mutex<HeldKnown>,
     pub(crate) is_closed: AtomicBool,
 }
 
@@ -80,6 +83,7 @@ impl Shared {
             away: RwLock::default(),
             back_at: RwLock::default(),
             has_others: AtomicBool::new(false),
+            held: Mutex::default(),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -94,9 +98,16 @@ impl Shared {
 
     /// The registries as this server itself changed them, or read them.
     pub(crate) fn learn_registry(&self, registry: Arc<Registry>) {
-        let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
-        if known.version <= registry.version {
-            *known = registry;
+        let is_new = {
+            let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+            let is_new = known.version < registry.version;
+            if known.version <= registry.version {
+                *known = registry;
+            }
+            is_new
+        };
+        if is_new && let Some(news) = self.news.get() {
+            news.registry();
         }
     }
 
@@ -118,6 +129,11 @@ impl Shared {
         let rows = self.links.read(Query::ReadVersion, Vec::new()).await?;
         let present: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         if present == version { Ok(()) } else { Err(Fault::RegistryChanged) }
+    }
+
+    /// What jobs that have not ended come to, as far as this server knows.
+    pub(crate) fn held(&self) -> MutexGuard<'_, HeldKnown> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn lanes(&self) -> RwLockReadGuard<'_, Lanes> {

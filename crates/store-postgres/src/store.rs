@@ -3,6 +3,7 @@
 use crate::commit::Writer;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
+use crate::held;
 use crate::link::{Links, Value};
 use crate::migrate::{self, MigrateError};
 use crate::node;
@@ -14,12 +15,12 @@ use crate::upkeep;
 use crate::values::{At, job_id};
 use futures_util::future::BoxFuture;
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::record::{Entity, Names, entities_of};
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Snapshot,
-    Standing, Store, Ticket, Wake, Work,
+    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery,
+    Snapshot, Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -85,6 +86,7 @@ impl PostgresStore {
         shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
         let stamper = Arc::new(Mutex::new(Stamper::default()));
         stamper.lock().await.stamp(&shared).await.map_err(failed)?;
+        held::look(&shared).await.map_err(failed)?;
         shared.learn_alarms().await.map_err(failed)?;
         let counts = stream::counts(&shared).await.map_err(failed)?;
         let [queued, running, retrying, pending, recorded, ..] = counts.by_state;
@@ -227,6 +229,8 @@ impl PostgresStore {
         let values: Vec<Value> = vec![Box::new(Uuid::from_u128(id.0))];
         let rows = self.shared.links.read(Query::LoadToken, values).await?;
         let Some(row) = rows.first() else { return Ok(None) };
+        // It was made elsewhere: a pull on its behalf has to find it, too.
+        self.shared.read_registry().await?;
         let mut names = Names::default();
         match entities_of(row.try_get(0)?, &mut names).next() {
             Some(Ok(Entity::Token(token))) => Ok(Some(*token)),
@@ -320,6 +324,10 @@ impl Store for PostgresStore {
         _now: Timestamp,
     ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
         Box::pin(self.patiently(move || read::standing(&self.shared, id)))
+    }
+
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {
+        Box::pin(std::future::ready(Ok(self.shared.held().of(tenant).0.held())))
     }
 
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {

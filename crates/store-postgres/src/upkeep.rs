@@ -25,6 +25,7 @@ pub(crate) async fn maintain(shared: &Shared, now: Timestamp) -> Result<(), Faul
     let values = |at: Timestamp| -> Vec<Value> { vec![Box::new(At(at)), Box::new(FORGOTTEN_MAX)] };
     shared.links.read(Query::DeleteKeys, values(now)).await?;
     shared.links.read(Query::DeleteItems, values(keep)).await?;
+    shared.links.read(Query::ForgetTallies, Vec::new()).await?;
     drop_old(shared, now).await
 }
 

@@ -39,6 +39,8 @@ const LEFT_OUT: &[(Query, &str)] = &[
     (Query::MakePartitions, "upkeep of partitions: a few times a day"),
     (Query::ListPartitions, "upkeep of partitions: a few times a day"),
     (Query::ForgetNode, "a row per server, when one stops"),
+    (Query::ReadHeld, "a row per queue and tenant, and what is not stamped yet: twice a second"),
+    (Query::ForgetTallies, "upkeep: reads all numbers, twice a minute"),
     (Query::CountNodes, "a row per server, a few times a minute"),
 ];
 

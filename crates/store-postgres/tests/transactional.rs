@@ -106,6 +106,7 @@ async fn cancel(store: &PostgresStore, at: Timestamp, job: JobId) {
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };
         let Decision { events, .. } = decide(&command, &facts).expect("it can be cancelled");
         desk.apply(events);

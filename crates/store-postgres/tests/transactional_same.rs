@@ -135,6 +135,7 @@ async fn decided(
             are_types_strict: true,
             key_holder,
             key_job: key_holder.and_then(|holder| desk.job(holder.job)),
+            backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };
         outcome = decide(&command, &facts).map(|decision| {
             desk.apply(decision.events);

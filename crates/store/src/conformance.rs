@@ -10,6 +10,7 @@ mod dump;
 mod model;
 mod model_read;
 
+mod backlog;
 mod dlq;
 mod effects;
 mod idempotency;
@@ -50,6 +51,7 @@ cases! {
     submit: a_submitted_job_can_be_read, a_batch_is_visible_to_the_next_batch,
         commands_of_a_batch_see_each_other, an_empty_batch_changes_nothing,
         a_refused_command_leaves_the_others, every_field_of_a_job_is_kept;
+    backlog: a_tenant_has_its_share_of_the_room, every_end_gives_its_room_back;
     lease: a_claim_is_visible, a_job_is_granted_once, a_heartbeat_moves_the_end_of_a_lease,
         a_heartbeat_is_not_a_move, leases_can_be_extended, running_lists_every_lease,
         a_claimed_job_in_the_same_batch_is_gone;

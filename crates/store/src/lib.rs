@@ -10,7 +10,7 @@ pub mod ticket;
 pub mod transfer;
 
 pub use read::{
-    Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery,
+    Counts, Health, Held, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery,
     Scope, Snapshot, Standing,
 };
 pub use store::{Ask, Desk, Error, Needs, News, Store, Wake, Work};

@@ -92,6 +92,15 @@ pub struct Standing {
     pub ahead: usize,
 }
 
+/// What jobs that have not ended come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// How many there are.
+    pub jobs: u64,
+    /// What they take up, by [`mainspring_kernel::backlog::held_bytes`].
+    pub bytes: u64,
+}
+
 /// Numbers of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueCount {

@@ -1,7 +1,9 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::read::{Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing};
+use crate::read::{
+    Counts, Health, Held, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing,
+};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
@@ -89,6 +91,8 @@ pub trait News: Send + Sync + 'static {
     fn moved(&self);
     /// Something may be due sooner than was told.
     fn timers(&self);
+    /// Types, queues or tokens may have changed.
+    fn registry(&self);
 }
 
 /// What a look at the timers found.
@@ -112,6 +116,9 @@ pub trait Desk {
     fn key_holder(&self, key: Digest) -> Option<KeyHolder>;
     /// A token.
     fn token(&self, id: TokenId) -> Option<&Token>;
+    /// What jobs that have not ended take up, this batch's included: those of `tenant` and all.
+    /// A store that several servers share may know it of a moment ago, apart from its own commits.
+    fn held(&self, tenant: &TenantId) -> (u64, u64);
     /// Takes up to `limit` jobs that are due at `now`, in dispatch order and within every limit.
     /// One that the batch then does not claim is ready again when the batch ends.
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId>;
@@ -161,6 +168,8 @@ pub trait Store: Send + Sync + 'static {
     /// What stands between a waiting job and a worker.
     fn standing(&self, id: JobId, now: Timestamp)
     -> BoxFuture<'_, Result<Option<Standing>, Error>>;
+    /// What the jobs of one tenant come to that have not ended.
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>>;
     /// Counts for metrics and the runtime page.
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>>;
     /// Durable moves of all jobs after `position`, in commit order.

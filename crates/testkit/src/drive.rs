@@ -153,6 +153,7 @@ fn act(
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };
         if let Command::Submit(wish) = command {
             facts.job_type = desk.job_type(&wish.job_type);

@@ -154,15 +154,17 @@ fn server(runtime: &Runtime) -> Vec<Check> {
         (None, true) => (Verdict::Failure, "low on space: new work is refused".into()),
         (None, false) => (Verdict::Ok, store.kind.clone()),
     };
-    let waiting = format!(
-        "{} due, {} in the dead letter queue",
-        runtime.counters.due, runtime.counters.dlq_open
-    );
-    vec![
-        check("version", version_verdict, version),
-        check("store", store_verdict, detail),
-        check("jobs", Verdict::Ok, waiting),
-    ]
+    let mut checks =
+        vec![check("version", version_verdict, version), check("store", store_verdict, detail)];
+    if let Some(counters) = &runtime.counters {
+        let waiting =
+            format!("{} due, {} in the dead letter queue", counters.due, counters.dlq_open);
+        checks.push(check("jobs", Verdict::Ok, waiting));
+    } else if let Some(tenant) = &runtime.tenant {
+        let waiting = format!("{} of your tenant have not ended", tenant.jobs);
+        checks.push(check("jobs", Verdict::Ok, waiting));
+    }
+    checks
 }
 
 fn directory(path: &Path) -> Vec<Check> {

@@ -198,8 +198,11 @@ async fn start_engine(
     clock: Arc<dyn Clock>,
     settings: &Settings,
 ) -> anyhow::Result<Engine> {
+    let (backlog_bytes_max, backlog_bytes_per_tenant) = settings.backlog();
     let config = mainspring_engine::Config {
         are_types_strict: settings.types_strict,
+        backlog_bytes_max,
+        backlog_bytes_per_tenant,
         restart_grace: settings.restart_grace,
         ..mainspring_engine::Config::standard()
     };
@@ -211,6 +214,10 @@ fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server:
     mainspring_server::Config {
         is_public: !is_loopback(address.ip()),
         has_internal_routes: settings.internal_routes,
+        connections: settings.limits.connections,
+        streams: settings.limits.streams,
+        waits: settings.limits.waits,
+        bodies: settings.limits.body_bytes,
         ..mainspring_server::Config::standard()
     }
 }

@@ -3,12 +3,14 @@
 
 use super::reader::{Problem, Problems, Section};
 use super::{
-    CONTRACTS, EXECUTOR_MODES, Postgres, Rhythm, Settings, StoreChoice, Template, suggest,
+    CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Rhythm, Settings, StoreChoice, Template, suggest,
 };
 use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, TypeSpec};
+use mainspring_server::Bounds;
+use mainspring_server::limits::BATCH_BYTES_MAX;
 use std::time::Duration;
 use toml::de::DeTable;
 
@@ -37,6 +39,7 @@ pub(crate) fn read(text: &str, mut settings: Settings) -> Result<Settings, Vec<P
 fn read_root(root: Section<'_>, settings: &mut Settings) {
     read_server(&root, settings);
     read_store(&root, settings);
+    read_limits(&root, &mut settings.limits);
     if let Some(section) = root.section("executor") {
         if let Some(mode) = section.choice("mode", &EXECUTOR_MODES) {
             settings.executor_mode = mode;
@@ -157,6 +160,45 @@ fn read_store(root: &Section<'_>, settings: &mut Settings) {
     for (place, key, least) in sizes {
         set(place, section.number(key, least, 64 << 30));
     }
+    section.finish();
+}
+
+/// The largest body has to fit the share of one token.
+const TOKEN_BODY_BYTES_MIN: u64 = BATCH_BYTES_MAX as u64;
+
+fn read_limits(root: &Section<'_>, limits: &mut Limits) {
+    let Some(section) = root.section("limits") else { return };
+    let counted = 1 << 20;
+    let bounds: [(&mut Bounds, [&'static str; 3], u64, u64); 4] = [
+        (
+            &mut limits.connections,
+            ["connections", "connections_per_tenant", "connections_per_token"],
+            1,
+            counted,
+        ),
+        (&mut limits.streams, ["streams", "streams_per_tenant", "streams_per_token"], 1, counted),
+        (&mut limits.waits, ["waits", "waits_per_tenant", "waits_per_token"], 1, counted),
+        (
+            &mut limits.body_bytes,
+            ["body_bytes", "body_bytes_per_tenant", "body_bytes_per_token"],
+            TOKEN_BODY_BYTES_MIN,
+            64 << 30,
+        ),
+    ];
+    for (bounds, [all, tenant, token], least, most) in bounds {
+        let number = |key: &'static str| narrow::<usize>(section.number(key, least, most));
+        if let Some(all) = number(all) {
+            *bounds = Bounds::shared(all);
+            bounds.token = bounds.token.max(narrow(Some(least)).unwrap_or(1)).min(all);
+            bounds.tenant = bounds.tenant.max(bounds.token);
+        }
+        set(&mut bounds.tenant, number(tenant));
+        set(&mut bounds.token, number(token));
+    }
+    let backlog = |key: &'static str| section.number(key, 1 << 20, 1 << 50);
+    limits.backlog_bytes = backlog("backlog_bytes").or(limits.backlog_bytes);
+    limits.backlog_bytes_per_tenant =
+        backlog("backlog_bytes_per_tenant").or(limits.backlog_bytes_per_tenant);
     section.finish();
 }
 

@@ -22,6 +22,14 @@ data_dir = "/tmp/x"
 segment_bytes = 1_048_576
 snapshot_bytes_min = 4194304
 finished_bytes_max = 131072
+[limits]
+connections = 100
+streams = 40
+streams_per_token = 7
+waits_per_tenant = 9
+body_bytes = 134217728
+backlog_bytes = 1073741824
+backlog_bytes_per_tenant = 2097152
 [executor]
 mode = "pull"
 [scheduler]
@@ -54,6 +62,31 @@ webhook_url = ""
 [triggers]
 roots = ["/srv/inbox"]
 "#;
+
+#[test]
+fn a_limit_brings_the_shares_that_are_not_said() {
+    let limits = read(WHOLE).unwrap().limits;
+    assert_eq!(limits.connections, Bounds { all: 100, tenant: 50, token: 25 });
+    assert_eq!(limits.streams, Bounds { all: 40, tenant: 20, token: 7 });
+    assert_eq!(limits.waits, Bounds { tenant: 9, ..Settings::standard().limits.waits });
+    assert_eq!(limits.body_bytes, Bounds::shared(128 << 20));
+    // The largest body fits the share of a token, however small the whole is.
+    let small = read("[limits]\nbody_bytes = 20971520").unwrap().limits.body_bytes;
+    assert_eq!(small, Bounds { all: 20 << 20, tenant: 16 << 20, token: 16 << 20 });
+    assert_eq!(read("[limits]\nbody_bytes = 1000").unwrap_err().len(), 1);
+}
+
+#[test]
+fn room_for_jobs_is_half_of_the_memory_unless_it_is_said() {
+    let standard = Settings::standard();
+    let (all, tenant) = standard.backlog();
+    assert_eq!((all, tenant), (memory::bytes() / 2, memory::bytes() / 4));
+    assert_eq!(read(WHOLE).unwrap().backlog(), (1 << 30, 2 << 20));
+    let store = StoreChoice::Postgres { url: String::new(), from: "" };
+    assert_eq!(Settings { store, ..standard }.backlog().0, BACKLOG_BYTES_DEFAULT);
+    let tenant = read("[limits]\nbacklog_bytes = 1048576\nbacklog_bytes_per_tenant = 9999999");
+    assert_eq!(tenant.unwrap().backlog(), (1 << 20, 1 << 20), "a part is not more than the whole");
+}
 
 #[test]
 fn every_documented_key_is_read() {

@@ -29,6 +29,7 @@ pub(super) fn requeue(
         }
     }
     let job = again(item, facts);
+    facts.backlog.admit(&job)?;
     let id = job.id;
     let state = DlqState::Requeued { job: id, by: by.clone(), key: key.map(Into::into) };
     Ok(Decision {

@@ -58,6 +58,7 @@ pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         extras: extras(wish),
         state: State::Queued,
     };
+    facts.backlog.admit(&job)?;
     let receipt = Receipt::Submitted { job: job.id };
     Ok(Decision { events: vec![Event::JobSubmitted(Box::new(job))], receipt })
 }

@@ -229,6 +229,7 @@ impl World {
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };
         let answer = decide(&command, &facts);
         if let Ok(decision) = &answer {

@@ -9,7 +9,7 @@ use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobId, JobType, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Event, Job, JobId, JobType, TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::record::FrameWriter;
 use mainspring_store::{Desk, Error, Needs, Ticket, Work};
@@ -46,6 +46,10 @@ impl Desk for MemoryDesk<'_> {
 
     fn token(&self, id: TokenId) -> Option<&Token> {
         self.state.tokens.get(&id)
+    }
+
+    fn held(&self, tenant: &TenantId) -> (u64, u64) {
+        self.state.slab.held(tenant)
     }
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {

@@ -4,10 +4,10 @@ use super::{MemoryStore, desk, failed, journal_failed, thawed};
 use crate::state::State;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Recovery, Snapshot,
+    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, Page, Recovery, Snapshot,
     Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::PoisonError;
@@ -154,6 +154,10 @@ impl Store for MemoryStore {
         _now: Timestamp,
     ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
         Box::pin(self.settled(move |state| state.standing(id)))
+    }
+
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {
+        Box::pin(self.settled(move |state| state.slab.held_by(tenant)))
     }
 
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {

@@ -7,12 +7,12 @@ use mainspring_kernel::event::{Change, KeyHolder};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Failure, Job, JobEvent, JobId, JobType, QueueSpec, Timestamp, Token,
-    TokenId, TypeSpec,
+    DlqId, DlqItem, Event, Failure, Job, JobEvent, JobId, JobType, QueueSpec, TenantId, Timestamp,
+    Token, TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Desk, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Snapshot, Standing,
-    Store, Ticket, Wake, Work,
+    Counts, Desk, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, Page, Snapshot,
+    Standing, Store, Ticket, Wake, Work,
 };
 use mainspring_store_memory::MemoryStore;
 use std::sync::Arc;
@@ -64,6 +64,10 @@ impl Desk for PlantedDesk<'_> {
 
     fn token(&self, id: TokenId) -> Option<&Token> {
         self.inner.token(id)
+    }
+
+    fn held(&self, tenant: &TenantId) -> (u64, u64) {
+        self.inner.held(tenant)
     }
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
@@ -221,6 +225,10 @@ impl Store for PlantedStore {
         now: Timestamp,
     ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
         self.inner.standing(id, now)
+    }
+
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {
+        self.inner.held_by(tenant)
     }
 
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {

@@ -23,6 +23,7 @@ pub(super) async fn worker(server: Server, name: String) {
         let pull = Pull {
             tenant: None,
             worker: drive::worker(&name),
+            token: None,
             types: None,
             queues: None,
             limit: if is_quiet { 4 } else { limit },

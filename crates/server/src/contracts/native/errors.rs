@@ -1,5 +1,6 @@
 //! Everything that can go wrong, as an answer: the only place where status codes are chosen.
 
+use crate::shares::Full;
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_engine::Error;
@@ -52,8 +53,10 @@ pub const CODES: &[&str] = &[
     "REQ_NOT_FOUND",
     "SHUTTING_DOWN",
     "STORE_UNAVAILABLE",
+    "TOO_MANY_BODIES",
     "TOO_MANY_CONNECTIONS",
     "TOO_MANY_STREAMS",
+    "TOO_MANY_WAITS",
     "TYPE_NOT_FOUND",
 ];
 
@@ -157,10 +160,25 @@ impl From<Rejection> for Fault {
             Class::Validation | Class::Approval => (StatusCode::BAD_REQUEST, VALIDATION),
             Class::Unknown => (StatusCode::NOT_FOUND, BUSINESS),
             Class::Conflict | Class::Lease => (StatusCode::CONFLICT, BUSINESS),
+            Class::Share => (StatusCode::TOO_MANY_REQUESTS, TRANSIENT),
+            Class::Room => (StatusCode::INSUFFICIENT_STORAGE, TRANSIENT),
+        };
+        let retry_after = match rejection.class() {
+            Class::Share => Some(5),
+            Class::Room => Some(30),
+            Class::Validation
+            | Class::Approval
+            | Class::Unknown
+            | Class::Conflict
+            | Class::Lease => None,
         };
         let is_same_person = matches!(rejection, Rejection::SamePerson);
         let status = if is_same_person { StatusCode::CONFLICT } else { status };
         let fault = Fault::new(status, rejection.code(), rejection.to_string()).class(class);
+        let fault = match retry_after {
+            Some(seconds) => fault.retryable(seconds),
+            None => fault,
+        };
         if let Rejection::FieldInvalid { field, .. } = rejection {
             fault.at(field)
         } else if let Rejection::TypeUnknown { .. } = rejection {
@@ -225,6 +243,22 @@ pub(crate) fn body_too_large(max: usize) -> Fault {
     Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", message).closing()
 }
 
+/// Without an access token only little is read.
+pub(crate) fn lease_body_too_large(max: usize) -> Fault {
+    let message = format!(
+        "without an access token the body must be at most {max} bytes; send your token along"
+    );
+    Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", message).closing()
+}
+
+/// Without an access token only a few items are taken.
+pub(crate) fn lease_batch_too_large(max: usize) -> Fault {
+    let message = format!(
+        "without an access token a call may carry at most {max} items; send your token along"
+    );
+    Fault::new(StatusCode::BAD_REQUEST, "BATCH_TOO_LARGE", message)
+}
+
 pub(crate) fn body_timeout() -> Fault {
     let message = "the body did not arrive in time";
     Fault::new(StatusCode::REQUEST_TIMEOUT, "BODY_TIMEOUT", message).class(TRANSIENT).closing()
@@ -280,15 +314,47 @@ pub(crate) fn effect_unknown() -> Fault {
     Fault::new(StatusCode::NOT_FOUND, "EFFECT_NOT_FOUND", message).class(BUSINESS)
 }
 
-pub(crate) fn too_many_streams() -> Fault {
-    let message = "too many event streams are open";
-    Fault::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", message).retryable(5)
+pub(crate) fn too_many_streams(full: Full) -> Fault {
+    match full {
+        Full::Own => greedy("TOO_MANY_STREAMS", "your share of the event streams is open", 5),
+        Full::All => greedy("TOO_MANY_STREAMS", "too many event streams are open", 5),
+    }
+}
+
+pub(crate) fn too_many_waits(full: Full) -> Fault {
+    match full {
+        Full::Own => {
+            greedy("TOO_MANY_WAITS", "your share of the calls that may wait is waiting", 1)
+        }
+        Full::All => greedy("TOO_MANY_WAITS", "too many calls are waiting", 1),
+    }
+}
+
+pub(crate) fn too_many_bodies(full: Full) -> Fault {
+    match full {
+        Full::Own => greedy("TOO_MANY_BODIES", "your share of the room for bodies is in use", 1),
+        Full::All => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let message = "too many bytes of bodies are being read";
+            Fault::new(status, "TOO_MANY_BODIES", message).retryable(1)
+        }
+    }
+    .closing()
+}
+
+/// The caller's own share of a connection's room is used up.
+pub(crate) fn too_many_own_connections() -> Fault {
+    greedy("TOO_MANY_CONNECTIONS", "your share of the connections is open", 1).closing()
 }
 
 pub(crate) fn too_many_connections() -> Fault {
     let message = "too many connections are open";
     let status = StatusCode::SERVICE_UNAVAILABLE;
     Fault::new(status, "TOO_MANY_CONNECTIONS", message).retryable(1).closing()
+}
+
+fn greedy(code: &'static str, message: &'static str, after_secs: u32) -> Fault {
+    Fault::new(StatusCode::TOO_MANY_REQUESTS, code, message).retryable(after_secs)
 }
 
 pub(crate) fn shutting_down() -> Fault {

@@ -17,7 +17,7 @@ use mainspring_kernel::{
 };
 use std::time::Duration;
 
-pub(super) async fn submit(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Fault> {
     let query = ask.query(&["wait_ms"])?;
     let wait_ms = query.number("wait_ms")?.unwrap_or(0);
     if wait_ms > WAIT_MS_MAX {
@@ -29,10 +29,14 @@ pub(super) async fn submit(ask: Ask, who: Principal) -> Result<Reply, Fault> {
         let window = ask.app.config.key_window_secs;
         Submitter::new(&who, ask.trace.as_deref(), window).submit(&wish, ask.idempotency_key()?)?
     };
+    ask.let_go_of_body();
+    // Before the job exists: whoever is refused can send the same again.
+    let _place = if wait_ms > 0 { Some(ask.place_to_wait(&who)?) } else { None };
     let mut submitted = ask.engine().submit(command).await??;
     if wait_ms > 0 {
-        let wait = Duration::from_millis(wait_ms);
-        if let Some(ended) = ask.engine().job_ended(submitted.job.id, wait).await? {
+        let ended = ask.engine().job_ended(submitted.job.id, Duration::from_millis(wait_ms));
+        // Whose token ends meanwhile learns that the job was accepted, and nothing more.
+        if let Some(Some(ended)) = ask.while_live(&who, ended).await.transpose()? {
             *submitted.job = ended.job;
         }
     }

@@ -25,7 +25,8 @@ pub(super) async fn readyz(ask: Ask) -> Result<Reply, Fault> {
 }
 
 pub(super) async fn metrics(ask: Ask) -> Result<Reply, Fault> {
-    let text = metrics::text(ask.engine()).await?;
+    let is_public = ask.app.config.is_public;
+    let text = metrics::text(ask.engine(), ask.who.as_ref(), is_public).await?;
     Ok(Reply::other("text/plain; version=0.0.4; charset=utf-8", text))
 }
 

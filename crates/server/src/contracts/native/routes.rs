@@ -245,6 +245,7 @@ fn registry_routes() -> Vec<Route> {
             "/api/v1/workers",
             roles!(LOOKERS, workers::list),
             Doc::new("registry", "listWorkers", "List workers heard of lately")
+                .query(&PAGE)
                 .gives(200, Gives::Page(shape::<api::registry::Worker>)),
         ),
     ]

@@ -2,7 +2,7 @@
 
 use super::errors::{self, Fault};
 use super::wire;
-use crate::limits::ERROR_CODE_BYTES_MAX;
+use crate::limits::{ERROR_CODE_BYTES_MAX, PULL_NAMES_MAX};
 use mainspring_api::Time;
 use mainspring_engine::Pull;
 use mainspring_kernel::command::{Complete, Fail, Heartbeat, Release, Submit};
@@ -132,6 +132,7 @@ pub(super) fn pull(wish: &wire::Pull<'_>, who: &Principal) -> Result<Pull, Fault
     Ok(Pull {
         tenant: (!who.is_admin()).then(|| who.tenant.clone()),
         worker: worker(&wish.worker_id)?,
+        token: Some(who.token),
         types: names("types", wish.types.as_deref(), JobType::new)?,
         queues: names("queues", wish.queues.as_deref(), QueueName::new)?,
         limit: limit as usize,
@@ -146,8 +147,8 @@ fn names<T>(
     make: impl Fn(&str) -> Result<T, BadName>,
 ) -> Result<Option<Arc<[T]>>, Fault> {
     let Some(texts) = texts else { return Ok(None) };
-    if texts.len() > 1_000 {
-        return Err(errors::invalid(field, "must have at most 1000 entries"));
+    if texts.len() > PULL_NAMES_MAX {
+        return Err(errors::invalid(field, "must have at most 100 entries"));
     }
     let made: Result<Arc<[T]>, _> = texts.iter().map(|text| make(text)).collect();
     made.map(Some).map_err(|bad| errors::invalid(field, bad.reason))
