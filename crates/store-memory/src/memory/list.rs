@@ -175,3 +175,6 @@ fn fetched(key: &Key, run: &Run) -> Result<Option<Job>, Error> {
     let record = run.get(key).map_err(|error| failed(&error))?;
     record.map(|record| Ok(thawed(&record.value)?.job)).transpose()
 }
+
+#[cfg(test)]
+mod tests;
