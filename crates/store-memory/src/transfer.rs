@@ -52,7 +52,12 @@ impl MemoryExport {
         let disk = RealDisk::open(path).map_err(|error| failed(format!("{shown}: {error}")))?;
         Self::over(Arc::new(disk), now).map_err(|error| match error {
             Error::Failed(text) => failed(format!("{shown}: {text}")),
-            other @ (Error::Stopped | Error::NoRoom | Error::Busy) => other,
+            other @ (Error::Stopped
+            | Error::NoRoom
+            | Error::Busy
+            | Error::Refused(_)
+            | Error::Damaged(_)
+            | Error::Away(_)) => other,
         })
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct Entry {
     pub(crate) was_code: Option<i64>,
     /// The lane's number and the order key of the row in `ready` that this transaction has locked.
     pub(crate) locked: Option<(i32, i64)>,
+    /// How many of the effects at hand have rows: the first ones.
+    pub(crate) written_effects: usize,
     /// Whether the batch changed it.
     pub(crate) is_changed: bool,
     /// Whether it came from memory and not from the database, and nothing has proved it yet.
@@ -78,6 +80,7 @@ impl Entry {
             origin,
             lane,
             locked: None,
+            written_effects: 0,
             is_changed: false,
             is_recalled: false,
             place: None,

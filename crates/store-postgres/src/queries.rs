@@ -42,6 +42,7 @@ queries! {
     GuardForChange = "guard_for_change" [INT8];
     ReadVersion = "read_version" [];
     LoadJobs = "load_jobs" [UUID_ARRAY];
+    LoadEffects = "load_effects" [UUID_ARRAY, TEXT_ARRAY];
     LoadItems = "load_items" [UUID_ARRAY];
     LoadKeys = "load_keys" [UUID_ARRAY];
     LockReady = "lock_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY, INT4];
@@ -65,6 +66,8 @@ queries! {
         TEXT_ARRAY, BYTEA_ARRAY];
     DeleteLive = "delete_live" [UUID_ARRAY, INT4_ARRAY];
     InsertFinished = "insert_finished" [UUID_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
+    InsertEffects = "insert_effects"
+        [UUID_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY];
     InsertKeys = "insert_keys"
         [UUID_ARRAY, UUID_ARRAY, UUID_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY];
     FreeKeys = "free_keys" [UUID_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY];
@@ -104,6 +107,7 @@ queries! {
     FindRunning = "find_running" [TIMESTAMPTZ];
     // Reading.
     ReadJob = "read_job" [UUID];
+    ReadEffects = "read_effects" [UUID_ARRAY];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];
     ReadItem = "read_item" [UUID];
@@ -116,8 +120,11 @@ queries! {
     ReadStream = "read_stream" [INT8, INT4];
     OldestStream = "oldest_stream" [];
     LockStamp = "lock_stamp" [];
+    ReadHorizon = "read_horizon" [];
+    FindLate = "find_late" [];
     // Upkeep.
-    SeeNode = "see_node" [UUID, TEXT, TEXT, TIMESTAMPTZ];
+    SeeNode = "see_node" [UUID, TEXT, TEXT, TIMESTAMPTZ, BYTEA];
+    ReadWorkers = "read_workers" [UUID, TIMESTAMPTZ, INT4];
     ForgetNode = "forget_node" [UUID];
     CountNodes = "count_nodes" [UUID, TIMESTAMPTZ];
     MakePartitions = "make_partitions" [INT4];

@@ -1,5 +1,6 @@
 //! Reads of one thing. Lists are in `list.rs`.
 
+use crate::effects::read_effect;
 use crate::fault::Fault;
 use crate::link::Value;
 use crate::load::read_item;
@@ -7,6 +8,7 @@ use crate::queries::Query;
 use crate::rows::{Stored, read_job};
 use crate::shared::Shared;
 use crate::values::{item_uuid, uuid};
+use mainspring_kernel::job::Effect;
 use mainspring_kernel::{DlqId, DlqItem, JobId};
 use mainspring_store::Standing;
 
@@ -19,6 +21,32 @@ pub(crate) async fn job(shared: &Shared, id: JobId) -> Result<Option<Stored>, Fa
     shared.learn_lanes(&rows, 0).await?;
     let lanes = shared.lanes();
     rows.first().map(|row| read_job(row, 0, true, &lanes)).transpose()
+}
+
+/// One effect of a job.
+pub(crate) async fn effect(
+    shared: &Shared,
+    id: JobId,
+    name: &str,
+) -> Result<Option<Effect>, Fault> {
+    let wanted: Vec<Value> = vec![Box::new(vec![uuid(id)]), Box::new(vec![name.to_owned()])];
+    let rows = shared.links.read(Query::LoadEffects, wanted).await?;
+    match rows.first() {
+        Some(row) => Ok(Some(read_effect(row)?.1)),
+        // In the record, perhaps, of a job that ended before effects were rows.
+        None => Ok(job(shared, id).await?.and_then(|found| found.job.effect(name).cloned())),
+    }
+}
+
+/// All effects of a job, in their order.
+pub(crate) async fn effects(shared: &Shared, id: JobId) -> Result<Vec<Effect>, Fault> {
+    let inside = job(shared, id).await?.and_then(|found| found.job.extras);
+    let mut found = inside.map(|extras| extras.effects).unwrap_or_default();
+    let rows = shared.links.read(Query::ReadEffects, vec![Box::new(vec![uuid(id)])]).await?;
+    for row in &rows {
+        found.push(read_effect(row)?.1);
+    }
+    Ok(found)
 }
 
 /// One dead-letter item.

@@ -4,6 +4,7 @@
 use crate::alarms::alarm;
 use crate::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
 use crate::desk::{Entry, Origin, PostgresDesk};
+use crate::effects::Effects;
 use crate::fault::Fault;
 use crate::link::Call;
 use crate::queries::Query;
@@ -34,6 +35,7 @@ struct Writes<'a> {
     changed: Lives,
     ended: (Vec<Uuid>, Vec<i32>),
     finished: Ends,
+    effects: Effects,
     coded: (Vec<i64>, Vec<Uuid>),
     uncoded: (Vec<i64>, Vec<Uuid>),
     tallies: &'a mut Tallies,
@@ -80,6 +82,7 @@ pub(crate) fn calls(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Ca
         changed: Lives::default(),
         ended: Default::default(),
         finished: Ends::default(),
+        effects: Effects::default(),
         coded: Default::default(),
         uncoded: Default::default(),
         tallies: &mut tallies,
@@ -117,6 +120,7 @@ impl Writes<'_> {
             }
             Origin::Finished => return Ok(()),
         }
+        self.effects.push_last(job, entry.unwritten_effects());
         self.code(entry);
         let version = match entry.origin {
             Origin::Live(version) => Some(version),
@@ -246,6 +250,7 @@ impl Writes<'_> {
             self.changed.update(),
             self.started.insert(),
             self.finished.insert(),
+            self.effects.insert(),
             self.ready.insert_ready(),
             self.waiting.insert_waiting(),
             pairs(Query::InsertExpiry, self.expiring),

@@ -13,6 +13,7 @@ pub mod transfer;
 pub use filter::{ItemFilter, JobFilter, Scope, Term};
 pub use read::{
     Counts, Health, LoggedMove, MovesPage, Page, QueueCount, Recovery, Snapshot, Standing,
+    WorkerNote,
 };
 pub use store::{Ask, Desk, Error, Needs, News, Store, Wake, Work};
 pub use ticket::{Promise, Ticket};

@@ -1,7 +1,7 @@
 //! What reads ask for and what they get.
 
 use mainspring_kernel::evolve::Transition;
-use mainspring_kernel::{Job, JobId, JobType, QueueName, TenantId, Timestamp, UserId};
+use mainspring_kernel::{Job, JobId, JobType, QueueName, TenantId, Timestamp, UserId, WorkerId};
 
 /// A part of a list.
 #[derive(Debug, Clone)]
@@ -136,4 +136,23 @@ pub struct Health {
     pub is_low_on_space: bool,
     /// What was found at opening.
     pub recovery: Recovery,
+}
+
+/// A worker that a server has heard from, as it tells the other servers of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerNote {
+    /// Its name.
+    pub id: WorkerId,
+    /// The tenant it works for, or all.
+    pub tenant: Option<TenantId>,
+    /// The types it asks for, or any.
+    pub types: Option<Vec<JobType>>,
+    /// The queues it asks for, or any.
+    pub queues: Option<Vec<QueueName>>,
+    /// When it was first heard of.
+    pub first_seen: Timestamp,
+    /// When it was last heard of.
+    pub last_seen: Timestamp,
+    /// Jobs granted to it since.
+    pub granted: u64,
 }

@@ -4,8 +4,9 @@ use super::Session;
 use super::export::{Cursor, TOTALS};
 use crate::alarms::alarm;
 use crate::config::PostgresConfig;
+use crate::effects::Effects;
 use crate::fault::Fault;
-use crate::link::Value;
+use crate::link::{Call, Value};
 use crate::migrate::{self, MigrateError, failed};
 use crate::queries::{Queries, Query};
 use crate::registry::{Lanes, Registry, is_limited_by_user};
@@ -40,6 +41,7 @@ impl PostgresImport {
     /// # Errors
     /// If it cannot be reached, a server uses it, or something is in it.
     pub async fn open(config: &PostgresConfig) -> Result<Self, MigrateError> {
+        migrate::refuse_unsafe(config).await?;
         migrate::prepare(config).await?;
         let client = migrate::connect(config).await?;
         let session = Session { client, queries: Queries::new(&config.schema) };
@@ -130,6 +132,7 @@ impl PostgresImport {
             "finished",
             "held_key",
             "item",
+            "effect",
             "term",
             "item_term",
         ];
@@ -213,6 +216,7 @@ impl PostgresImport {
         self.put_submissions(jobs, &lanes).await?;
         self.put_codes(jobs).await?;
         self.put_waits(jobs, &lanes).await?;
+        self.put_effects(jobs).await?;
         let progress = |it: &Snapshot| {
             let mut record = Vec::with_capacity(160);
             encode_progress(&it.job, &it.history, &mut record);
@@ -256,6 +260,17 @@ impl PostgresImport {
             Box::new(live.iter().map(|(it, _)| progress(it)).collect::<Vec<_>>()),
         ];
         self.session.call(Query::InsertLive, values).await.map(|_| ())
+    }
+
+    async fn put_effects(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+        let mut effects = Effects::default();
+        for Snapshot { job, .. } in jobs {
+            effects.push_last(job, job.effect_totals().count as usize);
+        }
+        match effects.insert() {
+            Some(Call { query, values }) => self.session.call(query, values).await.map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// The codes of failed attempts, by which lists find jobs.

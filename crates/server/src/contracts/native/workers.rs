@@ -9,7 +9,7 @@ use mainspring_kernel::Principal;
 use std::fmt::Display;
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
-    let seen = ask.engine().workers();
+    let seen = ask.engine().workers_everywhere().await?;
     let is_visible =
         |seen: &&WorkerSeen| who.is_admin() || seen.tenant.as_ref() == Some(&who.tenant);
     let items = seen.iter().filter(is_visible).map(shown).collect();
