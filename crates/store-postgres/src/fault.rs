@@ -45,10 +45,7 @@ impl From<tokio_postgres::Error> for Fault {
             REGISTRY_CHANGED => return Fault::RegistryChanged,
             _ => {}
         }
-        let conflicts = [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-        ];
+        let conflicts = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
         // Two at once make the same row; but somebody else's rule about rows stays broken.
         let is_ours = |name: &str| name.ends_with("_pkey") || name.starts_with("lane_");
         let is_row_there =

@@ -134,8 +134,7 @@ impl Stamper {
             }
             self.from = self.from.max(mark.last + 1);
         }
-        self.mark =
-            Some(Mark { last: turn.last, before: turn.next, set_at: now, holders: None });
+        self.mark = Some(Mark { last: turn.last, before: turn.next, set_at: now, holders: None });
     }
 }
 

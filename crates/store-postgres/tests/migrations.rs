@@ -37,7 +37,11 @@ const BREAKING: Migration = Migration {
 
 fn config(database: &Database) -> PostgresConfig {
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
-    PostgresConfig { is_notified: false, allows_unsafe: true, ..PostgresConfig::standard(&database.url, now) }
+    PostgresConfig {
+        is_notified: false,
+        allows_unsafe: true,
+        ..PostgresConfig::standard(&database.url, now)
+    }
 }
 
 fn with(more: &[Migration]) -> Vec<Migration> {

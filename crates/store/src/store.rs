@@ -1,7 +1,9 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::read::{Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing, WorkerNote};
+use crate::read::{
+    Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing, WorkerNote,
+};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
