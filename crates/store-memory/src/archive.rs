@@ -9,7 +9,7 @@ mod lookup;
 mod run;
 
 pub use lookup::{Archive, Descending, MergePlan};
-pub use run::{Run, RunDescending, open_run, write_run};
+pub use run::{Examined, Run, RunDescending, open_run, write_run};
 
 #[cfg(test)]
 mod tests;

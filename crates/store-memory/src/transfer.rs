@@ -52,7 +52,7 @@ impl MemoryExport {
         let disk = RealDisk::open(path).map_err(|error| failed(format!("{shown}: {error}")))?;
         Self::over(Arc::new(disk), now).map_err(|error| match error {
             Error::Failed(text) => failed(format!("{shown}: {text}")),
-            other @ (Error::Stopped | Error::NoRoom | Error::Busy) => other,
+            other @ (Error::Stopped | Error::NoRoom | Error::Busy | Error::Unreadable(_)) => other,
         })
     }
 
@@ -103,6 +103,11 @@ impl MemoryExport {
             trace_id: None,
         };
         let page = self.store.jobs(&filter, before, PAGE).await?;
+        // A list leaves out what cannot be read; a copy must not.
+        if self.store.health().damaged_blocks > 0 {
+            let text = "finished jobs are damaged; see `mainspring doctor --data-dir`";
+            return Err(failed(text.to_owned()));
+        }
         let mut found = Vec::with_capacity(page.items.len());
         for job in page.items {
             let whole = self.store.job(job.id).await?;

@@ -1,6 +1,7 @@
 //! What a store has to be told.
 
 use mainspring_kernel::Timestamp;
+use mainspring_store::Fatal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct PostgresConfig {
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called with the database's present time, again and again.
     pub on_time: Arc<dyn Fn(Timestamp) + Send + Sync>,
+    /// Told when one of the store's tasks dies.
+    pub fatal: Fatal,
 }
 
 /// The schema used unless another is named; the one the SQL files are written for.
@@ -57,6 +60,7 @@ impl PostgresConfig {
             are_types_strict: true,
             now,
             on_time: Arc::new(|_| ()),
+            fatal: Fatal::default(),
         }
     }
 }

@@ -3,12 +3,14 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod fatal;
 pub mod read;
 pub mod record;
 pub mod store;
 pub mod ticket;
 pub mod transfer;
 
+pub use fatal::Fatal;
 pub use read::{
     Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery,
     Scope, Snapshot, Standing,

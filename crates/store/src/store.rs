@@ -27,6 +27,10 @@ pub enum Error {
     /// was written. A smaller batch may get through, so that one item never fails its neighbours.
     #[error("others hold what this needs; try again")]
     Busy,
+    /// What was asked for is there, but its bytes are damaged; the text names file and place. Nothing
+    /// else is concerned, and asking again does not help.
+    #[error("{0}")]
+    Unreadable(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.
     #[error("{0}")]
     Failed(Arc<str>),
@@ -104,6 +108,11 @@ pub struct Wake {
 pub trait Desk {
     /// A job, live or finished.
     fn job(&self, id: JobId) -> Option<&Job>;
+    /// Whether a job is there but its bytes are damaged: then nobody can say what it was, only that
+    /// it was.
+    fn is_unreadable(&self, _id: JobId) -> bool {
+        false
+    }
     /// A dead-letter item.
     fn item(&self, id: DlqId) -> Option<&DlqItem>;
     /// A registered type.

@@ -43,7 +43,12 @@ impl MemoryStore {
         }
         let archive = self.shared.archive();
         for (looked_at, record) in archive.descending(&from.to_be_bytes()).enumerate() {
-            let record = record.map_err(|error| failed(&error))?;
+            let record = match record {
+                Ok(record) => record,
+                // What is behind the damage is still there; the damage is counted and told.
+                Err(error) if error.is_damage() => continue,
+                Err(error) => return Err(failed(&error)),
+            };
             if looked_at >= ARCHIVED_MAX || found.len() > limit {
                 return Ok((found, Some(JobId(u128::from_be_bytes(record.key)))));
             }
@@ -189,15 +194,19 @@ impl Store for MemoryStore {
     }
 
     fn health(&self) -> Health {
-        let broken = if self.shared.settled.is_broken() {
-            Some("the journal could not be written; restart to recover".to_owned())
-        } else {
-            self.shared.is_closed.load(Ordering::Acquire).then(|| "the store is closed".to_owned())
+        let broken = match self.shared.config.fatal.reason() {
+            Some(reason) => Some(format!("{reason}; restart to recover")),
+            None => self
+                .shared
+                .is_closed
+                .load(Ordering::Acquire)
+                .then(|| "the store is closed".to_owned()),
         };
         Health {
             kind: "memory",
             broken,
             is_low_on_space: self.is_low_on_space(),
+            damaged_blocks: self.shared.archive().damaged_blocks(),
             recovery: Recovery {
                 took_ms: self.shared.opening_ms.load(Ordering::Relaxed),
                 ..self.shared.recovery.clone()

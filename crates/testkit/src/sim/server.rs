@@ -202,6 +202,6 @@ fn unknown(error: &Error) -> Outcome {
     match error {
         Error::NoRoom => Outcome::Fail("NO_ROOM".to_owned()),
         Error::Busy => Outcome::Fail("BUSY".to_owned()),
-        Error::Stopped | Error::Failed(_) => Outcome::Info,
+        Error::Stopped | Error::Failed(_) | Error::Unreadable(_) => Outcome::Info,
     }
 }

@@ -138,6 +138,10 @@ impl From<Error> for Fault {
                 "another process holds what this request needs",
             )
             .retryable(1),
+            Error::Unreadable(cause) => {
+                tracing::error!(%cause, "a job cannot be read");
+                Rejection::JobUnreadable.into()
+            }
             Error::Failed(cause) => {
                 tracing::error!(%cause, "the store failed");
                 Fault::new(
@@ -157,6 +161,7 @@ impl From<Rejection> for Fault {
             Class::Validation | Class::Approval => (StatusCode::BAD_REQUEST, VALIDATION),
             Class::Unknown => (StatusCode::NOT_FOUND, BUSINESS),
             Class::Conflict | Class::Lease => (StatusCode::CONFLICT, BUSINESS),
+            Class::Damage => (StatusCode::INTERNAL_SERVER_ERROR, PERMANENT),
         };
         let is_same_person = matches!(rejection, Rejection::SamePerson);
         let status = if is_same_person { StatusCode::CONFLICT } else { status };
