@@ -1,15 +1,14 @@
 //! What the memory store keeps when records are large, files are damaged, or one of its threads
 //! dies. Power cuts are in `crash_images.rs`.
 
+#[path = "keeping/engine.rs"]
+mod engine;
 #[path = "keeping/trap.rs"]
 mod trap;
 
-use mainspring_engine::{Clock, Config, Engine, Entropy};
 use mainspring_kernel::command::{CommitEffect, Complete, Fail};
 use mainspring_kernel::limits::{EFFECT_BYTES_MAX, EFFECTS_MAX, PAYLOAD_BYTES_MAX};
-use mainspring_kernel::{
-    Command, Event, Failure, Job, JobId, Receipt, Rejection, StateName, Timestamp,
-};
+use mainspring_kernel::{Command, Event, Failure, Job, JobId, Receipt, Rejection, StateName};
 use mainspring_store::record::{FrameWriter, encode_counters, encode_snapshot};
 use mainspring_store::{Error, Fatal, JobFilter, Scope, Snapshot, Store};
 use mainspring_store_memory::archive::{Record, write_run};
@@ -23,7 +22,6 @@ use mainspring_store_memory::transfer::MemoryExport;
 use mainspring_store_memory::{MemoryConfig, MemoryStore, OpenError, doctor};
 use mainspring_testkit::drive::{self, BEGINNING};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use trap::Trap;
@@ -575,79 +573,4 @@ fn lists_over_ram_and_archive_have_no_holes_and_no_repeats() {
         assert_eq!(listed(&store, &wanted, page), rare, "pages of {page}");
     }
     assert_eq!(listed(&store, &any(), 900), all);
-}
-
-/// A clock and a source of chance in which somebody falls over once it is set.
-#[derive(Clone, Default)]
-struct Pit(Arc<AtomicBool>);
-
-impl Pit {
-    fn step(&self) {
-        assert!(!self.0.load(Ordering::Acquire), "fell into a pit");
-    }
-}
-
-impl Clock for Pit {
-    fn now(&self) -> Timestamp {
-        self.step();
-        BEGINNING
-    }
-
-    fn take_jump(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
-impl Entropy for Pit {
-    fn bits(&self) -> u128 {
-        self.step();
-        7
-    }
-}
-
-/// Runs an engine until its `dug` part falls into a pit; what the engine says of itself then.
-fn engine_falls(clock: Pit, entropy: Pit, dug: &Pit, push: bool) -> String {
-    let (fatal, told) = listening();
-    let store = Arc::new(MemoryStore::ephemeral(config()));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("it works");
-    runtime.block_on(async {
-        let config = Config {
-            fatal,
-            are_types_strict: false,
-            maintain_every: Duration::from_millis(1),
-            ..Config::standard()
-        };
-        let engine = Engine::start(store, Arc::new(clock), Arc::new(entropy), config)
-            .await
-            .expect("it works");
-        assert_eq!(engine.health().broken, None);
-        dug.0.store(true, Ordering::Release);
-        if push {
-            let answer = engine.execute(vec![submit("{}")]).await;
-            assert!(matches!(answer, Err(Error::Stopped)), "{answer:?}");
-        }
-        let why =
-            tokio::task::spawn_blocking(move || told.recv_timeout(LONG)).await.expect("it works");
-        let why = why.expect("it is told");
-        assert_eq!(engine.health().broken.as_ref(), Some(&why));
-        why
-    })
-}
-
-#[test]
-fn a_commit_loop_that_dies_is_told_and_the_engine_is_not_healthy() {
-    let pit = Pit::default();
-    let why = engine_falls(Pit::default(), pit.clone(), &pit, true);
-    assert_eq!(why, "the commit loop died: fell into a pit");
-}
-
-#[test]
-fn timers_that_die_are_told_and_the_engine_is_not_healthy() {
-    let pit = Pit::default();
-    let why = engine_falls(pit.clone(), Pit::default(), &pit, false);
-    assert_eq!(why, "the timers died: fell into a pit");
 }
