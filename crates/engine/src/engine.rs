@@ -140,11 +140,11 @@ impl Engine {
             started_at,
         });
         shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
-        shared.keep(tokio::spawn(commit::run(shared.clone(), inbox)));
+        shared.keep("the commit loop", commit::run(shared.clone(), inbox));
         let engine = Engine { shared };
         timers::extend_leases(&engine.shared, started_at + engine.shared.config.restart_grace)
             .await?;
-        engine.shared.keep(tokio::spawn(timers::run(engine.shared.clone())));
+        engine.shared.keep("the timers", timers::run(engine.shared.clone()));
         Ok(engine)
     }
 
@@ -400,7 +400,11 @@ impl Engine {
 
     /// How the store is.
     pub fn health(&self) -> Health {
-        self.shared.store.health()
+        let health = self.shared.store.health();
+        match self.shared.config.fatal.reason() {
+            Some(reason) => Health { broken: Some(reason.to_owned()), ..health },
+            None => health,
+        }
     }
 
     /// Numbers of this process.
@@ -467,7 +471,9 @@ impl News for Elsewhere {
 }
 
 impl Shared {
-    fn keep(&self, task: JoinHandle<()>) {
+    /// Starts a task that lives as long as the engine; its death is fatal.
+    fn keep(&self, part: &'static str, body: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(self.config.fatal.clone().watch(part, body));
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 }

@@ -1,6 +1,7 @@
 //! What a store has to be told.
 
 use mainspring_kernel::Timestamp;
+use mainspring_store::Fatal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub struct PostgresConfig {
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called with the database's present time, again and again.
     pub on_time: Arc<dyn Fn(Timestamp) + Send + Sync>,
+    /// Told when one of the store's tasks dies.
+    pub fatal: Fatal,
 }
 
 /// The schema used unless another is named; the one the SQL files are written for.
@@ -60,6 +63,7 @@ impl PostgresConfig {
             allows_unsafe: false,
             now,
             on_time: Arc::new(|_| ()),
+            fatal: Fatal::default(),
         }
     }
 }

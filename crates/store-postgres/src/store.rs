@@ -97,12 +97,15 @@ impl PostgresStore {
             running,
             ..Recovery::default()
         };
+        let watch = || shared.config.fatal.clone();
+        let life = node::run(shared.clone(), stamper.clone());
         let mut tasks = vec![
-            tokio::spawn(node::run(shared.clone(), stamper.clone())),
-            tokio::spawn(node::tell(shared.clone())),
+            tokio::spawn(watch().watch("the look at other servers", life)),
+            tokio::spawn(watch().watch("the teller", node::tell(shared.clone()))),
         ];
         if shared.config.is_notified && !shared.links.is_pooled() {
-            tasks.push(tokio::spawn(node::listen(shared.clone())));
+            let listener = node::listen(shared.clone());
+            tasks.push(tokio::spawn(watch().watch("the listener", listener)));
         }
         Ok(PostgresStore {
             shared,
@@ -154,7 +157,8 @@ impl PostgresStore {
     }
 
     async fn commit_patiently(&self, needs: Needs, work: &mut Work<'_>) -> Result<Ticket, Error> {
-        if self.shared.is_closed.load(Ordering::Acquire) {
+        let is_broken = self.shared.config.fatal.reason().is_some();
+        if is_broken || self.shared.is_closed.load(Ordering::Acquire) {
             return Err(Error::Stopped);
         }
         let mut writer = self.writer.lock().await;
@@ -397,11 +401,23 @@ impl Store for PostgresStore {
     }
 
     fn health(&self) -> Health {
-        let broken = match self.shared.is_closed.load(Ordering::Acquire) {
-            true => Some("the store is closed".to_owned()),
-            false => self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}")),
+        let broken = match (
+            self.shared.config.fatal.reason(),
+            self.shared.is_closed.load(Ordering::Acquire),
+        ) {
+            (Some(reason), _) => Some(reason.to_owned()),
+            (None, true) => Some("the store is closed".to_owned()),
+            (None, false) => {
+                self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}"))
+            }
         };
-        Health { kind: "postgres", broken, is_low_on_space: false, recovery: self.recovery.clone() }
+        Health {
+            kind: "postgres",
+            broken,
+            is_low_on_space: false,
+            damaged_blocks: 0,
+            recovery: self.recovery.clone(),
+        }
     }
 
     fn workers_elsewhere(&self) -> BoxFuture<'_, Result<Vec<WorkerNote>, Error>> {

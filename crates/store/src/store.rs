@@ -41,6 +41,10 @@ pub enum Error {
     /// an outage and once at its end.
     #[error("{0}")]
     Away(Arc<str>),
+    /// What was asked for is there, but its bytes are damaged; the text names file and place. Nothing
+    /// else is concerned, and asking again does not help.
+    #[error("{0}")]
+    Unreadable(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.
     #[error("{0}")]
     Failed(Arc<str>),
@@ -50,7 +54,7 @@ impl Error {
     /// Whether nothing was written and a smaller batch may get through.
     pub fn is_divisible(&self) -> bool {
         match self {
-            Error::Busy | Error::Refused(_) | Error::Damaged(_) => true,
+            Error::Busy | Error::Refused(_) | Error::Damaged(_) | Error::Unreadable(_) => true,
             Error::Stopped | Error::NoRoom | Error::Away(_) | Error::Failed(_) => false,
         }
     }
@@ -134,6 +138,11 @@ pub struct Wake {
 pub trait Desk {
     /// A job, live or finished.
     fn job(&self, id: JobId) -> Option<&Job>;
+    /// Whether a job is there but its bytes are damaged: then nobody can say what it was, only that
+    /// it was.
+    fn is_unreadable(&self, _id: JobId) -> bool {
+        false
+    }
     /// A dead-letter item.
     fn item(&self, id: DlqId) -> Option<&DlqItem>;
     /// A registered type.

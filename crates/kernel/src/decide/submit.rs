@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 
 pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     if let (Some(key), Some(holder)) = (&wish.idempotency, facts.key_holder)
-        && holder.free_at.is_none_or(|free_at| facts.now < free_at)
+        && holder.holds_at(facts.now)
     {
         return repeat(key, holder, facts);
     }

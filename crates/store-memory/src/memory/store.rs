@@ -146,15 +146,19 @@ impl Store for MemoryStore {
     }
 
     fn health(&self) -> Health {
-        let broken = if self.shared.settled.is_broken() {
-            Some("the journal could not be written; restart to recover".to_owned())
-        } else {
-            self.shared.is_closed.load(Ordering::Acquire).then(|| "the store is closed".to_owned())
+        let broken = match self.shared.config.fatal.reason() {
+            Some(reason) => Some(format!("{reason}; restart to recover")),
+            None => self
+                .shared
+                .is_closed
+                .load(Ordering::Acquire)
+                .then(|| "the store is closed".to_owned()),
         };
         Health {
             kind: "memory",
             broken,
             is_low_on_space: self.is_low_on_space(),
+            damaged_blocks: self.shared.archive().damaged_blocks(),
             recovery: Recovery {
                 took_ms: self.shared.opening_ms.load(Ordering::Relaxed),
                 ..self.shared.recovery.clone()

@@ -159,6 +159,10 @@ impl From<Error> for Fault {
             }
             // An outage: the store has told the log of it.
             Error::Away(_) => store_unavailable(),
+            Error::Unreadable(cause) => {
+                tracing::error!(%cause, "a job cannot be read");
+                Rejection::JobUnreadable.into()
+            }
             Error::Failed(cause) => {
                 tracing::error!(%cause, "the store failed");
                 store_unavailable()
@@ -173,6 +177,7 @@ impl From<Rejection> for Fault {
             Class::Validation | Class::Approval => (StatusCode::BAD_REQUEST, VALIDATION),
             Class::Unknown => (StatusCode::NOT_FOUND, BUSINESS),
             Class::Conflict | Class::Lease => (StatusCode::CONFLICT, BUSINESS),
+            Class::Damage => (StatusCode::INTERNAL_SERVER_ERROR, PERMANENT),
         };
         let is_same_person = matches!(rejection, Rejection::SamePerson);
         let status = if is_same_person { StatusCode::CONFLICT } else { status };
