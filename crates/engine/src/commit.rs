@@ -333,6 +333,7 @@ fn decide_one(
             facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
             facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
         }
+        Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
         Command::RequeueItem { .. } => facts.fresh_id = shared.ids.next(now, shared.entropy.bits()),
         Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
             facts.fresh_secret = shared.entropy.bits();

@@ -15,7 +15,7 @@ use mainspring_kernel::{
     TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Scope, Snapshot, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -219,6 +219,14 @@ impl Engine {
     /// If the store failed.
     pub async fn job(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
         self.shared.store.job(id).await
+    }
+
+    /// One job with its history, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+        self.shared.store.job_within(id, scope).await
     }
 
     /// One job with its history, once it has ended or `wait` is over.

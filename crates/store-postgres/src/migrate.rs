@@ -40,6 +40,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "submit_in_sql",
         written: include_str!("../migrations/0002_submit_in_sql.sql"),
     },
+    Migration {
+        version: 5,
+        name: "refuse_at_the_door",
+        written: include_str!("../migrations/0005_refuse_at_the_door.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

@@ -89,7 +89,7 @@ queries! {
     LoadTokens = "load_tokens" [];
     LoadToken = "load_token" [UUID];
     LoadLanes = "load_lanes" [INT4];
-    SetStrict = "set_strict" [BOOL];
+    SetStrict = "set_strict" [BOOL, INT8];
     // Time.
     PromoteDue = "promote_due" [TIMESTAMPTZ, INT4];
     NextInstants = "next_instants" [TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ];
@@ -98,6 +98,7 @@ queries! {
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];
     FindRunning = "find_running" [TIMESTAMPTZ];
     // Reading.
+    OwnerOfJob = "owner_of_job" [UUID];
     ReadJob = "read_job" [UUID];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];

@@ -9,7 +9,7 @@ use crate::rows::{Stored, read_job};
 use crate::shared::Shared;
 use crate::values::{item_uuid, job_id, uuid};
 use crate::writes::number;
-use mainspring_kernel::{DlqId, DlqItem, Job, JobId, StateName};
+use mainspring_kernel::{DlqId, DlqItem, Job, JobId, StateName, TenantId, UserId};
 use mainspring_store::{ItemFilter, JobFilter, Page, Scope, Standing};
 use std::fmt::Write;
 use tokio_postgres::types::Type;
@@ -26,6 +26,14 @@ pub(crate) async fn job(shared: &Shared, id: JobId) -> Result<Option<Stored>, Fa
     shared.learn_lanes(&rows, 0).await?;
     let lanes = shared.lanes();
     rows.first().map(|row| read_job(row, 0, true, &lanes)).transpose()
+}
+
+/// Whose a job is.
+pub(crate) async fn owner(shared: &Shared, id: JobId) -> Result<Option<(TenantId, UserId)>, Fault> {
+    let rows = shared.links.read(Query::OwnerOfJob, vec![Box::new(uuid(id))]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let tenant = TenantId::stored(row.try_get::<_, &str>(0)?.into());
+    Ok(Some((tenant, UserId::stored(row.try_get::<_, &str>(1)?.into()))))
 }
 
 /// A statement under construction, with its parameters.

@@ -18,8 +18,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::record::{Entity, Names, entities_of};
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Snapshot,
-    Standing, Store, Ticket, Wake, Work,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Scope,
+    Snapshot, Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -81,7 +81,8 @@ impl PostgresStore {
         shared.read_registry().await.map_err(failed)?;
         node::see(&shared).await.map_err(failed)?;
         upkeep::make_partitions(&shared).await.map_err(failed)?;
-        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict)];
+        let window = shared.config.key_window_secs.map(i64::from);
+        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict), Box::new(window)];
         shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
         let stamper = Arc::new(Mutex::new(Stamper::default()));
         stamper.lock().await.stamp(&shared).await.map_err(failed)?;
@@ -260,6 +261,22 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let found = self.patiently(|| read::job(&self.shared, id)).await?;
             Ok(found.map(|found| Snapshot { job: *found.job, history: found.history }))
+        })
+    }
+
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            if *scope != Scope::All {
+                let owner = self.patiently(|| read::owner(&self.shared, id)).await?;
+                if !owner.is_some_and(|(tenant, user)| scope.covers(&tenant, &user)) {
+                    return Ok(None);
+                }
+            }
+            self.job(id).await
         })
     }
 

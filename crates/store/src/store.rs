@@ -1,7 +1,9 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::read::{Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing};
+use crate::read::{
+    Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Scope, Snapshot, Standing,
+};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
@@ -134,6 +136,18 @@ pub trait Store: Send + Sync + 'static {
 
     /// One job with its history. Like every read, it answers only what is durable.
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>>;
+    /// One job with its history, if it is in scope. Whoever may not see a job must not learn from
+    /// the time it takes that there is one: a store looks at the owner before it reads the rest.
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            let found = self.job(id).await?;
+            Ok(found.filter(|found| scope.covers(&found.job.tenant, &found.job.user)))
+        })
+    }
     /// Jobs, newest first, older than `before`.
     fn jobs<'a>(
         &'a self,

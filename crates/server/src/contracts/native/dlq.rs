@@ -8,6 +8,7 @@ use crate::json;
 use hyper::StatusCode;
 use mainspring_api as api;
 use mainspring_engine::store::ItemFilter;
+use mainspring_kernel::error_class::ErrorClass;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{
@@ -144,11 +145,7 @@ fn shown(item: &DlqItem) -> api::dlq::DlqItem {
         tenant_id: job.tenant.to_string(),
         job_id: job.id.to_string(),
         job_type: job.job_type.to_string(),
-        error_class: if failure.is_some_and(|failure| failure.retryable) {
-            "transient".to_owned()
-        } else {
-            "permanent".to_owned()
-        },
+        error_class: failure.map_or("permanent", |f| ErrorClass::of(f).as_str()).to_owned(),
         error_code: failure.map_or_else(String::new, |failure| failure.code.to_string()),
         error_message: failure.map_or_else(String::new, |failure| failure.message.to_string()),
         payload_snapshot: None,
