@@ -273,6 +273,14 @@ impl Engine {
         self.shared.store.item(id).await
     }
 
+    /// One dead-letter item, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item_within(&self, id: DlqId, scope: &Scope) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item_within(id, scope).await
+    }
+
     /// Dead-letter items, newest first.
     ///
     /// # Errors

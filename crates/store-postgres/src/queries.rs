@@ -102,7 +102,7 @@ queries! {
     ReadJob = "read_job" [UUID];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];
-    ReadItem = "read_item" [UUID];
+    ReadItem = "read_item" [UUID, TEXT, TEXT];
     OldestDue = "oldest_due" [];
     CountOpenItems = "count_open_items" [];
     ReadTally = "read_tally" [];

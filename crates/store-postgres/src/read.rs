@@ -158,8 +158,18 @@ pub(crate) async fn jobs(
 }
 
 /// One dead-letter item.
-pub(crate) async fn item(shared: &Shared, id: DlqId) -> Result<Option<DlqItem>, Fault> {
-    let rows = shared.links.read(Query::ReadItem, vec![Box::new(item_uuid(id))]).await?;
+pub(crate) async fn item(
+    shared: &Shared,
+    id: DlqId,
+    scope: &Scope,
+) -> Result<Option<DlqItem>, Fault> {
+    let (tenant, user) = match scope {
+        Scope::All => (None, None),
+        Scope::Tenant(tenant) => (Some(tenant.to_string()), None),
+        Scope::User(tenant, user) => (Some(tenant.to_string()), Some(user.to_string())),
+    };
+    let values: Vec<Value> = vec![Box::new(item_uuid(id)), Box::new(tenant), Box::new(user)];
+    let rows = shared.links.read(Query::ReadItem, values).await?;
     rows.first().map(|row| read_item(row.try_get(0)?)).transpose()
 }
 

@@ -290,7 +290,15 @@ impl Store for PostgresStore {
     }
 
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::item(&self.shared, id)))
+        Box::pin(self.patiently(move || read::item(&self.shared, id, &Scope::All)))
+    }
+
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(self.patiently(move || read::item(&self.shared, id, scope)))
     }
 
     fn items<'a>(

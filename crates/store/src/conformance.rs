@@ -60,7 +60,7 @@ cases! {
         a_released_job_is_ready_at_once, the_last_failure_is_kept;
     dlq: an_exhausted_job_becomes_an_item, items_are_listed_newest_first, an_item_is_requeued_once,
         a_discard_takes_two_people, a_half_finished_move_is_finished, items_are_filtered;
-    door: a_stranger_sees_no_job_at_any_age, what_json_can_spell_is_kept_to_the_letter,
+    door: a_stranger_sees_no_job_at_any_age, a_stranger_sees_no_item, what_json_can_spell_is_kept_to_the_letter,
         one_bad_text_spoils_no_neighbour, a_workers_last_word_is_kept_without_stray_bytes,
         the_past_gives_no_start, what_a_file_said_of_a_type_is_kept;
     effects: an_effect_is_committed_once, effects_survive_a_retry;

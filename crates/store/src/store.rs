@@ -157,6 +157,17 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Page<Job>, Error>>;
     /// One dead-letter item.
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>>;
+    /// One dead-letter item, if it is in scope; for the same reason.
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(async move {
+            let found = self.item(id).await?;
+            Ok(found.filter(|item| scope.covers(&item.job.tenant, &item.job.user)))
+        })
+    }
     /// Dead-letter items, newest first, older than `before`.
     fn items<'a>(
         &'a self,

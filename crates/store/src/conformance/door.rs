@@ -1,6 +1,6 @@
 //! What comes through the kernel's door is kept as it is, and shown to those who may see it.
 
-use super::bench::{Bench, complete, kind, tenant, token, user, wish};
+use super::bench::{Bench, complete, fail, kind, tenant, token, user, wish};
 use crate::read::Scope;
 use mainspring_kernel::command::{Complete, Fail, Submit};
 use mainspring_kernel::fingerprint::Digest;
@@ -36,6 +36,25 @@ pub(super) async fn a_stranger_sees_no_job_at_any_age(bench: &mut Bench) {
     }
 }
 
+pub(super) async fn a_stranger_sees_no_item(bench: &mut Bench) {
+    let job = bench.submit(wish()).await;
+    let held = bench.grant().await;
+    bench.done(fail(&held, false)).await;
+    for (scope, is_seen) in [
+        (Scope::All, true),
+        (Scope::Tenant(tenant("acme")), true),
+        (Scope::User(tenant("acme"), user("ada")), true),
+        (Scope::User(tenant("acme"), user("bob")), false),
+        (Scope::User(tenant("other"), user("ada")), false),
+        (Scope::Tenant(tenant("other")), false),
+    ] {
+        let found = bench.store.item_within(job.dlq(), &scope).await.expect("reads work");
+        assert_eq!(found.is_some(), is_seen, "{scope:?}");
+        let unknown = mainspring_kernel::DlqId(7);
+        assert!(bench.store.item_within(unknown, &scope).await.expect("reads work").is_none());
+    }
+}
+
 pub(super) async fn what_json_can_spell_is_kept_to_the_letter(bench: &mut Bench) {
     let odd = r#"{ "a\u0000" : "\ud800\u0000", "é" : 1.0 }"#;
     let id = bench.submit(Submit { payload: odd.into(), ..wish() }).await;
@@ -65,8 +84,8 @@ pub(super) async fn a_workers_last_word_is_kept_without_stray_bytes(bench: &mut 
     let id = bench.submit(wish()).await;
     let job = bench.grant().await;
     let failure = Failure { code: "E\0".into(), message: "a\0b\n".into(), retryable: false };
-    let fail = Fail { job: id, token: token(&job), failure, retry_delay_ms: None };
-    bench.done(Command::Fail(fail)).await;
+    let report = Fail { job: id, token: token(&job), failure, retry_delay_ms: None };
+    bench.done(Command::Fail(report)).await;
     let trouble = bench.snapshot(id).await.job.trouble.expect("it failed");
     assert_eq!(&*trouble.failure.message, "a\u{fffd}b\n");
     assert_eq!(&*trouble.failure.code, "E\u{fffd}");

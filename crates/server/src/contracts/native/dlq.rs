@@ -121,12 +121,10 @@ async fn step(ask: &Ask, command: Command) -> Result<Reply, Fault> {
 /// The item of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
 async fn visible(ask: &Ask, who: &Principal) -> Result<DlqItem, Fault> {
     let found = match ask.param().parse::<DlqId>() {
-        Ok(id) => ask.engine().item(id).await?,
+        Ok(id) => ask.engine().item_within(id, &auth::scope(who)).await?,
         Err(_) => None,
     };
-    found
-        .filter(|item| who.can_see_job(&item.job))
-        .ok_or_else(|| if who.is_admin() { errors::item_unknown() } else { errors::denied() })
+    found.ok_or_else(|| if who.is_admin() { errors::item_unknown() } else { errors::denied() })
 }
 
 async fn steerable(ask: &Ask, who: &Principal) -> Result<DlqItem, Fault> {
