@@ -187,7 +187,7 @@ async fn commit_part(
         }
         Err(error) => {
             dispatcher.park(parked);
-            if matches!(error, Error::Busy) && batch.len() > 1 {
+            if error.is_divisible() && batch.len() > 1 {
                 return Err(batch);
             }
             answer_all(shared, batch, &Err(error), false);
@@ -267,6 +267,7 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
         for command in &request.commands {
             needs.jobs.extend(command.job());
             needs.items.extend(command.item());
+            needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
             if let Command::Submit(wish) = command {
                 needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
             }

@@ -11,6 +11,9 @@ use mainspring_kernel::limits::WAIT_MS_MAX;
 use mainspring_kernel::text;
 use std::sync::Arc;
 
+/// Parameters that may come more than once.
+const REPEATABLE: [&str; 1] = ["label"];
+
 /// A request.
 pub(crate) struct Ask {
     pub(crate) app: Arc<App>,
@@ -74,7 +77,7 @@ impl Query {
                 let shown: String = name.chars().take(80).collect();
                 return Err(errors::invalid(shown, "is not a parameter of this path"));
             };
-            if values.iter().any(|(seen, _)| seen == known) {
+            if values.iter().any(|(seen, _)| seen == known) && !REPEATABLE.contains(known) {
                 return Err(errors::invalid(*known, "comes twice"));
             }
             // Nothing we keep has one, and PostgreSQL cannot even be asked for a NUL.
@@ -88,6 +91,11 @@ impl Query {
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Every value of a parameter that may come more than once.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {

@@ -33,6 +33,8 @@ pub struct PostgresConfig {
     /// Seconds an idempotency key stays taken after its job ended, `None` for ever; kept for
     /// submissions by SQL.
     pub key_window_secs: Option<u32>,
+    /// Whether a server that may lose or tear what it acknowledged is taken all the same.
+    pub allows_unsafe: bool,
     /// The present instant.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called with the database's present time, again and again.
@@ -60,6 +62,7 @@ impl PostgresConfig {
             is_notified: true,
             are_types_strict: true,
             key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
+            allows_unsafe: false,
             now,
             on_time: Arc::new(|_| ()),
         }
