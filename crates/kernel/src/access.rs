@@ -108,8 +108,8 @@ impl Principal {
         self.roles.has(Role::Admin)
     }
 
-    /// This principal acting in one tenant: whoever may act in every tenant does there what an admin
-    /// does, and nothing elsewhere. `None` if the tenant is not this principal's.
+    /// This principal acting in one tenant: whoever may act in every tenant does there what an
+    /// admin does, and nothing elsewhere. `None` if the tenant is not this principal's.
     pub fn within(self, tenant: TenantId) -> Option<Principal> {
         if self.is_admin() {
             let mut roles = Roles::of(&[

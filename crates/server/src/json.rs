@@ -1,8 +1,8 @@
 //! Strict reading of JSON bodies.
 //!
 //! Two passes: a scanner of our own that refuses what serde would let through (deep nesting,
-//! repeated keys), then serde into types that borrow from the body, by way of `objects.rs`. The scanner does not judge
-//! syntax: on anything odd it stops and leaves the verdict to serde.
+//! repeated keys), then serde into types that borrow from the body, by way of `objects.rs`. The
+//! scanner does not judge syntax: on anything odd it stops and leaves the verdict to serde.
 
 mod objects;
 

@@ -83,7 +83,7 @@ fn job_routes() -> Vec<Route> {
                 .gives(201, job)
                 .also(
                     200,
-                    "The job that the key names; only where it stands if the caller may not read it",
+                    "The job that the key names, or only where it stands if it may not be read",
                     Gives::Either(shape::<api::job::Job>, shape::<api::job::SubmittedItem>),
                 ),
         ),
