@@ -14,8 +14,9 @@ use mainspring_kernel::{JobType, QueueName, TypeSpec};
 use std::time::Duration;
 use toml::de::DeTable;
 
-/// Most host names, and the longest one.
+/// Most host names served besides this machine's own.
 const HOSTS_MAX: usize = 100;
+/// Longest of them.
 const HOST_BYTES_MAX: usize = 255;
 
 const SCOPES: [&str; 3] = ["global", "tenant", "user"];
