@@ -344,6 +344,7 @@ fn decide_one(
             }
             facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
         }
+        Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
         Command::RequeueItem { .. } => facts.fresh_id = shared.ids.next(now, shared.entropy.bits()),
         Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
             facts.fresh_secret = shared.entropy.bits();

@@ -17,7 +17,7 @@ use mainspring_kernel::{
     TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Scope, Snapshot, Store,
     WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -224,6 +224,14 @@ impl Engine {
         self.shared.store.job(id).await
     }
 
+    /// One job with its history, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+        self.shared.store.job_within(id, scope).await
+    }
+
     /// One committed effect of a job.
     ///
     /// # Errors
@@ -282,6 +290,14 @@ impl Engine {
     /// If the store failed.
     pub async fn item(&self, id: DlqId) -> Result<Option<DlqItem>, Error> {
         self.shared.store.item(id).await
+    }
+
+    /// One dead-letter item, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item_within(&self, id: DlqId, scope: &Scope) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item_within(id, scope).await
     }
 
     /// Dead-letter items, newest first.

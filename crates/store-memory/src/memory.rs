@@ -21,8 +21,8 @@ use keeper::Keeper;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{JobId, Timestamp};
-use mainspring_store::record::{BadRecord, Entity, Names, decode_snapshot};
-use mainspring_store::{Error, Fatal, Recovery, Snapshot};
+use mainspring_store::record::{BadRecord, Entity, Names, decode_snapshot, snapshot_owner};
+use mainspring_store::{Error, Fatal, Recovery, Scope, Snapshot};
 use settled::Settled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -123,6 +123,15 @@ impl Shared {
     fn archived(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
         let record = self.archive().get(&id.0.to_be_bytes()).map_err(|error| unread(&error))?;
         record.map(|record| thawed(&record.value)).transpose()
+    }
+
+    /// The same if it is in scope: who owns it is read before the rest.
+    fn archived_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+        let record = self.archive().get(&id.0.to_be_bytes()).map_err(|error| unread(&error))?;
+        let Some(record) = record else { return Ok(None) };
+        let (tenant, user) =
+            snapshot_owner(&record.value, &mut Names::default()).map_err(|bad| failed(&bad))?;
+        scope.covers(&tenant, &user).then(|| thawed(&record.value)).transpose()
     }
 }
 

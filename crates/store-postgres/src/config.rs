@@ -1,6 +1,7 @@
 //! What a store has to be told.
 
 use mainspring_kernel::Timestamp;
+use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use mainspring_store::Fatal;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,9 @@ pub struct PostgresConfig {
     pub is_notified: bool,
     /// Whether jobs of unknown types are refused; kept for submissions by SQL.
     pub are_types_strict: bool,
+    /// Seconds an idempotency key stays taken after its job ended, `None` for ever; kept for
+    /// submissions by SQL.
+    pub key_window_secs: Option<u32>,
     /// Whether a server that may lose or tear what it acknowledged is taken all the same.
     pub allows_unsafe: bool,
     /// The present instant.
@@ -60,6 +64,7 @@ impl PostgresConfig {
             poll_every: Duration::from_millis(500),
             is_notified: true,
             are_types_strict: true,
+            key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
             allows_unsafe: false,
             now,
             on_time: Arc::new(|_| ()),

@@ -21,8 +21,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::record::{Entity, Names, entities_of};
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Snapshot,
-    Standing, Store, Ticket, Wake, Work, WorkerNote,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Scope,
+    Snapshot, Standing, Store, Ticket, Wake, Work, WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -85,7 +85,8 @@ impl PostgresStore {
         shared.read_registry().await.map_err(failed)?;
         node::see(&shared).await.map_err(failed)?;
         upkeep::make_partitions(&shared).await.map_err(failed)?;
-        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict)];
+        let window = shared.config.key_window_secs.map(i64::from);
+        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict), Box::new(window)];
         shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
         let stamper = Arc::new(Mutex::new(Stamper::default()));
         stamper.lock().await.stamp(&shared).await.map_err(failed)?;
@@ -271,6 +272,22 @@ impl Store for PostgresStore {
         })
     }
 
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            if *scope != Scope::All {
+                let owner = self.patiently(|| read::owner(&self.shared, id)).await?;
+                if !owner.is_some_and(|(tenant, user)| scope.covers(&tenant, &user)) {
+                    return Ok(None);
+                }
+            }
+            self.job(id).await
+        })
+    }
+
     fn effect<'a>(
         &'a self,
         id: JobId,
@@ -301,7 +318,15 @@ impl Store for PostgresStore {
     }
 
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::item(&self.shared, id)))
+        Box::pin(self.patiently(move || read::item(&self.shared, id, &Scope::All)))
+    }
+
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(self.patiently(move || read::item(&self.shared, id, scope)))
     }
 
     fn items<'a>(

@@ -89,7 +89,7 @@ fn job(store: &MemoryStore, id: JobId) -> Option<Snapshot> {
 }
 
 fn any() -> JobFilter {
-    JobFilter { scope: Scope::All, state: None, job_type: None, queue: None, trace_id: None }
+    JobFilter::of(Scope::All)
 }
 
 /// Every job that a list tells of, page by page.

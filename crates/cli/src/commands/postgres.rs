@@ -72,6 +72,7 @@ pub(crate) fn config(
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
         are_types_strict: settings.types_strict,
+        key_window_secs: settings.key_window_secs(),
         allows_unsafe: settings.postgres.allows_unsafe,
         on_time: Arc::new(move |at| set.set(at)),
         fatal,

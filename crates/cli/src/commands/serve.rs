@@ -220,6 +220,10 @@ fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server:
     mainspring_server::Config {
         is_public: !is_loopback(address.ip()),
         has_internal_routes: settings.internal_routes,
+        hosts: settings.hosts.clone(),
+        is_key_required: settings.strict.idempotency_key,
+        is_trace_required: settings.strict.trace_id,
+        key_window_secs: settings.key_window_secs(),
         ..mainspring_server::Config::standard()
     }
 }
@@ -287,18 +291,37 @@ fn write_token(directory: &Path, token: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Registers the types of the configuration that are new or differ from what is stored.
+/// Applies the types of the file whose entries are new or changed since they were last applied. A
+/// type that was changed through the API keeps that change as long as its entry stays the same,
+/// however often and on however many nodes a server starts.
 async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<()> {
     let known = engine.types().await?;
-    let wanted = settings.types.iter().filter(|spec| !known.contains(spec));
-    let commands: Vec<Command> =
-        wanted.map(|spec| Command::SetType(Box::new(spec.clone()))).collect();
+    let mut commands = Vec::new();
+    for spec in &settings.types {
+        let stored = known.iter().find(|stored| stored.name == spec.name);
+        match stored {
+            Some(stored) if stored.file_entry == spec.file_entry => {
+                if stored != spec {
+                    let name = spec.name.as_str();
+                    tracing::info!(
+                        name,
+                        "a type was changed through the API; it stays so until its entry in the \
+                         configuration file changes"
+                    );
+                }
+                continue;
+            }
+            Some(_) => tracing::info!(name = spec.name.as_str(), "a type's entry has changed"),
+            None => {}
+        }
+        commands.push(Command::SetType(Box::new(spec.clone())));
+    }
     let count = commands.len();
     for outcome in engine.execute(commands).await? {
         outcome.map_err(|rejection| anyhow!("cannot register a type: {rejection}"))?;
     }
     if count > 0 {
-        tracing::info!(count, "types registered");
+        tracing::info!(count, "types of the configuration file applied");
     }
     Ok(())
 }
