@@ -13,7 +13,7 @@ mod tests;
 
 use crate::memory;
 use mainspring_kernel::TypeSpec;
-use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
+use mainspring_kernel::limits::{BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
 use mainspring_server::{Bounds, limits};
 use reader::Problem;
 use std::net::SocketAddr;
@@ -74,6 +74,15 @@ pub(crate) struct Postgres {
     pub(crate) connections: usize,
     pub(crate) is_notified: bool,
     pub(crate) poll_every: Duration,
+    /// Whether a server without `fsync` is taken.
+    pub(crate) allows_unsafe: bool,
+}
+
+/// `[strict]`: what callers must send that is optional otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Strict {
+    pub(crate) idempotency_key: bool,
+    pub(crate) trace_id: bool,
 }
 
 /// `[limits]`: what callers may have of this server.
@@ -118,6 +127,8 @@ pub(crate) struct Alerts {
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) internal_routes: bool,
+    /// Host names served on a loopback address besides this machine's own.
+    pub(crate) hosts: Vec<String>,
     pub(crate) contracts: Vec<&'static str>,
     pub(crate) store: StoreChoice,
     pub(crate) layout: Layout,
@@ -126,6 +137,9 @@ pub(crate) struct Settings {
     pub(crate) allow_client_clock: bool,
     /// How long workers have to come back after a restart before their leases run out.
     pub(crate) restart_grace: Duration,
+    pub(crate) strict: Strict,
+    /// How long an idempotency key stays taken after its job ended; `None` is for ever.
+    pub(crate) key_window: Option<Duration>,
     pub(crate) postgres: Postgres,
     pub(crate) retention: Retention,
     pub(crate) types_strict: bool,
@@ -145,6 +159,7 @@ impl Settings {
         Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             internal_routes: false,
+            hosts: Vec::new(),
             contracts: CONTRACTS.to_vec(),
             store: StoreChoice::Directory("./mainspring-data".into()),
             layout: Layout {
@@ -163,11 +178,14 @@ impl Settings {
             executor_mode: EXECUTOR_MODES[0],
             allow_client_clock: false,
             restart_grace: Duration::from_secs(5),
+            strict: Strict { idempotency_key: false, trace_id: false },
+            key_window: Some(Duration::from_secs(u64::from(KEY_WINDOW_SECS_DEFAULT))),
             postgres: Postgres {
                 schema: "mainspring".to_owned(),
                 connections: 8,
                 is_notified: true,
                 poll_every: Duration::from_millis(500),
+                allows_unsafe: false,
             },
             retention: Retention { finished: DAY * 7, dlq: DAY * 90, audit: DAY * 365 },
             types_strict: true,
@@ -195,6 +213,11 @@ impl Settings {
             StoreChoice::Postgres { .. } => BACKLOG_BYTES_DEFAULT,
         });
         (all, self.limits.backlog_bytes_per_tenant.unwrap_or(all / 2).min(all))
+    }
+
+    /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
+    pub(crate) fn key_window_secs(&self) -> Option<u32> {
+        self.key_window.map(|window| u32::try_from(window.as_secs()).unwrap_or(u32::MAX))
     }
 }
 

@@ -191,7 +191,7 @@ async fn commit_part(
         }
         Err(error) => {
             dispatcher.park(parked);
-            if matches!(error, Error::Busy) && batch.len() > 1 {
+            if error.is_divisible() && batch.len() > 1 {
                 return Err(batch);
             }
             answer_all(shared, batch, &Err(error), false);
@@ -272,6 +272,7 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
         for command in &request.commands {
             needs.jobs.extend(command.job());
             needs.items.extend(command.item());
+            needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
             if let Command::Submit(wish) = command {
                 needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
             }
@@ -320,6 +321,9 @@ fn decide_one(
     desk: &dyn Desk,
     now: Timestamp,
 ) -> Result<Decision, Rejection> {
+    if command.job().is_some_and(|id| desk.is_unreadable(id)) {
+        return Err(Rejection::JobUnreadable);
+    }
     let job = command.job().and_then(|id| desk.job(id));
     let mut facts = Facts {
         now,
@@ -339,6 +343,11 @@ fn decide_one(
             facts.fresh_id = shared.ids.next(now, shared.entropy.bits());
             facts.job_type = desk.job_type(&wish.job_type);
             facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
+            // A second job under a key whose first one cannot be read would be done twice.
+            let held = facts.key_holder.filter(|holder| holder.holds_at(now));
+            if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
+                return Err(Rejection::JobUnreadable);
+            }
             facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
             facts.backlog = backlog(shared, desk, &wish.tenant);
         }
@@ -348,6 +357,7 @@ fn decide_one(
                 facts.backlog = backlog(shared, desk, &item.job.tenant);
             }
         }
+        Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
         Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
             facts.fresh_secret = shared.entropy.bits();
         }

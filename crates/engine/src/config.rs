@@ -2,6 +2,7 @@
 //! decides, in one place.
 
 use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
+use mainspring_store::Fatal;
 use std::time::Duration;
 
 /// Settings of one engine.
@@ -21,6 +22,8 @@ pub struct Config {
     pub maintain_every: Duration,
     /// How long a worker that is not heard of is still listed.
     pub worker_memory: Duration,
+    /// Told when the commit loop or the timers die.
+    pub fatal: Fatal,
 }
 
 impl Config {
@@ -34,6 +37,7 @@ impl Config {
             restart_grace: Duration::from_secs(5),
             maintain_every: Duration::from_secs(1),
             worker_memory: Duration::from_secs(120),
+            fatal: Fatal::default(),
         }
     }
 }

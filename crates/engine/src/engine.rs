@@ -2,6 +2,7 @@
 //! commit loop and passes reads on to the store.
 
 use crate::clock::Clock;
+use crate::colleagues;
 use crate::commit::{self, Request};
 use crate::config::Config;
 use crate::entropy::{Entropy, Ids};
@@ -10,12 +11,14 @@ use crate::pull::{Grant, Pull};
 use crate::timers;
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
+use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, TenantId, Timestamp, Token,
     TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
+    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, News, Page, Scope, Snapshot,
+    Store, WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -143,11 +146,11 @@ impl Engine {
             started_at,
         });
         shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
-        shared.keep(tokio::spawn(commit::run(shared.clone(), inbox)));
+        shared.keep("the commit loop", commit::run(shared.clone(), inbox));
         let engine = Engine { shared };
         timers::extend_leases(&engine.shared, started_at + engine.shared.config.restart_grace)
             .await?;
-        engine.shared.keep(tokio::spawn(timers::run(engine.shared.clone())));
+        engine.shared.keep("the timers", timers::run(engine.shared.clone()));
         Ok(engine)
     }
 
@@ -227,6 +230,22 @@ impl Engine {
         self.shared.store.job(id).await
     }
 
+    /// One job with its history, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+        self.shared.store.job_within(id, scope).await
+    }
+
+    /// One committed effect of a job.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn effect(&self, id: JobId, name: &str) -> Result<Option<Effect>, Error> {
+        self.shared.store.effect(id, name).await
+    }
+
     /// One job with its history, once it has ended or `wait` is over.
     ///
     /// # Errors
@@ -263,12 +282,28 @@ impl Engine {
         self.shared.store.jobs(filter, before, limit).await
     }
 
+    /// How many jobs a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_jobs(&self, filter: &JobFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_jobs(filter, most).await
+    }
+
     /// One dead-letter item.
     ///
     /// # Errors
     /// If the store failed.
     pub async fn item(&self, id: DlqId) -> Result<Option<DlqItem>, Error> {
         self.shared.store.item(id).await
+    }
+
+    /// One dead-letter item, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item_within(&self, id: DlqId, scope: &Scope) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item_within(id, scope).await
     }
 
     /// Dead-letter items, newest first.
@@ -282,6 +317,14 @@ impl Engine {
         limit: usize,
     ) -> Result<Page<DlqItem>, Error> {
         self.shared.store.items(filter, before, limit).await
+    }
+
+    /// How many dead-letter items a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_items(&self, filter: &ItemFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_items(filter, most).await
     }
 
     /// Every registered type, by name.
@@ -398,6 +441,14 @@ impl Engine {
         self.shared.workers.list(self.now(), self.shared.config.worker_memory)
     }
 
+    /// Workers heard of lately by any server of this store, by name.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn workers_everywhere(&self) -> Result<Vec<WorkerSeen>, Error> {
+        colleagues::everywhere(&self.shared).await
+    }
+
     /// Notes that a worker sent a heartbeat, for the list of workers.
     pub fn worker_seen(&self, worker: &mainspring_kernel::WorkerId) {
         self.shared.workers.beat(worker, self.now());
@@ -405,7 +456,11 @@ impl Engine {
 
     /// How the store is.
     pub fn health(&self) -> Health {
-        self.shared.store.health()
+        let health = self.shared.store.health();
+        match self.shared.config.fatal.reason() {
+            Some(reason) => Health { broken: Some(reason.to_owned()), ..health },
+            None => health,
+        }
     }
 
     /// Numbers of this process.
@@ -473,10 +528,16 @@ impl News for Elsewhere {
             shared.work_is_due.notify_one();
         }
     }
+
+    fn workers(&self) -> Vec<WorkerNote> {
+        self.0.upgrade().map(|shared| colleagues::told(&shared)).unwrap_or_default()
+    }
 }
 
 impl Shared {
-    fn keep(&self, task: JoinHandle<()>) {
+    /// Starts a task that lives as long as the engine; its death is fatal.
+    fn keep(&self, part: &'static str, body: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(self.config.fatal.clone().watch(part, body));
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 }

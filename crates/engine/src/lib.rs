@@ -12,6 +12,7 @@ pub mod pull;
 pub mod workers;
 
 mod batch;
+mod colleagues;
 mod commit;
 mod dispatcher;
 mod timers;

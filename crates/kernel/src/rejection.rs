@@ -54,6 +54,8 @@ pub enum Class {
     Share,
     /// There is no room for anybody.
     Room,
+    /// The thing is there, but what was kept of it is damaged.
+    Damage,
 }
 
 type F<'a, 'b> = &'a mut fmt::Formatter<'b>;
@@ -68,6 +70,9 @@ rejections! {
     /// The job does not exist.
     JobUnknown => "JOB_NOT_FOUND", Unknown,
         |f: F<'_, '_>| f.write_str("no such job");
+    /// The job is there, but what was kept of it cannot be read.
+    JobUnreadable => "JOB_UNREADABLE", Damage,
+        |f: F<'_, '_>| f.write_str("what was kept of this job is damaged and cannot be read");
     /// The dead-letter item does not exist.
     ItemUnknown => "DLQ_ITEM_NOT_FOUND", Unknown,
         |f: F<'_, '_>| f.write_str("no such dead-letter item");
@@ -110,9 +115,9 @@ rejections! {
     /// The jobs of all tenants take up as much room as they may.
     BacklogFull => "BACKLOG_FULL", Room,
         |f: F<'_, '_>| f.write_str("jobs that have not ended take up as much room as they may: new work is refused");
-    /// The job has as many effects as it may have.
+    /// The job has as many effects as it may have, or as many bytes of them.
     EffectsFull => "EFFECTS_FULL", Conflict,
-        |f: F<'_, '_>| f.write_str("this job has committed as many effects as it may");
+        |f: F<'_, '_>| f.write_str("this job has committed as many effects, or as much in them, as it may");
 }
 
 impl std::error::Error for Rejection {}

@@ -135,6 +135,8 @@ fn condition(page: &mut Page, status: &RuntimeStatus, health: &Health) {
     let is_low = u8::from(health.is_low_on_space);
     page.one("mainspring_store_up", "gauge", "Whether the store serves.", is_up);
     page.one("mainspring_store_low_on_space", "gauge", "Whether new work is refused.", is_low);
+    let help = "Blocks of finished jobs found damaged since the process started.";
+    page.one("mainspring_store_damaged_blocks", "gauge", help, health.damaged_blocks);
     let started = status.started_at.0 as f64 / 1e6;
     page.one("mainspring_start_time_seconds", "gauge", "When the process started.", started);
 }
@@ -164,6 +166,7 @@ fn share(part: u64, whole: u64, of_nothing: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainspring_engine::store::Recovery;
     use mainspring_kernel::QueueName;
 
     fn status() -> RuntimeStatus {
@@ -185,6 +188,14 @@ mod tests {
     fn rendered(counts: &Counts, sight: Sight) -> String {
         let mut page = Page(String::new());
         whole(&mut page, counts, &status(), sight, Timestamp(3_500_000));
+        let health = Health {
+            kind: "memory",
+            broken: None,
+            is_low_on_space: false,
+            damaged_blocks: 3,
+            recovery: Recovery::default(),
+        };
+        condition(&mut page, &status(), &health);
         page.0
     }
 
@@ -208,6 +219,7 @@ mod tests {
             "job_retry_rate 0.5",
             "dead_letter_count 1",
             "mainspring_jobs{state=\"cancelled\"} 5",
+            "mainspring_store_damaged_blocks 3",
             "mainspring_queue_ready{queue=\"a\\\"b\"} 1",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is missing in\n{text}");

@@ -7,6 +7,7 @@ mod native {
     mod access;
     mod bounds;
     mod dlq;
+    mod door;
     mod jobs;
     mod revocation;
     mod server;

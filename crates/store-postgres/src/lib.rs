@@ -11,13 +11,17 @@ mod commit;
 mod config;
 mod desk;
 pub mod doctor;
+mod effects;
 mod fault;
 mod field;
+mod heard;
 mod held;
 mod link;
+mod list;
 mod load;
 mod migrate;
 mod node;
+mod outage;
 mod pace;
 mod queries;
 mod read;
@@ -27,7 +31,9 @@ mod settings;
 mod shared;
 mod store;
 mod stream;
+mod suspicion;
 mod tallies;
+mod terms;
 pub mod transactional;
 pub mod transfer;
 mod upkeep;
@@ -37,6 +43,8 @@ mod writes;
 pub use config::{PostgresConfig, SCHEMA};
 #[doc(hidden)]
 pub use link::session_settings;
+#[doc(hidden)]
+pub use list::list_samples;
 pub use migrate::{
     MIGRATIONS, MigrateError, Migration, MigrationStatus, POSTGRES_MIN, prepare, prepare_with,
     refuse_problems, status, up, up_with,

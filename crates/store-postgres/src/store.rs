@@ -3,8 +3,10 @@
 use crate::commit::Writer;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
+use crate::heard;
 use crate::held;
 use crate::link::{Links, Value};
+use crate::list;
 use crate::migrate::{self, MigrateError};
 use crate::node;
 use crate::queries::Query;
@@ -14,13 +16,14 @@ use crate::stream::{self, Stamper};
 use crate::upkeep;
 use crate::values::{At, job_id};
 use futures_util::future::BoxFuture;
+use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::record::{Entity, Names, entities_of};
 use mainspring_store::{
     Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery,
-    Snapshot, Standing, Store, Ticket, Wake, Work,
+    Scope, Snapshot, Standing, Store, Ticket, Wake, Work, WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -75,6 +78,7 @@ impl PostgresStore {
     /// If the database cannot be reached, was migrated by a newer version, misses a step that other
     /// servers would not survive, or a step fails.
     pub async fn open(config: PostgresConfig, node: u128) -> Result<Self, OpenError> {
+        migrate::refuse_unsafe(&config).await?;
         migrate::prepare(&config).await?;
         let failed = |fault: Fault| OpenError::Failed(Error::from(fault).to_string());
         let links = Links::open(&config).await.map_err(failed)?;
@@ -82,7 +86,8 @@ impl PostgresStore {
         shared.read_registry().await.map_err(failed)?;
         node::see(&shared).await.map_err(failed)?;
         upkeep::make_partitions(&shared).await.map_err(failed)?;
-        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict)];
+        let window = shared.config.key_window_secs.map(i64::from);
+        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict), Box::new(window)];
         shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
         let stamper = Arc::new(Mutex::new(Stamper::default()));
         stamper.lock().await.stamp(&shared).await.map_err(failed)?;
@@ -95,12 +100,15 @@ impl PostgresStore {
             running,
             ..Recovery::default()
         };
+        let watch = || shared.config.fatal.clone();
+        let life = node::run(shared.clone(), stamper.clone());
         let mut tasks = vec![
-            tokio::spawn(node::run(shared.clone(), stamper.clone())),
-            tokio::spawn(node::tell(shared.clone())),
+            tokio::spawn(watch().watch("the look at other servers", life)),
+            tokio::spawn(watch().watch("the teller", node::tell(shared.clone()))),
         ];
         if shared.config.is_notified && !shared.links.is_pooled() {
-            tasks.push(tokio::spawn(node::listen(shared.clone())));
+            let listener = node::listen(shared.clone());
+            tasks.push(tokio::spawn(watch().watch("the listener", listener)));
         }
         Ok(PostgresStore {
             shared,
@@ -152,7 +160,8 @@ impl PostgresStore {
     }
 
     async fn commit_patiently(&self, needs: Needs, work: &mut Work<'_>) -> Result<Ticket, Error> {
-        if self.shared.is_closed.load(Ordering::Acquire) {
+        let is_broken = self.shared.config.fatal.reason().is_some();
+        if is_broken || self.shared.is_closed.load(Ordering::Acquire) {
             return Err(Error::Stopped);
         }
         let mut writer = self.writer.lock().await;
@@ -189,7 +198,7 @@ impl PostgresStore {
     }
 
     async fn stamp(&self) -> Result<(), Fault> {
-        self.stamper.lock().await.stamp(&self.shared).await
+        self.stamper.lock().await.stamp(&self.shared).await.map(|_| ())
     }
 
     /// The registries, read anew if somebody changed them.
@@ -267,17 +276,61 @@ impl Store for PostgresStore {
         })
     }
 
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            if *scope != Scope::All {
+                let owner = self.patiently(|| read::owner(&self.shared, id)).await?;
+                if !owner.is_some_and(|(tenant, user)| scope.covers(&tenant, &user)) {
+                    return Ok(None);
+                }
+            }
+            self.job(id).await
+        })
+    }
+
+    fn effect<'a>(
+        &'a self,
+        id: JobId,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Effect>, Error>> {
+        Box::pin(self.patiently(move || read::effect(&self.shared, id, name)))
+    }
+
+    fn effects(&self, id: JobId) -> BoxFuture<'_, Result<Vec<Effect>, Error>> {
+        Box::pin(self.patiently(move || read::effects(&self.shared, id)))
+    }
+
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,
         before: Option<JobId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<Job>, Error>> {
-        Box::pin(self.patiently(move || read::jobs(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || list::jobs(&self.shared, filter, before, limit)))
+    }
+
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.patiently(move || list::count_jobs(&self.shared, filter, most)))
     }
 
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::item(&self.shared, id)))
+        Box::pin(self.patiently(move || read::item(&self.shared, id, &Scope::All)))
+    }
+
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(self.patiently(move || read::item(&self.shared, id, scope)))
     }
 
     fn items<'a>(
@@ -286,7 +339,15 @@ impl Store for PostgresStore {
         before: Option<DlqId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::items(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || list::items(&self.shared, filter, before, limit)))
+    }
+
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.patiently(move || list::count_items(&self.shared, filter, most)))
     }
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
@@ -373,11 +434,27 @@ impl Store for PostgresStore {
     }
 
     fn health(&self) -> Health {
-        let broken = match self.shared.is_closed.load(Ordering::Acquire) {
-            true => Some("the store is closed".to_owned()),
-            false => self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}")),
+        let broken = match (
+            self.shared.config.fatal.reason(),
+            self.shared.is_closed.load(Ordering::Acquire),
+        ) {
+            (Some(reason), _) => Some(reason.to_owned()),
+            (None, true) => Some("the store is closed".to_owned()),
+            (None, false) => {
+                self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}"))
+            }
         };
-        Health { kind: "postgres", broken, is_low_on_space: false, recovery: self.recovery.clone() }
+        Health {
+            kind: "postgres",
+            broken,
+            is_low_on_space: false,
+            damaged_blocks: 0,
+            recovery: self.recovery.clone(),
+        }
+    }
+
+    fn workers_elsewhere(&self) -> BoxFuture<'_, Result<Vec<WorkerNote>, Error>> {
+        Box::pin(self.patiently(|| heard::workers_elsewhere(&self.shared)))
     }
 
     fn gathers_for(&self) -> Duration {

@@ -1,9 +1,9 @@
 //! Migrations of a database that is in use: steps of the next version, made up here, are taken
 //! while a store of this version goes on.
 
-use mainspring_kernel::Timestamp;
-use mainspring_store::Store;
+use mainspring_kernel::{StateName, TenantId, Timestamp, UserId};
 use mainspring_store::conformance::{differ, dump};
+use mainspring_store::{ItemFilter, JobFilter, Scope, Store};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use mainspring_store_postgres::{
     MIGRATIONS, MigrateError, Migration, PostgresConfig, PostgresStore, prepare, prepare_with,
@@ -12,33 +12,36 @@ use mainspring_store_postgres::{
 use mainspring_testkit::postgres::{Database, shared};
 use std::sync::Arc;
 
-// Steps of the future: their numbers are far from those of any real one.
+/// The numbers of the next steps.
+const NEXT: i32 = MIGRATIONS.len() as i32 + 1;
+const AFTER: i32 = NEXT + 1;
+
 const COLUMN: Migration = Migration {
-    version: 1_003,
+    version: NEXT,
     name: "a_column",
     written: "-- compatible: a column nobody has to fill\n\
               ALTER TABLE mainspring.live ADD COLUMN note text;\n\
               ALTER TABLE mainspring.item ADD COLUMN note text NOT NULL DEFAULT '';\n",
 };
 const INDEX: Migration = Migration {
-    version: 1_004,
+    version: AFTER,
     name: "an_index",
     written: "-- compatible: an index\n-- not transactional\n\
               CREATE INDEX CONCURRENTLY IF NOT EXISTS live_worker\n    ON mainspring.live (worker);\n",
 };
 const BREAKING: Migration = Migration {
-    version: 1_003,
+    version: NEXT,
     name: "less",
     written: "-- breaking: a column goes\nALTER TABLE mainspring.node DROP COLUMN name;\n",
 };
 
 fn config(database: &Database) -> PostgresConfig {
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
-    PostgresConfig { is_notified: false, ..PostgresConfig::standard(&database.url, now) }
-}
-
-fn versions(steps: &[Migration]) -> Vec<i32> {
-    steps.iter().map(|step| step.version).collect()
+    PostgresConfig {
+        is_notified: false,
+        allows_unsafe: true,
+        ..PostgresConfig::standard(&database.url, now)
+    }
 }
 
 fn with(more: &[Migration]) -> Vec<Migration> {
@@ -57,14 +60,14 @@ async fn a_store_of_this_version_goes_on_while_the_next_one_migrates_and_after()
     let mut told = Vec::new();
     let steps = with(&[COLUMN, INDEX]);
     let taken = up_with(&config, &steps, &mut |step| told.push(step.name)).await;
-    assert_eq!(taken.expect("they are taken"), [1_003, 1_004]);
+    assert_eq!(taken.expect("they are taken"), [NEXT, AFTER]);
     assert_eq!(told, ["a_column", "an_index"]);
     assert!(!working.is_finished(), "there is work left to do on the newer schema");
     working.await.expect("no commit failed and no answer differed");
 
     // A server that knows nothing of the steps starts: they are marked as compatible.
     let found = status(&config).await.expect("it answers");
-    assert_eq!((found.newer.as_slice(), found.problems.is_empty()), (&[1_003, 1_004][..], true));
+    assert_eq!((found.newer.as_slice(), found.problems.is_empty()), (&[NEXT, AFTER][..], true));
     let now = Timestamp::from_millis(1_790_010_000_000);
     let ours = dump(&*store, now).await.expect("it reads");
     store.close().await.expect("it closes");
@@ -73,9 +76,10 @@ async fn a_store_of_this_version_goes_on_while_the_next_one_migrates_and_after()
     assert!(ours == theirs, "the older one reads what is there");
 
     // It does not start after a step that is not.
-    database.sql("UPDATE mainspring.migration SET is_compatible = false WHERE version = 1004");
+    let spoil = "UPDATE mainspring.migration SET is_compatible = false WHERE version = ";
+    database.sql(&format!("{spoil}{AFTER}"));
     let refused = PostgresStore::open(config, 3).await.err().expect("it is refused");
-    assert!(refused.to_string().contains("step 1004 (an_index) of a newer"), "{refused}");
+    assert!(refused.to_string().contains("(an_index) of a newer"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -89,7 +93,7 @@ async fn an_index_whose_build_was_cut_short_is_built_again() {
          WHERE indexrelid = 'mainspring.live_worker'::regclass",
     );
     let taken = up_with(&config, &with(&[COLUMN, INDEX]), &mut |_| ()).await;
-    assert_eq!(taken.expect("they are taken"), [1_003, 1_004]);
+    assert_eq!(taken.expect("they are taken"), [NEXT, AFTER]);
     let valid = database.sql(
         "SELECT indisvalid FROM pg_index WHERE indexrelid = 'mainspring.live_worker'::regclass",
     );
@@ -106,12 +110,12 @@ async fn a_server_takes_compatible_steps_and_leaves_breaking_ones_to_the_operato
     assert!(refused.to_string().contains("run mainspring migrate up"), "{refused}");
     assert!(matches!(refused, MigrateError::Refused(_)));
     let taken = prepare_with(&config, &with(&[COLUMN])).await;
-    assert_eq!(taken.expect("a compatible step is taken"), [1_003]);
+    assert_eq!(taken.expect("a compatible step is taken"), [NEXT]);
 
     let empty = Database::create(shared());
     let config = self::config(&empty);
     let taken = prepare_with(&config, &all).await;
-    assert_eq!(taken.expect("nobody uses an empty database"), versions(&all));
+    assert_eq!(taken.expect("nobody uses an empty database"), (1..=NEXT).collect::<Vec<_>>());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -128,7 +132,7 @@ async fn many_who_migrate_at_once_take_each_step_once() {
         taken.extend(turn.await.expect("no panic").expect("it ends well"));
     }
     taken.sort_unstable();
-    assert_eq!(taken, versions(&steps));
+    assert_eq!(taken, (1..=AFTER).collect::<Vec<_>>());
     assert_eq!(up(&config, &mut |_| ()).await.expect("newer, but compatible"), [0; 0]);
 }
 
@@ -137,15 +141,79 @@ async fn a_step_that_fails_leaves_nothing_behind() {
     let database = Database::create(shared());
     let config = config(&database);
     let bad = Migration {
-        version: 1_003,
+        version: NEXT,
         name: "bad",
         written: "-- compatible\nCREATE TABLE mainspring.half (id int);\nSELECT nonsense;\n",
     };
     let failed = up_with(&config, &with(&[bad]), &mut |_| ()).await.expect_err("it fails");
-    assert!(failed.to_string().contains("step 1003 (bad)"), "{failed}");
+    assert!(failed.to_string().contains("(bad)"), "{failed}");
     assert_eq!(database.sql("SELECT to_regclass('mainspring.half') IS NULL"), "t");
-    assert_eq!(
-        status(&config).await.expect("it answers").version,
-        MIGRATIONS.last().map(|it| it.version)
+    assert_eq!(status(&config).await.expect("it answers").version, Some(NEXT - 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_there_before_there_were_lists_is_listed() {
+    let database = Database::create(shared());
+    let config = config(&database);
+    let before: Vec<Migration> = MIGRATIONS.iter().copied().filter(|it| it.version < 4).collect();
+    up_with(&config, &before, &mut |_| ()).await.expect("the steps of before");
+    database.sql("UPDATE mainspring.registry SET are_types_strict = false");
+    database.sql(
+        "SELECT mainspring.submit('acme', 'ada', 'mill', '{}', labels => '{\"team\": \"red\"}')",
     );
+    database.sql("SELECT mainspring.submit('acme', 'bob', 'saw', '{}')");
+    database.sql("SELECT mainspring.submit('other', 'bob', 'saw', '{}', trace_id => 't1')");
+    // One of them has ended, by hand: lists go by the row, and only reading it wants its record.
+    database.sql(
+        "INSERT INTO mainspring.finished (id, state, finished_at, record)
+         SELECT id, 7, now(), '\\x00' FROM mainspring.job WHERE trace = 't1'",
+    );
+    let store = PostgresStore::open(config, 1).await.expect("it opens, and takes the step");
+    let acme = || JobFilter::of(Scope::Tenant(TenantId::new("acme").expect("a name")));
+    let all = || JobFilter::of(Scope::All);
+    for (filter, count) in [
+        (acme(), 2),
+        (JobFilter { labels: vec![("team".to_owned(), "red".to_owned())], ..acme() }, 1),
+        (JobFilter { labels: vec![("team".to_owned(), "red".to_owned())], ..all() }, 1),
+        (JobFilter { state: Some(StateName::Cancelled), ..all() }, 1),
+        (JobFilter { state: Some(StateName::Cancelled), ..acme() }, 0),
+        (JobFilter { trace_id: Some("t1".to_owned()), ..all() }, 1),
+        (JobFilter { user: Some(UserId::new("bob").expect("a name")), ..all() }, 2),
+    ] {
+        assert_eq!(store.count_jobs(&filter, 9).await.expect("it counts"), count, "{filter:?}");
+    }
+    let page = store.jobs(&acme(), None, 9).await.expect("it lists");
+    assert_eq!(page.items.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn items_of_servers_that_knew_no_lists_are_listed_by_upkeep() {
+    let database = Database::create(shared());
+    let store: Arc<dyn Store> =
+        Arc::new(PostgresStore::open(config(&database), 1).await.expect("it opens"));
+    differ(11, 300, Arc::new(MemoryStore::ephemeral(MemoryConfig::standard(7))), store.clone())
+        .await;
+    let all = ItemFilter::of(Scope::All);
+    let items = store.items(&all, None, 100).await.expect("it lists").items;
+    assert!(items.len() > 3, "{} items", items.len());
+    database.sql("DELETE FROM mainspring.item_term; DELETE FROM mainspring.term");
+    database.sql("UPDATE mainspring.item SET is_listed = false, state = state");
+    store.maintain(Timestamp::from_millis(1_790_000_000_000)).await.expect("upkeep works");
+    for item in &items {
+        let job = JobFilter {
+            job_type: Some(item.job.job_type.clone()),
+            queue: Some(item.job.queue.clone()),
+            ..JobFilter::of(Scope::User(item.job.tenant.clone(), item.job.user.clone()))
+        };
+        let filter = ItemFilter { state: Some(item.state.as_str().to_owned()), job, ..all.clone() };
+        let listed = store.items(&filter, None, 100).await.expect("it lists").items;
+        assert!(listed.iter().any(|it| it.id == item.id), "{filter:?}");
+        let count = store.count_items(&filter, 100).await.expect("it counts");
+        assert_eq!(count, listed.len(), "{filter:?}");
+        // The codes of their jobs come back with them.
+        let code = item.job.trouble.as_ref().map(|trouble| trouble.failure.code.to_string());
+        let filter = JobFilter { error_code: code, ..JobFilter::of(Scope::All) };
+        let listed = store.jobs(&filter, None, 100).await.expect("it lists").items;
+        assert!(listed.iter().any(|it| it.id == item.job.id), "{filter:?}");
+    }
 }

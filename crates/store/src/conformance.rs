@@ -12,10 +12,12 @@ mod model_read;
 
 mod backlog;
 mod dlq;
+mod door;
 mod effects;
 mod idempotency;
 mod lease;
 mod limits;
+mod lists;
 mod order;
 mod reads;
 mod registry;
@@ -24,6 +26,7 @@ mod retry;
 mod submit;
 mod time;
 
+pub use bench::{Outcome, act, complete, fail, needs_of, submit, token, wish};
 pub use differ::differ;
 pub use dump::dump;
 pub use model::ModelStore;
@@ -61,12 +64,18 @@ cases! {
         a_released_job_is_ready_at_once, the_last_failure_is_kept;
     dlq: an_exhausted_job_becomes_an_item, items_are_listed_newest_first, an_item_is_requeued_once,
         a_discard_takes_two_people, a_half_finished_move_is_finished, items_are_filtered;
-    effects: an_effect_is_committed_once, effects_survive_a_retry;
+    door: a_stranger_sees_no_job_at_any_age, a_stranger_sees_no_item,
+        what_json_can_spell_is_kept_to_the_letter,
+        one_bad_text_spoils_no_neighbour, a_workers_last_word_is_kept_without_stray_bytes,
+        the_past_gives_no_start, what_a_file_said_of_a_type_is_kept;
+    effects: an_effect_is_committed_once, effects_survive_a_retry,
+        effects_keep_their_order_through_everything_else, the_number_of_effects_is_bounded,
+        the_bytes_of_effects_are_bounded, a_dead_letter_item_does_not_carry_effects;
     order: old_jobs_outrank_urgent_ones_when_aged, due_order_goes_by_time_then_priority,
         equal_jobs_go_in_arrival_order, tenants_take_turns, a_pull_may_name_a_tenant,
         types_and_queues_filter, a_change_of_order_reorders_what_waits,
         untaken_jobs_are_ready_again, a_pull_goes_on_behind_a_job_its_batch_cancels,
-        a_job_of_long_ago_can_be_reordered;
+        a_job_of_long_ago_counts_as_of_now;
     limits: a_global_limit_holds, a_tenant_limit_counts_each_tenant,
         a_user_limit_counts_each_user, every_way_out_frees_the_place, a_limit_of_zero_holds_all,
         a_changed_limit_counts_at_once, untaken_jobs_free_their_place,
@@ -78,6 +87,9 @@ cases! {
     reads: unknown_things_are_none, lists_go_newest_first_in_pages, lists_are_filtered,
         lists_respect_the_scope, finished_jobs_stay_readable, counts_equal_a_recount,
         moves_come_in_order_without_gaps, standing_explains_the_wait;
+    lists: every_filter_finds_what_it_admits, every_item_filter_finds_what_it_admits,
+        strangers_do_not_thin_out_a_page,
+        what_ends_between_two_pages_is_neither_missed_nor_repeated;
     time: a_job_is_not_ready_before_it_is_due, wake_tells_of_work_that_became_due,
         wake_names_the_next_instant, an_expired_lease_is_overdue, a_deadline_is_overdue,
         an_unstarted_job_expires, a_started_job_does_not_expire, a_heartbeat_postpones_the_reaper,

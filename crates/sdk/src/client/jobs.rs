@@ -3,10 +3,10 @@
 use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
 use crate::submit::Submit;
-use mainspring_api::Page;
 use mainspring_api::job::{
-    Cancel, Explanation, History, Job, Submit as Wish, SubmitBatch, SubmittedBatch,
+    Cancel, Explanation, History, Job, Submit as Wish, SubmitBatch, SubmittedBatch, SubmittedItem,
 };
+use mainspring_api::{Json, Page, Time};
 use reqwest::Method;
 use std::time::Duration;
 
@@ -19,10 +19,95 @@ pub struct JobFilter {
     pub job_type: Option<String>,
     /// Only jobs of this queue.
     pub queue: Option<String>,
+    /// Only jobs of this trace.
+    pub trace_id: Option<String>,
+    /// Only jobs submitted by this user.
+    pub user_id: Option<String>,
+    /// Only jobs with all of these labels.
+    pub labels: Vec<(String, String)>,
+    /// Only jobs whose last failed attempt said this.
+    pub error_code: Option<String>,
+    /// Only jobs created then or later.
+    pub created_after: Option<Time>,
+    /// Only jobs created earlier.
+    pub created_before: Option<Time>,
     /// Where the last page ended.
     pub cursor: Option<String>,
     /// At most this many.
     pub limit: Option<u32>,
+}
+
+/// The answer to a submission.
+#[derive(Debug, Clone)]
+pub enum Submitted {
+    /// The job: a new one, or the one that its idempotency key names.
+    Job(Box<Job>),
+    /// The key names a job that this caller may not read: only where it stands is told.
+    Hidden {
+        /// That job.
+        job_id: String,
+        /// Where it stands, if it is still kept.
+        status: Option<String>,
+    },
+}
+
+impl Submitted {
+    /// The job's id.
+    pub fn job_id(&self) -> &str {
+        match self {
+            Submitted::Job(job) => &job.job_id,
+            Submitted::Hidden { job_id, .. } => job_id,
+        }
+    }
+
+    /// Where the job stands.
+    pub fn status(&self) -> Option<&str> {
+        match self {
+            Submitted::Job(job) => Some(&job.status),
+            Submitted::Hidden { status, .. } => status.as_deref(),
+        }
+    }
+
+    /// The job, if this caller may read it.
+    pub fn into_job(self) -> Option<Job> {
+        match self {
+            Submitted::Job(job) => Some(*job),
+            Submitted::Hidden { .. } => None,
+        }
+    }
+
+    fn read(answer: &Json) -> Result<Self, serde_json::Error> {
+        let text = answer.get();
+        serde_json::from_str::<Job>(text).map(|job| Submitted::Job(Box::new(job))).or_else(
+            |error| match serde_json::from_str::<SubmittedItem>(text)? {
+                SubmittedItem { job_id: Some(job_id), status, .. } => {
+                    Ok(Submitted::Hidden { job_id, status })
+                }
+                SubmittedItem { job_id: None, .. } => Err(error),
+            },
+        )
+    }
+}
+
+impl JobFilter {
+    /// The parameters of a list.
+    pub(super) fn query(&self) -> Vec<(&'static str, Option<String>)> {
+        let mut query = vec![
+            ("status", self.status.clone()),
+            ("type", self.job_type.clone()),
+            ("queue", self.queue.clone()),
+            ("trace_id", self.trace_id.clone()),
+            ("user_id", self.user_id.clone()),
+            ("error_code", self.error_code.clone()),
+            ("created_after", self.created_after.map(|at| at.to_string())),
+            ("created_before", self.created_before.map(|at| at.to_string())),
+            ("cursor", self.cursor.clone()),
+            ("limit", self.limit.map(|limit| limit.to_string())),
+        ];
+        let labels = self.labels.iter().map(|(name, value)| Some(format!("{name}={value}")));
+        query.extend(labels.map(|label| ("label", label)));
+        query
+    }
 }
 
 impl Client {
@@ -30,7 +115,7 @@ impl Client {
     ///
     /// # Errors
     /// If the server refuses or cannot be reached.
-    pub async fn submit(&self, job: &Submit) -> Result<Job, Error> {
+    pub async fn submit(&self, job: &Submit) -> Result<Submitted, Error> {
         self.submit_and_wait(job, Duration::ZERO).await
     }
 
@@ -38,12 +123,17 @@ impl Client {
     ///
     /// # Errors
     /// If the server refuses or cannot be reached.
-    pub async fn submit_and_wait(&self, job: &Submit, wait: Duration) -> Result<Job, Error> {
+    pub async fn submit_and_wait(&self, job: &Submit, wait: Duration) -> Result<Submitted, Error> {
         let has_key = job.wish.idempotency_key.is_some();
         let repeat = if has_key { Repeat::Safe } else { Repeat::Unsafe };
         let wait_ms = (!wait.is_zero()).then(|| wait.as_millis().to_string());
         let path = path_with(&["jobs"], &[("wait_ms", wait_ms)]);
-        self.call(Call::post(path, &job.wish, repeat).wait(wait)).await
+        let answer: Json = self.call(Call::post(path, &job.wish, repeat).wait(wait)).await?;
+        Submitted::read(&answer).map_err(|error| Error::Unreadable {
+            call: "POST /api/v1/jobs".to_owned(),
+            status: 200,
+            reason: error.to_string(),
+        })
     }
 
     /// Submits up to 10,000 jobs in one call; each has its own result, in order.
@@ -69,14 +159,7 @@ impl Client {
     /// # Errors
     /// If the server refuses or cannot be reached.
     pub async fn jobs(&self, filter: &JobFilter) -> Result<Page<Job>, Error> {
-        let query = [
-            ("status", filter.status.clone()),
-            ("type", filter.job_type.clone()),
-            ("queue", filter.queue.clone()),
-            ("cursor", filter.cursor.clone()),
-            ("limit", filter.limit.map(|limit| limit.to_string())),
-        ];
-        self.call(Call::get(path_with(&["jobs"], &query))).await
+        self.call(Call::get(path_with(&["jobs"], &filter.query()))).await
     }
 
     /// A job's history.

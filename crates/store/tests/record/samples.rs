@@ -5,7 +5,7 @@ use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
-    AcceptedReport, Actor, Effect, Extras, Idempotency, LeaseToken, Trouble,
+    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LeaseToken, Trouble,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -122,6 +122,7 @@ pub(crate) fn full_job(state: State) -> Job {
             labels: vec![("team".into(), "mill".into()), ("empty".into(), "".into())],
             expires_at: Some(later(3600)),
             effects: vec![effect("charge", r#"{"id":17}"#), effect("mail", "null")],
+            effects_elsewhere: EffectTotals::default(),
             progress_pct: Some(40),
         })),
         state,
@@ -277,6 +278,13 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_item_discard_requested", changed(DlqState::DiscardRequested(proposal()))),
         ("event_item_discarded", changed(discarded())),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
+        (
+            "event_type_set_by_file",
+            Event::TypeSet(Box::new(TypeSpec {
+                file_entry: Some(Digest([0xfe; 16])),
+                ..spec(None, ConcurrencyScope::Global)
+            })),
+        ),
         ("event_queue_set", Event::QueueSet(queue(true, QueueOrder::Due))),
         ("event_token_issued", Event::TokenIssued(Box::new(token(Some(later(9)), None)))),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),

@@ -41,22 +41,28 @@ pub const CODES: &[&str] = &[
     "BODY_TOO_LARGE",
     "CONTENT_ENCODING_UNSUPPORTED",
     "CONTENT_TYPE_UNSUPPORTED",
+    "CURSOR_INVALID",
     "DISK_FULL",
     "EFFECT_NOT_FOUND",
     "HOST_UNKNOWN",
+    "IDEMPOTENCY_MISSING",
     "INTERNAL_ERROR",
     "JSON_DUPLICATE_KEY",
     "JSON_INVALID",
     "JSON_NOT_UTF8",
     "JSON_TOO_DEEP",
     "METHOD_NOT_ALLOWED",
+    "QUEUE_NOT_FOUND",
     "REQ_NOT_FOUND",
     "SHUTTING_DOWN",
+    "STORE_REFUSED",
     "STORE_UNAVAILABLE",
+    "TENANT_SCOPE_VIOLATION",
     "TOO_MANY_BODIES",
     "TOO_MANY_CONNECTIONS",
     "TOO_MANY_STREAMS",
     "TOO_MANY_WAITS",
+    "TRACE_ID_REQUIRED",
     "TYPE_NOT_FOUND",
 ];
 
@@ -94,6 +100,16 @@ impl Fault {
     fn closing(mut self) -> Self {
         self.closes = true;
         self
+    }
+
+    /// The same for a request whose body was not read.
+    pub(crate) fn closed(self) -> Self {
+        self.closing()
+    }
+
+    /// Whether it is the store's fault, which has its own lines in the log.
+    pub(crate) fn tells_of_the_store(&self) -> bool {
+        self.code == "STORE_UNAVAILABLE"
     }
 
     /// Names the field that is wrong.
@@ -141,14 +157,27 @@ impl From<Error> for Fault {
                 "another process holds what this request needs",
             )
             .retryable(1),
+            Error::Refused(cause) => {
+                tracing::warn!(%cause, "the store refuses a request");
+                Fault::new(
+                    StatusCode::BAD_REQUEST,
+                    "STORE_REFUSED",
+                    "the store cannot keep what this request carries; the log has the cause",
+                )
+            }
+            Error::Damaged(cause) => {
+                tracing::error!(%cause, "the store cannot do what a request needs");
+                internal_in_store()
+            }
+            // An outage: the store has told the log of it.
+            Error::Away(_) => store_unavailable(),
+            Error::Unreadable(cause) => {
+                tracing::error!(%cause, "a job cannot be read");
+                Rejection::JobUnreadable.into()
+            }
             Error::Failed(cause) => {
                 tracing::error!(%cause, "the store failed");
-                Fault::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "STORE_UNAVAILABLE",
-                    "the store cannot be read or written",
-                )
-                .retryable(5)
+                store_unavailable()
             }
         }
     }
@@ -160,6 +189,7 @@ impl From<Rejection> for Fault {
             Class::Validation | Class::Approval => (StatusCode::BAD_REQUEST, VALIDATION),
             Class::Unknown => (StatusCode::NOT_FOUND, BUSINESS),
             Class::Conflict | Class::Lease => (StatusCode::CONFLICT, BUSINESS),
+            Class::Damage => (StatusCode::INTERNAL_SERVER_ERROR, PERMANENT),
             Class::Share => (StatusCode::TOO_MANY_REQUESTS, TRANSIENT),
             Class::Room => (StatusCode::INSUFFICIENT_STORAGE, TRANSIENT),
         };
@@ -170,7 +200,8 @@ impl From<Rejection> for Fault {
             | Class::Approval
             | Class::Unknown
             | Class::Conflict
-            | Class::Lease => None,
+            | Class::Lease
+            | Class::Damage => None,
         };
         let is_same_person = matches!(rejection, Rejection::SamePerson);
         let status = if is_same_person { StatusCode::CONFLICT } else { status };
@@ -206,6 +237,12 @@ pub(crate) fn invalid(path: impl Into<String>, reason: impl std::fmt::Display) -
     let path = path.into();
     let message = format!("{path} {reason}");
     Fault::new(StatusCode::BAD_REQUEST, "REQ_VALIDATION_FAILED", message).at(path)
+}
+
+/// A cursor that was not given for this list.
+pub(crate) fn cursor_invalid() -> Fault {
+    let message = "cursor is not one that was given for this list and these filters";
+    Fault::new(StatusCode::BAD_REQUEST, "CURSOR_INVALID", message).at("cursor".to_owned())
 }
 
 /// A body of the wrong shape.
@@ -309,6 +346,27 @@ pub(crate) fn type_unknown() -> Fault {
     Fault::new(StatusCode::NOT_FOUND, "TYPE_NOT_FOUND", "no such type").class(BUSINESS)
 }
 
+pub(crate) fn queue_unknown() -> Fault {
+    let message = "no such queue: nobody configured it, no type names it and no job is in it";
+    Fault::new(StatusCode::NOT_FOUND, "QUEUE_NOT_FOUND", message).class(BUSINESS)
+}
+
+pub(crate) fn idempotency_missing() -> Fault {
+    let message = "this server takes this request with an idempotency key only";
+    Fault::new(StatusCode::BAD_REQUEST, "IDEMPOTENCY_MISSING", message).at("Idempotency-Key")
+}
+
+pub(crate) fn trace_required() -> Fault {
+    let message = "this server takes requests with an x-trace-id header only";
+    Fault::new(StatusCode::BAD_REQUEST, "TRACE_ID_REQUIRED", message).at("x-trace-id").closing()
+}
+
+/// The token belongs to another tenant than the header names.
+pub(crate) fn tenant_violation() -> Fault {
+    let message = "x-tenant-id names another tenant than the access token's";
+    Fault::new(StatusCode::FORBIDDEN, "TENANT_SCOPE_VIOLATION", message).class(SECURITY)
+}
+
 pub(crate) fn effect_unknown() -> Fault {
     let message = "this job has no effect of that name";
     Fault::new(StatusCode::NOT_FOUND, "EFFECT_NOT_FOUND", message).class(BUSINESS)
@@ -360,6 +418,16 @@ fn greedy(code: &'static str, message: &'static str, after_secs: u32) -> Fault {
 pub(crate) fn shutting_down() -> Fault {
     let message = "the server is stopping";
     Fault::new(StatusCode::SERVICE_UNAVAILABLE, "SHUTTING_DOWN", message).retryable(2).closing()
+}
+
+fn store_unavailable() -> Fault {
+    let message = "the store cannot be read or written";
+    Fault::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message).retryable(5)
+}
+
+fn internal_in_store() -> Fault {
+    let message = "the store holds something that cannot be read or written; its log has the cause";
+    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message).class(PERMANENT)
 }
 
 pub(crate) fn internal() -> Fault {

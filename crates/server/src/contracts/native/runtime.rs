@@ -31,6 +31,7 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
             // The cause names files and addresses.
             broken: health.broken.filter(|_| who.is_admin()),
             low_on_space: health.is_low_on_space,
+            damaged_blocks: health.damaged_blocks,
         },
         recovery,
         counters,

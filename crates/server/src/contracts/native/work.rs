@@ -6,6 +6,7 @@ use super::translate::{self, Report};
 use super::{view, wire};
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::auth;
 use crate::json;
 use crate::limits::LEASE_ITEMS_MAX;
 use crate::write::Out;
@@ -28,7 +29,7 @@ pub(super) async fn pull(mut ask: Ask, who: Principal) -> Result<Reply, Fault> {
         translate::pull(&wish, &who)?
     };
     ask.let_go_of_body();
-    let grants = work(&ask, Vec::new(), Some((pull, &who))).await?.grants;
+    let grants = work(&ask, Vec::new(), Some((pull, who))).await?.grants;
     let mut out = Out::data(grants_bytes(&grants));
     out.raw("{\"jobs\":[");
     write_grants(&grants, &mut out);
@@ -114,12 +115,12 @@ impl Line {
 async fn work(
     ask: &Ask,
     commands: Vec<Command>,
-    pull: Option<(Pull, &Principal)>,
+    pull: Option<(Pull, Principal)>,
 ) -> Result<mainspring_engine::Reply, Fault> {
     match pull {
         Some((pull, who)) if commands.is_empty() && !pull.wait.is_zero() => {
-            let _place = ask.place_to_wait(who)?;
-            let served = ask.while_live(who, ask.engine().work(commands, Some(pull))).await;
+            let _place = ask.place_to_wait(&who)?;
+            let served = ask.while_live(&who, ask.engine().work(commands, Some(pull))).await;
             Ok(served.ok_or_else(errors::unauthorized)??)
         }
         None if commands.is_empty() => Ok(mainspring_engine::Reply::default()),
@@ -132,11 +133,12 @@ async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Fault> {
     few_or_known(ask, lines.len())?;
     let pull = match pull {
         Some(wish) => {
-            let who = ask.who.as_ref().ok_or_else(errors::unauthorized)?;
+            let who = ask.who.clone().ok_or_else(errors::unauthorized)?;
             if !who.roles.any(PULLERS) {
                 return Err(errors::denied());
             }
-            let mut pull = translate::pull(&wish, who)?;
+            let who = auth::in_named_tenant(who, &ask.headers)?;
+            let mut pull = translate::pull(&wish, &who)?;
             if !lines.is_empty() {
                 // The answer to the reports does not wait, even if none of them made sense.
                 pull.wait = Duration::ZERO;
@@ -296,7 +298,8 @@ pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Fault> {
             true
         }
         None => {
-            let who = ask.who.as_ref().ok_or_else(errors::unauthorized)?;
+            let who = ask.who.clone().ok_or_else(errors::unauthorized)?;
+            let who = auth::in_named_tenant(who, &ask.headers)?;
             if found.is_none() && who.is_admin() {
                 return Err(errors::job_unknown());
             }
@@ -305,7 +308,8 @@ pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Fault> {
     };
     let found = found.filter(|_| may_see).ok_or_else(errors::denied)?;
     let name = effect_name(&ask);
-    let known = found.job.effect(name).ok_or_else(errors::effect_unknown)?;
+    let known = ask.engine().effect(found.job.id, name).await?;
+    let known = known.ok_or_else(errors::effect_unknown)?;
     Ok(effect(found.job.id, name, &known.value, false))
 }
 

@@ -15,11 +15,14 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
         |seen: &WorkerSeen| who.is_admin() || seen.tenant.as_ref() == Some(&who.tenant);
     let is_next =
         |seen: &WorkerSeen| after.as_ref().is_none_or(|after| place(seen) > (&after.0, &after.1));
-    let seen = ask.engine().workers();
-    let mut seen = seen.into_iter().filter(|seen| is_visible(seen) && is_next(seen));
-    let page: Vec<WorkerSeen> = seen.by_ref().take(limit).collect();
-    let next_cursor = seen.next().and(page.last()).map(write_cursor);
-    Ok(Reply::data(&api::Page { items: page.iter().map(shown).collect(), next_cursor }))
+    let mut seen = ask.engine().workers_everywhere().await?;
+    seen.retain(is_visible);
+    let total = Some(seen.len() as u64);
+    let mut rest = seen.into_iter().filter(is_next);
+    let page: Vec<WorkerSeen> = rest.by_ref().take(limit).collect();
+    let next_cursor = rest.next().and(page.last()).map(write_cursor);
+    let items = page.iter().map(shown).collect();
+    Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least: None }))
 }
 
 /// Where a worker stands in the list.
