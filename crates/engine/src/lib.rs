@@ -10,9 +10,13 @@ pub mod explain;
 pub mod pull;
 pub mod workers;
 
+mod aside;
 mod commit;
 mod dispatcher;
+mod limits;
+mod request;
 mod timers;
+mod waiters;
 
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use config::Config;

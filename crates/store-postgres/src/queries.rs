@@ -97,7 +97,9 @@ queries! {
     NextAlarm = "next_alarm" [];
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];
     FindRunning = "find_running" [TIMESTAMPTZ];
+    FindHeld = "find_held" [UUID_ARRAY];
     // Reading.
+    FindEnded = "find_ended" [UUID_ARRAY];
     ReadJob = "read_job" [UUID];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];

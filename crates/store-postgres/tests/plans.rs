@@ -38,6 +38,7 @@ const LEFT_OUT: &[(Query, &str)] = &[
     (Query::OldestDue, "for metrics: reads all ready rows and says so"),
     (Query::MakePartitions, "upkeep of partitions: a few times a day"),
     (Query::ListPartitions, "upkeep of partitions: a few times a day"),
+    (Query::FindHeld, "only when somebody outside holds something"),
     (Query::ForgetNode, "a row per server, when one stops"),
     (Query::CountNodes, "a row per server, a few times a minute"),
 ];

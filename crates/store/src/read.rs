@@ -15,6 +15,14 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// The one tenant it shows things of, if it is one.
+    pub fn tenant(&self) -> Option<&TenantId> {
+        match self {
+            Scope::All => None,
+            Scope::Tenant(only) | Scope::User(only, _) => Some(only),
+        }
+    }
+
     /// Whether what `user` of `tenant` owns is in scope.
     pub fn covers(&self, tenant: &TenantId, user: &UserId) -> bool {
         match self {
