@@ -122,6 +122,13 @@ impl Aside {
         self.suspects.contains_key(tenant).then(|| tenant.clone())
     }
 
+    /// A batch could not be decided together with pulls that wait: it is tried without them.
+    pub(crate) fn try_apart(&mut self, requests: Vec<Request>) {
+        if !requests.is_empty() {
+            self.lots.push_back(Lot::new(requests, Instant::now() + ASIDE_WAIT));
+        }
+    }
+
     /// A batch could not be decided.
     pub(crate) fn put(&mut self, requests: Vec<Request>, jobs: &HashSet<JobId>, error: &Error) {
         self.refused(Lot::new(requests, Instant::now() + ASIDE_WAIT), jobs, error);
@@ -143,10 +150,16 @@ impl Aside {
             (Error::Busy, true) => rest.drain(..).for_each(|it| self.found_held(it, until)),
             (error, true) => rest.drain(..).for_each(|it| it.answer(Err(error.clone()))),
             (_, false) => {
-                let cut = cut(&mut rest);
-                let later = rest.split_off(cut);
-                let halves = [rest, later].into_iter().filter(|half| !half.is_empty());
+                // Of those who need the same, one shows for all whether it can be had.
+                let mut seen = HashSet::new();
+                let is_first = |it: &Request| things(it).all(|thing| seen.insert(thing));
+                let (mut firsts, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_first);
+                let cut = cut(&mut firsts);
+                let later = firsts.split_off(cut);
+                let halves = [firsts, later].into_iter().filter(|half| !half.is_empty());
                 self.lots.extend(halves.map(|half| Lot::new(half, until)));
+                let now = Instant::now();
+                others.into_iter().for_each(|it| self.wait_alone(it, now, until));
             }
         }
     }
@@ -281,11 +294,9 @@ impl Aside {
 /// What a request needs that somebody outside can hold.
 fn things(request: &Request) -> impl Iterator<Item = Thing> {
     request.commands.iter().flat_map(|command| {
-        let key = match command {
-            Command::Submit(wish) => wish.idempotency.as_ref().map(|key| Thing::Key(key.hash)),
-            #[expect(clippy::wildcard_enum_match_arm, reason = "only submissions take keys")]
-            _ => None,
-        };
+        let key =
+            if let Command::Submit(wish) = command { wish.idempotency.as_ref() } else { None };
+        let key = key.map(|key| Thing::Key(key.hash));
         let job = command.job().map(Thing::Job);
         let item = command.item().map(Thing::Item);
         key.into_iter().chain(job).chain(item)

@@ -4,6 +4,7 @@
 //! says they are durable; the next batch does not wait for that.
 
 use crate::aside::Aside;
+use crate::batch::Batch;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Shared;
 use crate::limits::ATTEMPTS_PER_TURN;
@@ -25,16 +26,15 @@ mod draft;
 pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>) {
     let mut dispatcher = Dispatcher::default();
     let mut aside = Aside::default();
-    let mut gathered = Vec::new();
+    let mut gathered = Batch::default();
     let mut expected = 0;
     loop {
         tokio::select! {
             biased;
-            count = inbox.recv_many(&mut gathered, shared.config.batch_max) => {
-                if count == 0 {
-                    break;
-                }
-            }
+            first = inbox.recv() => match first {
+                Some(first) => gathered.push(first),
+                None => break,
+            },
             () = shared.work_is_due.notified() => {}
             () = dispatcher.next_is_late() => {}
             () = aside.next_is_due() => {}
@@ -43,8 +43,9 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
         dispatcher.send_home_late();
         aside.send_home_late();
         gather(&shared, &mut inbox, &mut gathered, expected).await;
-        expected = gathered.len();
-        let batch = aside.sift(std::mem::take(&mut gathered));
+        let requests = std::mem::take(&mut gathered).requests;
+        expected = requests.len();
+        let batch = aside.sift(requests);
         let serves_pulls = dispatcher.len() > 0 && aside.may_serve_pulls();
         if !batch.is_empty() || serves_pulls {
             commit(&shared, &mut dispatcher, &mut aside, batch).await;
@@ -61,27 +62,27 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
     dispatcher.send_all_home();
 }
 
-/// Whoever was answered together asks again together: waits a moment for as many requests as the
-/// last batch had, if the store says that it pays.
+/// Takes what has arrived. Whoever was answered together asks again together: waits a moment for
+/// as many requests as the last batch had, if the store says that it pays.
 async fn gather(
     shared: &Shared,
     inbox: &mut mpsc::Receiver<Request>,
-    gathered: &mut Vec<Request>,
+    gathered: &mut Batch,
     expected: usize,
 ) {
+    let most = shared.config.batch_max;
+    gathered.fill(inbox, most);
     let patience = shared.store.gathers_for();
-    if patience.is_zero() || gathered.is_empty() {
+    if patience.is_zero() || gathered.requests.is_empty() {
         return;
     }
     let until = Instant::now() + patience;
-    while gathered.len() < expected.max(2) && Instant::now() < until {
+    while gathered.requests.len() < expected.max(2)
+        && !gathered.is_full(most)
+        && Instant::now() < until
+    {
         tokio::task::yield_now().await;
-        let room = shared.config.batch_max.saturating_sub(gathered.len());
-        while gathered.len() < room
-            && let Ok(request) = inbox.try_recv()
-        {
-            gathered.push(request);
-        }
+        gathered.fill(inbox, most);
     }
 }
 
@@ -93,14 +94,20 @@ async fn commit(
     aside: &mut Aside,
     batch: Vec<Request>,
 ) {
-    let way = if aside.may_serve_pulls() { Way::Usual } else { Way::WithoutPulls };
+    let serves_pulls = dispatcher.len() > 0 && aside.may_serve_pulls();
+    let way = if serves_pulls { Way::Usual } else { Way::WithoutPulls };
     let outcome = commit_part(shared, dispatcher, batch, way).await;
-    if way == Way::Usual {
+    if serves_pulls {
         aside.tried_pulls(outcome.is_ok());
     }
-    if let Err((batch, error)) = outcome {
-        let held = held_jobs(shared, &batch).await;
-        aside.put(batch, &held, &error);
+    match outcome {
+        Ok(()) => {}
+        // Perhaps what they were to be given is held: the batch may get through without them.
+        Err((batch, _)) if serves_pulls => aside.try_apart(batch),
+        Err((batch, error)) => {
+            let held = held_jobs(shared, &batch).await;
+            aside.put(batch, &held, &error);
+        }
     }
 }
 
@@ -191,6 +198,9 @@ async fn commit_part(
             let effects = draft.settle(&mut batch, &mut parked);
             if effects.has_new_timer {
                 shared.timer_changed.notify_one();
+            }
+            if effects.has_left_over {
+                shared.work_is_due.notify_one();
             }
             let everyone = parked.into_iter().chain(batch);
             let (served, waiting): (Vec<_>, Vec<_>) = everyone.partition(Request::is_served);

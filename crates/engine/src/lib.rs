@@ -7,13 +7,14 @@ pub mod config;
 pub mod engine;
 pub mod entropy;
 pub mod explain;
+pub mod limits;
 pub mod pull;
 pub mod workers;
 
 mod aside;
+mod batch;
 mod commit;
 mod dispatcher;
-mod limits;
 mod request;
 mod timers;
 mod waiters;

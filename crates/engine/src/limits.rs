@@ -1,6 +1,15 @@
-//! Every bound of the engine.
+//! Bounds of the engine. What concerns jobs is in the kernel's own `limits`.
 
+use mainspring_kernel::limits::{BATCH_MAX, PAYLOAD_BYTES_MAX};
 use std::time::Duration;
+
+/// A batch that carries this many bytes takes no further request. Together with the bound on one
+/// request's body it keeps what a commit holds in RAM small, however many callers come at once.
+pub const BATCH_BYTES_MAX: usize = 16 << 20;
+/// A pull that got this many bytes of payload gets no further job; the rest stays ready.
+pub const PULL_BYTES_MAX: usize = 32 << 20;
+/// What a command weighs besides the texts it carries, roughly.
+pub(crate) const COMMAND_BYTES: usize = 64;
 
 /// Requests that may wait for the commit loop before callers have to.
 pub(crate) const QUEUE_MAX: usize = 8_192;
@@ -44,6 +53,9 @@ pub(crate) const ATTEMPTS_PER_TURN: usize = 4;
 /// Of the time of the one writer, those attempts take one part in this many.
 pub(crate) const ASIDE_SHARE: u32 = 5;
 
+const _: () = assert!(PAYLOAD_BYTES_MAX <= BATCH_BYTES_MAX && PAYLOAD_BYTES_MAX <= PULL_BYTES_MAX);
+const _: () =
+    assert!(BATCH_MAX * COMMAND_BYTES <= BATCH_BYTES_MAX, "small commands count by number");
 const _: () = assert!(ASIDE_MAX <= QUEUE_MAX);
 const _: () = assert!(HELD_PER_REQUEST_MAX <= HELD_MAX);
 const _: () = assert!(HELD_PAUSE.as_millis() < HELD_PAUSE_MAX.as_millis());

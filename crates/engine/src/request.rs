@@ -89,10 +89,8 @@ impl Request {
 
     /// Whose job it submits, if it submits any.
     pub(crate) fn tenant(&self) -> Option<&TenantId> {
-        self.commands.iter().find_map(|command| match command {
-            Command::Submit(wish) => Some(&wish.tenant),
-            #[expect(clippy::wildcard_enum_match_arm, reason = "only new jobs name their tenant")]
-            _ => None,
+        self.commands.iter().find_map(|command| {
+            if let Command::Submit(wish) = command { Some(&wish.tenant) } else { None }
         })
     }
 }

@@ -66,7 +66,7 @@ impl<K: Ord + Clone> Bells<K> {
     }
 
     /// What is waited for.
-    fn keys(&self) -> Vec<K> {
+    pub(crate) fn keys(&self) -> Vec<K> {
         self.lock().keys().cloned().collect()
     }
 }

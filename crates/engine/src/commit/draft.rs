@@ -3,6 +3,7 @@
 
 use super::decide_one;
 use crate::engine::{Reply, Shared, Tally};
+use crate::limits::PULL_BYTES_MAX;
 use crate::pull::Grant;
 use crate::request::Request;
 use mainspring_kernel::command::Claim;
@@ -30,6 +31,8 @@ pub(super) struct Effects {
     stale_leases: u64,
     idempotent_hits: u64,
     pub(super) has_new_timer: bool,
+    /// Ready jobs were too much for a pull.
+    pub(super) has_left_over: bool,
     /// Jobs that ended.
     pub(super) ended: Vec<JobId>,
     /// Whose jobs moved; may name one several times.
@@ -106,12 +109,19 @@ impl Draft {
         }
         let ready = desk.take_ready(&pull.ask().wanted(), pull.limit, now);
         let mut grants = Vec::with_capacity(ready.len());
+        let mut bytes = 0;
         for id in ready {
+            // What is left over is ready again when the batch ends, for pulls that wait as well.
+            if bytes >= PULL_BYTES_MAX {
+                self.effects.has_left_over = true;
+                break;
+            }
             let claim = Claim { job: id, worker: pull.worker.clone(), lease_ms: pull.lease_ms };
             self.effects.commands += 1;
             if let Ok(decision) = decide_one(shared, &Command::Claim(claim), desk, now) {
                 self.enact(decision, desk);
                 grants.extend(desk.job(id).map(|job| Grant { job: job.clone() }));
+                bytes += grants.last().map_or(0, |grant: &Grant| grant.job.payload.len());
             }
         }
         grants

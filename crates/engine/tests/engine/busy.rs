@@ -1,6 +1,6 @@
 //! Something is held by somebody outside: whoever needs it waits beside, and nobody else.
 
-use crate::bench::{Bench, hash, keyed, settle, wish};
+use crate::bench::{Bench, hash, keyed, pull, settle, wish};
 use crate::scripted::WAITS;
 use futures_util::future::join_all;
 use mainspring_store::Error;
@@ -148,4 +148,52 @@ async fn one_held_key_in_a_large_batch_is_found_and_the_others_go_on() {
             Err(other) => panic!("{n}: {other}"),
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_can_wait_are_refused_at_once() {
+    let bench = Bench::new().await;
+    let held = keyed("acme", "k");
+    hold(&bench, &held);
+    let began = Instant::now();
+    let all = join_all((0..1_500).map(|_| {
+        let (engine, wish) = (bench.engine.clone(), held.clone());
+        async move {
+            assert!(matches!(engine.submit(wish).await, Err(Error::Busy)));
+            began.elapsed()
+        }
+    }));
+    let took = all.await;
+    let at_once = took.iter().filter(|took| **took < Duration::from_secs(1)).count();
+    println!("{at_once} of 1500 were refused at once");
+    assert!((400..=500).contains(&at_once), "{at_once}");
+    assert!(took.iter().all(|took| *took < Duration::from_secs(3)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pulls_that_cannot_be_served_delay_no_submission_and_are_served_when_they_can_be() {
+    let bench = Bench::new().await;
+    let waiting = tokio::spawn({
+        let engine = bench.engine.clone();
+        async move { (engine.pull(pull(60_000)).await, Instant::now()) }
+    });
+    settle().await;
+    bench.store.holds_pulls.store(true, Ordering::Relaxed);
+    let (first, mut slowest) = (Instant::now(), Duration::ZERO);
+    for _ in 0..100 {
+        let began = Instant::now();
+        bench.submit(wish("acme")).await.expect("it needs nothing that is held");
+        slowest = slowest.max(began.elapsed());
+        tokio::time::sleep(Duration::from_millis(20)).await; // paced: for two seconds
+    }
+    let took = first.elapsed();
+    println!("100 submissions took {took:?}, the slowest {slowest:?}, beside a pull in vain");
+    assert!(slowest <= 2 * WAITS, "{slowest:?}");
+    assert!(took < Duration::from_secs(4), "{took:?}");
+    assert!(!waiting.is_finished());
+    bench.store.holds_pulls.store(false, Ordering::Relaxed);
+    let freed_at = Instant::now();
+    let (grants, at) = waiting.await.unwrap();
+    assert_eq!(grants.unwrap().len(), 1);
+    assert!(at - freed_at < Duration::from_millis(500), "{:?}", at - freed_at);
 }

@@ -45,6 +45,8 @@ pub(crate) struct Scripted {
     pub(crate) fates: Mutex<VecDeque<Fate>>,
     pub(crate) held_keys: Mutex<HashSet<Digest>>,
     pub(crate) held_jobs: Mutex<HashSet<JobId>>,
+    /// Whether something is held that every pull needs.
+    pub(crate) holds_pulls: AtomicBool,
     /// Whether it can say which jobs are held.
     pub(crate) tells_held: AtomicBool,
     /// Tickets to be kept by the test.
@@ -79,7 +81,9 @@ impl Scripted {
 
     fn needs_held(&self, needs: &Needs) -> bool {
         let (keys, jobs) = (self.held_keys.lock().unwrap(), self.held_jobs.lock().unwrap());
-        needs.keys.iter().any(|key| keys.contains(key))
+        let holds_pulls = self.holds_pulls.load(Ordering::Relaxed);
+        (holds_pulls && !needs.pulls.is_empty())
+            || needs.keys.iter().any(|key| keys.contains(key))
             || needs.jobs.iter().any(|job| jobs.contains(job))
     }
 
