@@ -210,7 +210,7 @@ async fn commit_part(
         }
         Err(error) => {
             dispatcher.park(shared, parked, now);
-            if may_be_one_request(&error) {
+            if error.is_divisible() {
                 return Err((batch, error));
             }
             // Perhaps it counts all the same: whoever waits for it looks again.
@@ -218,11 +218,6 @@ async fn commit_part(
         }
     }
     Ok(())
-}
-
-/// Whether one request alone may be why a batch failed, with nothing written.
-fn may_be_one_request(error: &Error) -> bool {
-    matches!(error, Error::Busy)
 }
 
 /// The jobs whose leases a clock that was set forward by `jump` would end.
@@ -292,6 +287,7 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
         for command in &request.commands {
             needs.jobs.extend(command.job());
             needs.items.extend(command.item());
+            needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
             if let Command::Submit(wish) = command {
                 needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
             }

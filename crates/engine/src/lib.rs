@@ -13,6 +13,7 @@ pub mod workers;
 
 mod aside;
 mod batch;
+mod colleagues;
 mod commit;
 mod dispatcher;
 mod request;

@@ -18,6 +18,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut reaper: Reaper) {
         let pause = match turn(&shared, &mut reaper).await {
             Ok(pause) => pause,
             Err(Error::Stopped) => return,
+            // In an outage the store tells the log itself, once.
+            Err(Error::Away(_)) => RETRY_AFTER,
             Err(error) => {
                 tracing::warn!(%error, "timers could not reach the store");
                 RETRY_AFTER
@@ -31,7 +33,9 @@ pub(crate) async fn run(shared: Arc<Shared>, mut reaper: Reaper) {
                 () = shared.stop.cancelled() => return,
                 () = tokio::time::sleep_until(upkeep_at) => {
                     upkeep_at = Instant::now() + shared.config.maintain_every;
-                    if let Err(error) = shared.store.maintain(shared.clock.now()).await {
+                    if let Err(error) = shared.store.maintain(shared.clock.now()).await
+                        && !matches!(error, Error::Away(_))
+                    {
                         tracing::warn!(%error, "upkeep of the store failed");
                     }
                 }
