@@ -118,7 +118,7 @@ impl Reaper {
 }
 
 /// Sends a command for each job, each a request of its own: they have nothing to do with each
-/// other, so one that cannot be had must not fail the rest. Answers the jobs that others hold.
+/// other, so one that cannot be had must not fail the rest. Answers the jobs that could not be had.
 async fn send_each(
     shared: &Arc<Shared>,
     jobs: Vec<JobId>,
@@ -136,6 +136,11 @@ async fn send_each(
         match reply.await.map_err(|_| Error::Stopped)? {
             Ok(_) => {}
             Err(Error::Busy) => held.push(job),
+            // It concerns this job alone, and must not keep the others from their turn.
+            Err(error) if error.is_divisible() => {
+                tracing::warn!(%error, %job, "nothing can be done about an overdue job");
+                held.push(job);
+            }
             Err(error) => failed = Some(error),
         }
     }
