@@ -138,7 +138,7 @@ async fn send_each(
             Err(Error::Busy) => held.push(job),
             // It concerns this job alone, and must not keep the others from their turn.
             Err(error) if error.is_divisible() => {
-                tracing::warn!(%error, %job, "nothing can be done about an overdue job");
+                tracing::debug!(%error, %job, "nothing can be done about an overdue job");
                 held.push(job);
             }
             Err(error) => failed = Some(error),
