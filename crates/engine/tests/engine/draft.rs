@@ -20,7 +20,7 @@ async fn a_job_that_was_refused_as_busy_is_granted_to_nobody() {
     assert!(matches!(bench.submit(held).await, Err(Error::Busy)));
     let grants = waiting.await.unwrap().unwrap();
     assert!(grants.is_empty(), "{grants:?} was never committed");
-    assert!(bench.engine.workers().await.unwrap()[0].granted == 0, "and nobody is said to have it");
+    assert!(bench.engine.workers()[0].granted == 0, "and nobody is said to have it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,8 +47,7 @@ async fn a_commit_that_failed_after_it_was_decided_is_told_to_nobody() {
             (Fate::NeverDurable, Err(Error::Stopped)) => {}
             (fate, other) => panic!("{fate:?}: {other:?}"),
         }
-        let granted: u64 =
-            bench.engine.workers().await.unwrap().iter().map(|seen| seen.granted).sum();
+        let granted: u64 = bench.engine.workers().iter().map(|seen| seen.granted).sum();
         assert_eq!(granted, u64::from(fate == Fate::Fails), "{fate:?}");
     }
 }

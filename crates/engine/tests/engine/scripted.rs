@@ -164,6 +164,22 @@ impl Store for Scripted {
         self.model.jobs(filter, before, limit)
     }
 
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.model.count_jobs(filter, most)
+    }
+
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.model.count_items(filter, most)
+    }
+
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
         self.model.item(id)
     }
