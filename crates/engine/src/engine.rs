@@ -20,7 +20,7 @@ use mainspring_kernel::{
     TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Scope, Snapshot, Store,
     WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,12 +146,13 @@ impl Engine {
             started_at,
         });
         shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
-        shared.keep(tokio::spawn(commit::run(shared.clone(), inbox)));
+        shared.keep("the commit loop", commit::run(shared.clone(), inbox));
         let engine = Engine { shared };
         let grace_until = started_at + engine.shared.config.restart_grace;
         let reaper = timers::Reaper::new(&engine.shared, grace_until).await?;
-        engine.shared.keep(tokio::spawn(timers::run(engine.shared.clone(), reaper)));
-        engine.shared.keep(tokio::spawn(waiters::look_elsewhere(engine.shared.clone())));
+        engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
+        let look = waiters::look_elsewhere(engine.shared.clone());
+        engine.shared.keep("the look for jobs that ended elsewhere", look);
         Ok(engine)
     }
 
@@ -230,6 +231,14 @@ impl Engine {
         self.shared.store.job(id).await
     }
 
+    /// One job with its history, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+        self.shared.store.job_within(id, scope).await
+    }
+
     /// One committed effect of a job.
     ///
     /// # Errors
@@ -287,6 +296,14 @@ impl Engine {
     /// If the store failed.
     pub async fn item(&self, id: DlqId) -> Result<Option<DlqItem>, Error> {
         self.shared.store.item(id).await
+    }
+
+    /// One dead-letter item, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item_within(&self, id: DlqId, scope: &Scope) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item_within(id, scope).await
     }
 
     /// Dead-letter items, newest first.
@@ -435,7 +452,11 @@ impl Engine {
 
     /// How the store is.
     pub fn health(&self) -> Health {
-        self.shared.store.health()
+        let health = self.shared.store.health();
+        match self.shared.config.fatal.reason() {
+            Some(reason) => Health { broken: Some(reason.to_owned()), ..health },
+            None => health,
+        }
     }
 
     /// Numbers of this process.
@@ -503,7 +524,9 @@ impl News for Elsewhere {
 }
 
 impl Shared {
-    fn keep(&self, task: JoinHandle<()>) {
+    /// Starts a task that lives as long as the engine; its death is fatal.
+    fn keep(&self, part: &'static str, body: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(self.config.fatal.clone().watch(part, body));
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 }

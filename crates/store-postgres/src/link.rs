@@ -121,14 +121,12 @@ impl Links {
         let sets = SETTINGS.map(|(name, value)| format!("SET LOCAL {name} = {value}"));
         let begin_pooled = format!("BEGIN; {}; {}", sets.join("; "), durably!("true"));
         let direct = pool(config, true)?;
-        let tried = direct.get().await.map(drop).map_err(Fault::from);
-        let (pool, is_pooled) = match tried {
-            Ok(()) => (direct, false),
-            Err(Fault::Away(why)) if why.contains("startup parameter") => {
-                (pool(config, false)?, true)
-            }
+        let is_pooled = match keeps_settings(&direct).await {
+            Ok(keeps) => !keeps,
+            Err(Fault::Away(why)) if why.contains("startup parameter") => true,
             Err(fault) => return Err(fault),
         };
+        let pool = if is_pooled { pool(config, false)? } else { direct };
         Ok(Links { pool, queries, patience: config.patience, is_pooled, begin_pooled })
     }
 
@@ -178,6 +176,13 @@ impl Links {
     fn shed(&self) {
         self.pool.retain(|_, _| false);
     }
+}
+
+/// Whether a session is set as it was asked to be. A pooler refuses that, or ignores it.
+async fn keeps_settings(pool: &Pool) -> Result<bool, Fault> {
+    let client = pool.get().await?;
+    let rows = client.query_typed("SELECT current_setting('enable_hashjoin')", &[]).await?;
+    Ok(rows.first().map_or(Ok(false), |row| row.try_get(0).map(|set: &str| set == "off"))?)
 }
 
 fn pool(config: &PostgresConfig, is_direct: bool) -> Result<Pool, Fault> {
