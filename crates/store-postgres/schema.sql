@@ -150,6 +150,48 @@ BEGIN
     END LOOP;
 END $$;
 
+CREATE FUNCTION mainspring.list_end() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO mainspring.term (term, id)
+    SELECT mainspring.term_number(n.tenant, '6',
+        CASE NEW.state WHEN 6 THEN 'failed' ELSE 'cancelled' END, ''), NEW.id
+    FROM mainspring.job j JOIN mainspring.lane n ON n.lane = j.lane
+    WHERE j.id = NEW.id
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION mainspring.list_item_state() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' THEN
+        DELETE FROM mainspring.item_term t
+        WHERE t.term = mainspring.term_number(OLD.tenant, '6', OLD.state, '') AND t.id = OLD.id;
+    END IF;
+    INSERT INTO mainspring.item_term (term, id)
+    VALUES (mainspring.term_number(NEW.tenant, '6', NEW.state, ''), NEW.id)
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+
+CREATE FUNCTION mainspring.list_labels() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO mainspring.term (term, id)
+    SELECT mainspring.term_number(n.tenant, '8', l.pair ->> 0, l.pair ->> 1), NEW.id
+    FROM mainspring.lane n, json_array_elements(NEW.more -> 'labels') l (pair)
+    WHERE n.lane = NEW.lane
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION mainspring.order_key(is_by_due boolean, due_at timestamp with time zone, priority integer) RETURNS bigint
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -325,6 +367,13 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE FUNCTION mainspring.term_number(tenant text, kind text, first text, second text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT ('x' || left(replace(mainspring.digest(tenant, kind, first, second)::text, '-', ''), 16))
+        ::bit(64)::bigint
+$$;
+
 CREATE TABLE mainspring.effect (
     job uuid NOT NULL,
     name text NOT NULL,
@@ -380,7 +429,13 @@ CREATE TABLE mainspring.item (
     type text NOT NULL,
     created_at timestamp with time zone NOT NULL,
     record bytea NOT NULL,
+    is_listed boolean DEFAULT false NOT NULL,
     CONSTRAINT item_version_check CHECK ((version > 0))
+);
+
+CREATE TABLE mainspring.item_term (
+    term bigint NOT NULL,
+    id uuid NOT NULL
 );
 
 CREATE TABLE mainspring.job (
@@ -574,6 +629,11 @@ CREATE TABLE mainspring.tally (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE mainspring.term (
+    term bigint NOT NULL,
+    id uuid NOT NULL
+);
+
 CREATE TABLE mainspring.token (
     id uuid NOT NULL,
     record bytea NOT NULL
@@ -624,6 +684,9 @@ ALTER TABLE ONLY mainspring.held_key
 ALTER TABLE ONLY mainspring.item
     ADD CONSTRAINT item_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mainspring.item_term
+    ADD CONSTRAINT item_term_pkey PRIMARY KEY (term, id);
+
 ALTER TABLE ONLY mainspring.job
     ADD CONSTRAINT job_pkey PRIMARY KEY (id);
 
@@ -666,6 +729,9 @@ ALTER TABLE ONLY mainspring.submission
 ALTER TABLE ONLY mainspring.tally
     ADD CONSTRAINT tally_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY mainspring.term
+    ADD CONSTRAINT term_pkey PRIMARY KEY (term, id);
+
 ALTER TABLE ONLY mainspring.token
     ADD CONSTRAINT token_pkey PRIMARY KEY (id);
 
@@ -681,6 +747,28 @@ CREATE INDEX item_created ON mainspring.item USING btree (created_at);
 
 CREATE INDEX item_open ON mainspring.item USING btree (id) WHERE (state = ANY (ARRAY['open'::text, 'discard_requested'::text]));
 
+CREATE INDEX item_term_id ON mainspring.item_term USING btree (id);
+
+CREATE INDEX item_unlisted ON mainspring.item USING btree (id) WHERE (NOT is_listed);
+
+CREATE INDEX job_lane ON ONLY mainspring.job USING btree (lane, id);
+
+CREATE INDEX job_trace ON ONLY mainspring.job USING btree (trace, id) WHERE (trace IS NOT NULL);
+
+CREATE INDEX job_user ON ONLY mainspring.job USING btree (user_id, lane, id);
+
+CREATE INDEX job_later_lane_id_idx ON mainspring.job_later USING btree (lane, id);
+
+CREATE INDEX job_later_trace_id_idx ON mainspring.job_later USING btree (trace, id) WHERE (trace IS NOT NULL);
+
+CREATE INDEX job_later_user_id_lane_id_idx ON mainspring.job_later USING btree (user_id, lane, id);
+
+CREATE INDEX job_old_lane_id_idx ON mainspring.job_old USING btree (lane, id);
+
+CREATE INDEX job_old_trace_id_idx ON mainspring.job_old USING btree (trace, id) WHERE (trace IS NOT NULL);
+
+CREATE INDEX job_old_user_id_lane_id_idx ON mainspring.job_old USING btree (user_id, lane, id);
+
 CREATE INDEX live_alarm ON mainspring.live USING btree (alarm_at) WHERE (alarm_at IS NOT NULL);
 
 CREATE INDEX live_limit ON mainspring.live USING btree (limit_key) WHERE (limit_key IS NOT NULL);
@@ -689,6 +777,17 @@ CREATE INDEX stream_last ON ONLY mainspring.stream USING btree (last);
 
 CREATE INDEX stream_later_last_idx ON mainspring.stream_later USING btree (last);
 
+CREATE INDEX term_id ON mainspring.term USING btree (id);
+
 CREATE INDEX waiting_due ON mainspring.waiting USING btree (due_at);
 
 CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON mainspring.submission DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mainspring.take_place();
+
+CREATE TRIGGER list_end AFTER INSERT ON mainspring.finished FOR EACH ROW WHEN ((new.state <> 5)) EXECUTE FUNCTION mainspring.list_end();
+
+CREATE TRIGGER list_item_state AFTER INSERT OR UPDATE OF state ON mainspring.item FOR EACH ROW EXECUTE FUNCTION mainspring.list_item_state();
+
+CREATE TRIGGER list_labels AFTER INSERT ON mainspring.job FOR EACH ROW WHEN (((new.more -> 'labels'::text) IS NOT NULL)) EXECUTE FUNCTION mainspring.list_labels();
+
+ALTER TABLE ONLY mainspring.item_term
+    ADD CONSTRAINT item_term_id_fkey FOREIGN KEY (id) REFERENCES mainspring.item(id) ON DELETE CASCADE;

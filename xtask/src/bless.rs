@@ -3,9 +3,11 @@
 //! It runs the tests of the crates that keep goldens, or of the packages named, and lets them
 //! write what they see. It proves nothing: read the diff, then run `cargo xtask test`.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 
-use crate::cargo;
+use crate::{cargo, limits, tidy};
 
 /// The crates with golden files.
 const GOLDEN_CRATES: [&str; 6] = [
@@ -17,7 +19,22 @@ const GOLDEN_CRATES: [&str; 6] = [
     "mainspring-server",
 ];
 
+/// The page of limits shows the settings; the rest of the command line's tests keep nothing.
+const SETTINGS: [&str; 6] =
+    ["test", "--locked", "-p", "mainspring-cli", "--bins", "the_page_of_limits"];
+
+/// The page of limits alone.
+pub(crate) fn limits() -> Result<()> {
+    limits::write(&tidy::files(Path::new("."))?)?;
+    let mut settings = cargo::command();
+    settings.args(SETTINGS).env("MAINSPRING_BLESS", "1");
+    cargo::run_command(&mut settings).context("the settings are not written")
+}
+
 pub(crate) fn run(packages: &[String]) -> Result<()> {
+    if packages.is_empty() {
+        limits()?;
+    }
     let mut command = cargo::command();
     command.args(["test", "--locked", "--no-fail-fast"]);
     if packages.is_empty() {

@@ -9,9 +9,12 @@ mod packages;
 mod bench;
 mod bless;
 mod coverage;
+mod deny;
 mod echo;
 mod libtest;
+mod limits;
 mod postgres;
+mod schemathesis;
 mod sim;
 mod test;
 mod tidy;
@@ -29,7 +32,11 @@ usage: cargo xtask <task>
   test [--full]                   all that CI runs; --full takes the long way round
   coverage                        run the black-box tests only, show which requirements they cover
   bless [package...]              rewrite the golden files from what the code does now
+  limits                          rewrite only the tables of docs/limits.md
   sim [--seed N] [--seeds COUNT]  run the simulator; one seed repeats one run
+  schemathesis [--cases N] [--store NAME] [--seed N]
+                                  generated requests against a server on each store
+  deny                            advisories, licences and sources of all dependencies, by cargo-deny
   bench [args]                    build for release and run `mainspring bench [args]`
 ";
 
@@ -56,7 +63,10 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "test" => return test::run(rest),
         "coverage" => no_arguments(rest).and_then(|()| coverage::run()),
         "bless" => bless::run(rest),
+        "limits" => no_arguments(rest).and_then(|()| bless::limits()),
         "sim" => sim::run(rest),
+        "schemathesis" => schemathesis::run(rest),
+        "deny" => no_arguments(rest).and_then(|()| deny::run()),
         "bench" => bench::run(rest),
         "help" | "-h" | "--help" => {
             print!("{MENU}");

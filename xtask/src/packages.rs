@@ -34,6 +34,8 @@ const NEEDS: &[Need] = &[
     // The second store, and the pooler that many people put in front of it.
     Need { task: "test", program: "postgres", package: "postgresql" },
     Need { task: "test", program: "pgbouncer", package: "pgbouncer" },
+    // Generated requests; the program itself comes from PyPI, pinned.
+    Need { task: "test", program: "python3", package: "python3-venv" },
     // Servers whose clocks disagree.
     Need { task: "test", program: "libfaketimeMT.so.1", package: "libfaketime" },
 ];

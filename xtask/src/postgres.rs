@@ -43,6 +43,11 @@ impl Postgres {
         Ok(postgres)
     }
 
+    /// Where it is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Makes a test command use the cluster.
     pub(crate) fn lend(&self, command: &mut Command) {
         command.env(SHARED, &self.url);

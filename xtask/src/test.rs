@@ -15,7 +15,7 @@ use crate::coverage::Coverage;
 use crate::echo::{Echo, SHOW_OUTPUT};
 use crate::libtest::Log;
 use crate::postgres::Postgres;
-use crate::{cargo, packages, tidy};
+use crate::{cargo, deny, packages, tidy};
 
 /// How long output may stay silent after cargo's end. A server that a test left behind keeps the
 /// pipe open for ever, and we must not wait for it.
@@ -61,6 +61,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             result
         });
         drop(postgres);
+        if depth == Depth::Full {
+            steps.take("deny", deny::run);
+        }
         steps.take("coverage", || {
             let coverage = Coverage::of(&log);
             print!("{coverage}");

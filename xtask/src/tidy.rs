@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cargo;
+use crate::{cargo, limits};
 
 /// Folders that hold what we build or run, not what we write.
 const SKIPPED_FOLDERS: [&str; 5] =
@@ -83,6 +83,8 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     problems.extend(attacks::check(&page, &functions));
+    let stale = limits::problems(&files)?;
+    problems.extend(stale.into_iter().map(|told| Problem::new("docs/limits.md", 1, told)));
     problems.sort();
 
     for problem in &problems {
@@ -116,7 +118,7 @@ fn check_file(file: &str, text: &str) -> Vec<Problem> {
 }
 
 /// Every file we wrote, as a path from the workspace root, in order.
-fn files(root: &Path) -> Result<Vec<String>> {
+pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders: Vec<PathBuf> = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {

@@ -268,6 +268,14 @@ impl Engine {
         self.shared.store.jobs(filter, before, limit).await
     }
 
+    /// How many jobs a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_jobs(&self, filter: &JobFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_jobs(filter, most).await
+    }
+
     /// One dead-letter item.
     ///
     /// # Errors
@@ -287,6 +295,14 @@ impl Engine {
         limit: usize,
     ) -> Result<Page<DlqItem>, Error> {
         self.shared.store.items(filter, before, limit).await
+    }
+
+    /// How many dead-letter items a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_items(&self, filter: &ItemFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_items(filter, most).await
     }
 
     /// Every registered type, by name.

@@ -14,6 +14,10 @@ pub const LABELS_MAX: usize = 32;
 pub const BATCH_MAX: usize = 10_000;
 /// Most jobs in one pull.
 pub const PULL_MAX: usize = 10_000;
+/// Matches of a list that are counted; of more it is only told that there are more.
+pub const TOTAL_MAX: usize = 10_000;
+/// Most labels one list may ask for.
+pub const LABELS_WANTED_MAX: usize = 4;
 /// Most committed effects of one job.
 pub const EFFECTS_MAX: usize = 1_000;
 /// Largest committed effect value, in bytes of JSON text.

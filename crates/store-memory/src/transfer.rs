@@ -100,13 +100,7 @@ impl MemoryExport {
     }
 
     async fn jobs(&self, before: Option<JobId>) -> Result<(Vec<Entity>, Stage), Error> {
-        let filter = JobFilter {
-            scope: Scope::All,
-            state: None,
-            job_type: None,
-            queue: None,
-            trace_id: None,
-        };
+        let filter = JobFilter::of(Scope::All);
         let page = self.store.jobs(&filter, before, PAGE).await?;
         let mut found = Vec::with_capacity(page.items.len());
         for job in page.items {
@@ -119,7 +113,7 @@ impl MemoryExport {
     }
 
     async fn items(&self, before: Option<DlqId>) -> Result<(Vec<Entity>, Stage), Error> {
-        let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+        let filter = ItemFilter::of(Scope::All);
         let page = self.store.items(&filter, before, PAGE).await?;
         let found = page.items.into_iter().map(|item| Entity::Item(Box::new(item))).collect();
         let next = page.next.map_or(Stage::Rest, |next| Stage::Items(Some(next.dlq())));

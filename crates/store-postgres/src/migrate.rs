@@ -45,6 +45,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "effects_and_workers",
         written: include_str!("../migrations/0003_effects_and_workers.sql"),
     },
+    Migration { version: 4, name: "lists", written: include_str!("../migrations/0004_lists.sql") },
 ];
 
 /// The oldest PostgreSQL this works with.

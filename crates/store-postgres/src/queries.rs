@@ -74,6 +74,10 @@ queries! {
     InsertItems = "insert_items" [UUID_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
     UpdateItems = "update_items" [UUID_ARRAY, INT4_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY];
+    InsertTerms = "insert_terms" [INT8_ARRAY, UUID_ARRAY];
+    DeleteTerms = "delete_terms" [INT8_ARRAY, UUID_ARRAY];
+    InsertItemTerms = "insert_item_terms" [INT8_ARRAY, UUID_ARRAY];
+    DeleteItemTerms = "delete_item_terms" [INT8_ARRAY, UUID_ARRAY];
     SetType = "set_type" [TEXT, TEXT, INT2, INT2, INT4, BOOL, BYTEA];
     SetQueue = "set_queue" [TEXT, BOOL, BOOL];
     SetToken = "set_token" [UUID, BYTEA];
@@ -92,6 +96,7 @@ queries! {
     LoadTokens = "load_tokens" [];
     LoadToken = "load_token" [UUID];
     LoadLanes = "load_lanes" [INT4];
+    CountLanes = "count_lanes" [];
     SetStrict = "set_strict" [BOOL];
     // Time.
     PromoteDue = "promote_due" [TIMESTAMPTZ, INT4];
@@ -126,6 +131,9 @@ queries! {
     ListPartitions = "list_partitions" [];
     DeleteKeys = "delete_keys" [TIMESTAMPTZ, INT4];
     DeleteItems = "delete_items" [TIMESTAMPTZ, INT4];
+    FindUnlistedItems = "find_unlisted_items" [INT4];
+    MarkItemsListed = "mark_items_listed" [UUID_ARRAY, INT4_ARRAY];
+    ForgetTerms = "forget_terms" [TIMESTAMPTZ, INT4];
     Notify = "notify" [TEXT, TEXT];
 }
 

@@ -154,6 +154,19 @@ impl Shared {
         Ok(())
     }
 
+    /// Makes sure that all lanes are known: a list must not miss those of other servers.
+    pub(crate) async fn know_all_lanes(&self) -> Result<(), Fault> {
+        let rows = self.links.read(Query::CountLanes, Vec::new()).await?;
+        let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        let is_known = || usize::try_from(count).is_ok_and(|count| self.lanes().len() >= count);
+        if is_known() {
+            return Ok(());
+        }
+        let from = self.lanes().look_from();
+        self.load_lanes(from).await?;
+        if is_known() { Ok(()) } else { self.load_lanes(0).await }
+    }
+
     async fn load_lanes(&self, from: i32) -> Result<(), Fault> {
         let rows = self.links.read(Query::LoadLanes, vec![Box::new(from)]).await?;
         self.lanes_mut().learn(&rows)

@@ -5,6 +5,7 @@ use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::heard;
 use crate::link::{Links, Value};
+use crate::list;
 use crate::migrate::{self, MigrateError};
 use crate::node;
 use crate::queries::Query;
@@ -284,7 +285,15 @@ impl Store for PostgresStore {
         before: Option<JobId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<Job>, Error>> {
-        Box::pin(self.patiently(move || read::jobs(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || list::jobs(&self.shared, filter, before, limit)))
+    }
+
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.patiently(move || list::count_jobs(&self.shared, filter, most)))
     }
 
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
@@ -297,7 +306,15 @@ impl Store for PostgresStore {
         before: Option<DlqId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::items(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || list::items(&self.shared, filter, before, limit)))
+    }
+
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.patiently(move || list::count_items(&self.shared, filter, most)))
     }
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {

@@ -39,7 +39,8 @@ const FORGET: &str = "
     DELETE FROM mainspring.held_key; DELETE FROM mainspring.item; DELETE FROM mainspring.type;
     DELETE FROM mainspring.queue; DELETE FROM mainspring.token; DELETE FROM mainspring.outbox;
     DELETE FROM mainspring.stream; DELETE FROM mainspring.tally; DELETE FROM mainspring.lane;
-    DELETE FROM mainspring.effect; DELETE FROM mainspring.node; UPDATE mainspring.registry SET version = 1";
+    DELETE FROM mainspring.node; DELETE FROM mainspring.effect; DELETE FROM mainspring.term;
+    UPDATE mainspring.registry SET version = 1";
 
 /// `MAINSPRING_SEED=n` repeats one seed; `MAINSPRING_TEST=full` lives thousands.
 fn seeds() -> std::ops::Range<u64> {

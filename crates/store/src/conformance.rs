@@ -15,6 +15,7 @@ mod effects;
 mod idempotency;
 mod lease;
 mod limits;
+mod lists;
 mod order;
 mod reads;
 mod registry;
@@ -79,6 +80,9 @@ cases! {
     reads: unknown_things_are_none, lists_go_newest_first_in_pages, lists_are_filtered,
         lists_respect_the_scope, finished_jobs_stay_readable, counts_equal_a_recount,
         moves_come_in_order_without_gaps, standing_explains_the_wait;
+    lists: every_filter_finds_what_it_admits, every_item_filter_finds_what_it_admits,
+        strangers_do_not_thin_out_a_page,
+        what_ends_between_two_pages_is_neither_missed_nor_repeated;
     time: a_job_is_not_ready_before_it_is_due, wake_tells_of_work_that_became_due,
         wake_names_the_next_instant, an_expired_lease_is_overdue, a_deadline_is_overdue,
         an_unstarted_job_expires, a_started_job_does_not_expire, a_heartbeat_postpones_the_reaper,

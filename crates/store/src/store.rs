@@ -1,9 +1,8 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::read::{
-    Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing, WorkerNote,
-};
+use crate::filter::{ItemFilter, JobFilter};
+use crate::read::{Counts, Health, MovesPage, Page, Snapshot, Standing, WorkerNote};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
@@ -184,13 +183,20 @@ pub trait Store: Send + Sync + 'static {
             Ok(extras.map(|extras| extras.effects).unwrap_or_default())
         })
     }
-    /// Jobs, newest first, older than `before`.
+    /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and what
+    /// it costs does not grow with the jobs that the filter does not admit.
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,
         before: Option<JobId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<Job>, Error>>;
+    /// How many jobs a filter admits, counted up to `most`.
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>>;
     /// One dead-letter item.
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>>;
     /// Dead-letter items, newest first, older than `before`.
@@ -200,6 +206,12 @@ pub trait Store: Send + Sync + 'static {
         before: Option<DlqId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>>;
+    /// How many dead-letter items a filter admits, counted up to `most`.
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>>;
     /// Every registered type, by name.
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>>;
     /// Every queue that was configured, by name.

@@ -1,5 +1,5 @@
-//! The page of attacks names, for every attack, the tests that hold it. Each of them must exist, and
-//! no row may go without.
+//! The page of attacks names, for every attack, the tests that hold it. Each of them must exist,
+//! and no row may go without.
 
 use std::collections::BTreeSet;
 

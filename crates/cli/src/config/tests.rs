@@ -175,3 +175,21 @@ fn the_quant_example_holds_the_31_types_and_4_templates() {
         assert!(settings.types.iter().any(|spec| spec.name.as_str() == template.job_type));
     }
 }
+
+/// The page people read says what holds when nobody says anything.
+#[test]
+fn the_page_of_limits_shows_the_settings_that_hold() {
+    const BEGIN: &str = "<!-- settings: written by `cargo xtask bless` -->";
+    const END: &str = "<!-- end of settings -->";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+    let kept = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = kept.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let shown = show::toml(&Settings::standard());
+    let fresh = format!("{before}{BEGIN}\n\n```toml\n{shown}```\n\n{END}{after}");
+    if std::env::var_os("MAINSPRING_BLESS").is_some() {
+        std::fs::write(path, &fresh).unwrap();
+        return;
+    }
+    assert!(kept == fresh, "docs/limits.md is stale: run `cargo xtask bless` and read the diff");
+}

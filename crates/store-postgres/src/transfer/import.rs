@@ -11,8 +11,9 @@ use crate::migrate::{self, MigrateError, failed};
 use crate::queries::{Queries, Query};
 use crate::registry::{Lanes, Registry, is_limited_by_user};
 use crate::rows::more;
+use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
-use crate::writes::number;
+use crate::writes::{item_terms, number};
 use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
@@ -123,7 +124,18 @@ impl PostgresImport {
         session.client.batch_execute("COMMIT").await.map_err(failed)?;
         // Plans of the first minutes should not be those of empty tables; not worth an error.
         let schema = session.queries.schema();
-        let tables = ["job", "ready", "waiting", "live", "finished", "held_key", "item", "effect"];
+        let tables = [
+            "job",
+            "ready",
+            "waiting",
+            "live",
+            "finished",
+            "held_key",
+            "item",
+            "effect",
+            "term",
+            "item_term",
+        ];
         let tables: Vec<String> = tables.iter().map(|it| format!("{schema}.{it}")).collect();
         let _ = session.client.batch_execute(&format!("ANALYZE {}", tables.join(", "))).await;
         Ok(())
@@ -202,6 +214,7 @@ impl PostgresImport {
     async fn put_jobs(&mut self, jobs: &[Snapshot]) -> Result<(), Fault> {
         let lanes = self.number_lanes(jobs).await?;
         self.put_submissions(jobs, &lanes).await?;
+        self.put_codes(jobs).await?;
         self.put_waits(jobs, &lanes).await?;
         self.put_effects(jobs).await?;
         let progress = |it: &Snapshot| {
@@ -258,6 +271,14 @@ impl PostgresImport {
             Some(Call { query, values }) => self.session.call(query, values).await.map(|_| ()),
             None => Ok(()),
         }
+    }
+
+    /// The codes of failed attempts, by which lists find jobs.
+    async fn put_codes(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+        let coded = jobs.iter().filter_map(|it| Some((terms::code(&it.job)?, uuid(it.job.id))));
+        let (numbers, ids): (Vec<i64>, Vec<Uuid>) = coded.unzip();
+        let values: Vec<Value> = vec![Box::new(numbers), Box::new(ids)];
+        self.session.call(Query::InsertTerms, values).await.map(|_| ())
     }
 
     async fn put_submissions(&self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
@@ -365,7 +386,11 @@ impl PostgresImport {
             Box::new(items.iter().map(|item| At(item.created_at)).collect::<Vec<_>>()),
             Box::new(items.iter().map(record).collect::<Vec<_>>()),
         ];
-        self.session.call(Query::InsertItems, values).await.map(|_| ())
+        self.session.call(Query::InsertItems, values).await?;
+        if let Some(call) = item_terms(items.iter()) {
+            self.session.call(call.query, call.values).await?;
+        }
+        Ok(())
     }
 
     async fn put_keys(&self, keys: &[(Digest, KeyHolder)]) -> Result<(), Fault> {

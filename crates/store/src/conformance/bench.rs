@@ -110,7 +110,7 @@ pub fn token(job: &Job) -> LeaseToken {
 }
 
 pub(super) fn everything() -> JobFilter {
-    JobFilter { scope: Scope::All, state: None, job_type: None, queue: None, trace_id: None }
+    JobFilter::of(Scope::All)
 }
 
 impl Bench {
@@ -215,11 +215,13 @@ impl Bench {
         self.store.overdue(self.now, 100).await.expect("reads work")
     }
 
-    /// Lists by pages of `limit`; a page may be short and still have a next one.
+    /// Lists by pages of `limit`, all of them full but the last.
     pub(super) async fn list(&self, filter: &JobFilter, limit: usize) -> Vec<JobId> {
         let (mut ids, mut before) = (Vec::new(), None);
         loop {
             let page = self.store.jobs(filter, before, limit).await.expect("reads work");
+            let is_full = page.items.len() == limit;
+            assert!(is_full || page.next.is_none(), "a page of {limit} is short: {filter:?}");
             assert!(page.items.len() <= limit, "a page has at most {limit} entries");
             ids.extend(page.items.iter().map(|job| job.id));
             before = page.next;

@@ -14,8 +14,7 @@ const PAGE: usize = 100;
 /// If a read fails.
 pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
     let mut text = String::new();
-    let filter =
-        JobFilter { scope: Scope::All, state: None, job_type: None, queue: None, trace_id: None };
+    let filter = JobFilter::of(Scope::All);
     let mut before = None;
     loop {
         let page = store.jobs(&filter, before, PAGE).await?;
@@ -42,7 +41,7 @@ pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
             break;
         }
     }
-    let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+    let filter = ItemFilter::of(Scope::All);
     let mut before = None;
     loop {
         let page = store.items(&filter, before, PAGE).await?;

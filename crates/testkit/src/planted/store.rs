@@ -186,6 +186,14 @@ impl Store for PlantedStore {
         self.inner.jobs(filter, before, limit)
     }
 
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.inner.count_jobs(filter, most)
+    }
+
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
         self.inner.item(id)
     }
@@ -197,6 +205,14 @@ impl Store for PlantedStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
         self.inner.items(filter, before, limit)
+    }
+
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.inner.count_items(filter, most)
     }
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {

@@ -11,8 +11,7 @@ const PAGE: usize = 50;
 /// Reads everything.
 pub(super) async fn take(engine: &Engine) -> Dump {
     let mut dump = Dump { is_settled: true, ..Dump::default() };
-    let filter =
-        JobFilter { scope: Scope::All, state: None, job_type: None, queue: None, trace_id: None };
+    let filter = JobFilter::of(Scope::All);
     let mut before = None;
     while let Ok(page) = engine.jobs(&filter, before, PAGE).await {
         for job in page.items {
@@ -25,7 +24,7 @@ pub(super) async fn take(engine: &Engine) -> Dump {
             break;
         }
     }
-    let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+    let filter = ItemFilter::of(Scope::All);
     let mut before = None;
     while let Ok(page) = engine.items(&filter, before, PAGE).await {
         dump.items.extend(page.items.iter().map(item_dump));

@@ -40,6 +40,7 @@ pub const CODES: &[&str] = &[
     "BODY_TOO_LARGE",
     "CONTENT_ENCODING_UNSUPPORTED",
     "CONTENT_TYPE_UNSUPPORTED",
+    "CURSOR_INVALID",
     "DISK_FULL",
     "EFFECT_NOT_FOUND",
     "HOST_UNKNOWN",
@@ -203,6 +204,12 @@ pub(crate) fn invalid(path: impl Into<String>, reason: impl std::fmt::Display) -
     let path = path.into();
     let message = format!("{path} {reason}");
     Fault::new(StatusCode::BAD_REQUEST, "REQ_VALIDATION_FAILED", message).at(path)
+}
+
+/// A cursor that was not given for this list.
+pub(crate) fn cursor_invalid() -> Fault {
+    let message = "cursor is not one that was given for this list and these filters";
+    Fault::new(StatusCode::BAD_REQUEST, "CURSOR_INVALID", message).at("cursor".to_owned())
 }
 
 /// A body of the wrong shape.

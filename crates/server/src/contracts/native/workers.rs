@@ -13,7 +13,7 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     let is_visible =
         |seen: &&WorkerSeen| who.is_admin() || seen.tenant.as_ref() == Some(&who.tenant);
     let items = seen.iter().filter(is_visible).map(shown).collect();
-    Ok(Reply::data(&api::Page { items, next_cursor: None }))
+    Ok(Reply::data(&api::Page::whole(items)))
 }
 
 fn shown(seen: &WorkerSeen) -> api::registry::Worker {
