@@ -151,8 +151,7 @@ impl Engine {
         let grace_until = started_at + engine.shared.config.restart_grace;
         let reaper = timers::Reaper::new(&engine.shared, grace_until).await?;
         engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
-        let look = waiters::look_elsewhere(engine.shared.clone());
-        engine.shared.keep("the look for jobs that ended elsewhere", look);
+        engine.shared.keep("the waiters", waiters::look_elsewhere(engine.shared.clone()));
         Ok(engine)
     }
 

@@ -107,8 +107,8 @@ queries! {
     FindRunning = "find_running" [TIMESTAMPTZ];
     FindHeld = "find_held" [UUID_ARRAY];
     // Reading.
-    FindEnded = "find_ended" [UUID_ARRAY];
     OwnerOfJob = "owner_of_job" [UUID];
+    FindEnded = "find_ended" [UUID_ARRAY];
     ReadJob = "read_job" [UUID];
     ReadEffects = "read_effects" [UUID_ARRAY];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];

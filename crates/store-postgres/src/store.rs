@@ -279,14 +279,6 @@ impl Store for PostgresStore {
         })
     }
 
-    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
-        Box::pin(self.patiently(move || self.find_jobs(Query::FindEnded, jobs)))
-    }
-
-    fn held<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
-        Box::pin(async move { Ok(self.find_jobs(Query::FindHeld, jobs).await?) })
-    }
-
     fn job_within<'a>(
         &'a self,
         id: JobId,
@@ -301,6 +293,14 @@ impl Store for PostgresStore {
             }
             self.job(id).await
         })
+    }
+
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(self.patiently(move || self.find_jobs(Query::FindEnded, jobs)))
+    }
+
+    fn held<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(async move { Ok(self.find_jobs(Query::FindHeld, jobs).await?) })
     }
 
     fn effect<'a>(

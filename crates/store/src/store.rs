@@ -176,6 +176,18 @@ pub trait Store: Send + Sync + 'static {
     /// One job with its history, perhaps without its effects. Like every read, it answers only what
     /// is durable.
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>>;
+    /// One job with its history, if it is in scope. Whoever may not see a job must not learn from
+    /// the time it takes that there is one: a store looks at the owner before it reads the rest.
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            let found = self.job(id).await?;
+            Ok(found.filter(|found| scope.covers(&found.job.tenant, &found.job.user)))
+        })
+    }
     /// Which of these jobs have ended; for callers that wait for it, many at once.
     fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
         Box::pin(async move {
@@ -193,18 +205,6 @@ pub trait Store: Send + Sync + 'static {
     /// waiting. A commit that names them would be busy.
     fn held<'a>(&'a self, _jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-    /// One job with its history, if it is in scope. Whoever may not see a job must not learn from
-    /// the time it takes that there is one: a store looks at the owner before it reads the rest.
-    fn job_within<'a>(
-        &'a self,
-        id: JobId,
-        scope: &'a Scope,
-    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
-        Box::pin(async move {
-            let found = self.job(id).await?;
-            Ok(found.filter(|found| scope.covers(&found.job.tenant, &found.job.user)))
-        })
     }
     /// One committed effect of a job.
     fn effect<'a>(

@@ -48,6 +48,20 @@ impl Store for MemoryStore {
         })
     }
 
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            match self.settled(|state| state.snapshot_within(id, scope)).await? {
+                Some(found) => Ok(Some(found)),
+                // Looked for in the archive whether or not it is a stranger's that is in RAM.
+                None => self.shared.archived_within(id, scope),
+            }
+        })
+    }
+
     fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
         Box::pin(async move {
             let found = self.settled(|state| {
@@ -62,20 +76,6 @@ impl Store for MemoryStore {
                 }
             }
             Ok(ended)
-        })
-    }
-
-    fn job_within<'a>(
-        &'a self,
-        id: JobId,
-        scope: &'a Scope,
-    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
-        Box::pin(async move {
-            match self.settled(|state| state.snapshot_within(id, scope)).await? {
-                Some(found) => Ok(Some(found)),
-                // Looked for in the archive whether or not it is a stranger's that is in RAM.
-                None => self.shared.archived_within(id, scope),
-            }
         })
     }
 
