@@ -42,11 +42,11 @@ pub(crate) const HELD_MAX: usize = 10_000;
 pub(crate) const HELD_PER_REQUEST_MAX: usize = 64;
 /// Something that was held is tried again after this long, then after twice as long.
 pub(crate) const HELD_PAUSE: Duration = Duration::from_millis(20);
-/// And no later than after this long.
+/// What was held is tried again no later than after this long.
 pub(crate) const HELD_PAUSE_MAX: Duration = Duration::from_millis(250);
 /// Tenants whose submissions with a key are decided apart from others'.
 pub(crate) const SUSPECTS_MAX: usize = 1_000;
-/// How long they are, after one of their keys was last found held.
+/// How long a tenant is decided apart after one of its keys was last found held.
 pub(crate) const SUSPECT_FOR: Duration = Duration::from_secs(10);
 /// Attempts that may run into what is held before it is everybody else's turn.
 pub(crate) const ATTEMPTS_PER_TURN: usize = 4;
