@@ -370,9 +370,22 @@ END $$;
 CREATE FUNCTION mainspring.term_number(tenant text, kind text, first text, second text) RETURNS bigint
     LANGUAGE sql IMMUTABLE
     AS $$
-    SELECT ('x' || left(replace(mainspring.digest(tenant, kind, first, second)::text, '-', ''), 16))
+    SELECT ('x' || encode(substr(sha256(
+        int8send(octet_length(tenant)) || convert_to(tenant, 'UTF8')
+        || int8send(octet_length(kind)) || convert_to(kind, 'UTF8')
+        || int8send(octet_length(first)) || convert_to(first, 'UTF8')
+        || int8send(octet_length(second)) || convert_to(second, 'UTF8')), 1, 8), 'hex'))
         ::bit(64)::bigint
 $$;
+
+CREATE TABLE mainspring.effect (
+    job uuid NOT NULL,
+    name text NOT NULL,
+    number integer NOT NULL,
+    value text NOT NULL,
+    committed_at timestamp with time zone NOT NULL,
+    CONSTRAINT effect_number_check CHECK ((number >= 0))
+);
 
 CREATE TABLE mainspring.expiry (
     expires_at timestamp with time zone NOT NULL,
@@ -528,7 +541,8 @@ CREATE TABLE mainspring.node (
     name text NOT NULL,
     version text NOT NULL,
     started_at timestamp with time zone NOT NULL,
-    seen_at timestamp with time zone NOT NULL
+    seen_at timestamp with time zone NOT NULL,
+    workers bytea
 )
 WITH (fillfactor='50');
 
@@ -652,6 +666,9 @@ ALTER TABLE ONLY mainspring.finished ATTACH PARTITION mainspring.finished_later 
 ALTER TABLE ONLY mainspring.job ATTACH PARTITION mainspring.job_later DEFAULT;
 
 ALTER TABLE ONLY mainspring.stream ATTACH PARTITION mainspring.stream_later DEFAULT;
+
+ALTER TABLE ONLY mainspring.effect
+    ADD CONSTRAINT effect_pkey PRIMARY KEY (job, name);
 
 ALTER TABLE ONLY mainspring.expiry
     ADD CONSTRAINT expiry_pkey PRIMARY KEY (expires_at, id);

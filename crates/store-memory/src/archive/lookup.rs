@@ -244,7 +244,13 @@ fn scan(run: &Arc<Run>, seek: &Seek<'_>, reads: &mut usize) -> Result<Vec<Key>, 
     let mut keys = Vec::new();
     let mut records = run.descending(&seek.from);
     while keys.len() < seek.limit {
-        let Some(record) = records.next().transpose()? else { break };
+        let record = match records.next() {
+            Some(Ok(record)) => record,
+            // What is behind the damage is still there.
+            Some(Err(FileError::Damaged { .. })) => continue,
+            Some(Err(error)) => return Err(error),
+            None => break,
+        };
         if record.key < seek.to {
             break;
         }
