@@ -42,6 +42,7 @@ const LEFT_OUT: &[(Query, &str)] = &[
     (Query::CountLanes, "counts lanes: a row for each queue and type of a tenant"),
     (Query::MakePartitions, "upkeep of partitions: a few times a day"),
     (Query::ListPartitions, "upkeep of partitions: a few times a day"),
+    (Query::FindHeld, "only when somebody outside holds something"),
     (Query::ForgetNode, "a row per server, when one stops"),
     (Query::CountNodes, "a row per server, a few times a minute"),
 ];

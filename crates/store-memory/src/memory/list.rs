@@ -4,7 +4,6 @@
 
 use super::{MemoryStore, failed, thawed};
 use crate::archive::{Found, Key, Record, Run, Seek};
-use crate::error::FileError;
 use crate::state::Walked;
 use mainspring_kernel::{DlqId, DlqItem, Job, JobId};
 use mainspring_store::{Error, ItemFilter, JobFilter, Page};
@@ -174,14 +173,13 @@ impl FromArchive for () {
     fn archived(_: Key, _: Arc<Run>) -> Self {}
 }
 
-/// A job from the archive; `None` if its block is damaged, which must not hide the others.
+/// The job itself; none if it lies in a damaged block, which is counted and told.
 fn fetched(key: &Key, run: &Run) -> Result<Option<Job>, Error> {
     let record = match run.get(key) {
-        Ok(record) => record,
-        Err(FileError::Damaged { .. }) => None,
-        Err(error) => return Err(failed(&error)),
+        Err(error) if error.is_damage() => return Ok(None),
+        read => read.map_err(|error| failed(&error))?,
     };
-    Ok(record.and_then(|record| thawed(&record.value).ok()).map(|found| found.job))
+    record.map(|record| Ok(thawed(&record.value)?.job)).transpose()
 }
 
 #[cfg(test)]
