@@ -113,8 +113,9 @@ fn round(store: Store, seed: u64, cycles: u64) {
             seen.unsynced_bytes_cut += shim.tear(&mut rng);
             seen.looked_at(&server.data_dir(), &mut last_snapshot);
         }
-        server.restart();
         fleet.recorder.fault("restart");
+        server.restart();
+        fleet.recorder.fault("ready");
         seen.restarted(&server);
     }
     let acknowledged = fleet.recorder.acknowledged();
