@@ -1,15 +1,17 @@
 //! `cargo xtask tidy`: the house rules that no compiler checks.
 //!
 //! One file per kind of rule: `arrows` (which crate may see which), `licences`, `source` (Rust
-//! files), `docs` (Markdown). Rules only report; this file walks the tree and prints all problems
-//! at once, each as `file:line: text`.
+//! files), `docs` (Markdown), `attacks` (every attack we know has tests that hold it). Rules only
+//! report; this file walks the tree and prints all problems at once, each as `file:line: text`.
 
 mod arrows;
+mod attacks;
 mod docs;
 mod licences;
 mod lines;
 mod source;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,11 +69,20 @@ pub(crate) fn run() -> Result<()> {
     let mut problems = arrows::check(&metadata);
     problems.extend(licences::check(&metadata));
     let files = files(Path::new("."))?;
+    let (mut page, mut functions) = (String::new(), BTreeSet::new());
     for file in &files {
         let bytes = fs::read(file).with_context(|| format!("cannot read {file}"))?;
         let Ok(text) = String::from_utf8(bytes) else { continue };
         problems.extend(check_file(file, &text));
+        match file.as_str() {
+            attacks::PAGE => page = text,
+            name if name.ends_with(".rs") => {
+                functions.extend(attacks::functions(&text).map(ToOwned::to_owned));
+            }
+            _ => {}
+        }
     }
+    problems.extend(attacks::check(&page, &functions));
     let stale = limits::problems(&files)?;
     problems.extend(stale.into_iter().map(|told| Problem::new("docs/limits.md", 1, told)));
     problems.sort();

@@ -85,9 +85,23 @@ pub struct ErrorCode {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Page<T> {
-    /// The entries. A filtered page may be short or empty and still have a next one.
+    /// The entries. A page is full unless it is the last one.
     pub items: Vec<T>,
-    /// Pass it as `cursor` to go on; absent at the end.
+    /// Pass it as `cursor` to go on, with the same filters; null at the end.
     #[serde(default)]
     pub next_cursor: Option<String>,
+    /// How many entries the whole list has; null if they are too many to be counted.
+    #[serde(default)]
+    pub total: Option<u64>,
+    /// If there is no `total`: the list has more entries than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_at_least: Option<u64>,
+}
+
+impl<T> Page<T> {
+    /// A list in one part.
+    pub fn whole(items: Vec<T>) -> Self {
+        let total = Some(items.len() as u64);
+        Page { items, next_cursor: None, total, total_at_least: None }
+    }
 }

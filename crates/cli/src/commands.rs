@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
+pub(crate) mod filters;
 pub(crate) mod jobs;
 pub(crate) mod migrate;
 pub(crate) mod move_store;

@@ -71,6 +71,8 @@ pub(crate) struct Postgres {
     pub(crate) connections: usize,
     pub(crate) is_notified: bool,
     pub(crate) poll_every: Duration,
+    /// Whether a server without `fsync` is taken.
+    pub(crate) allows_unsafe: bool,
 }
 
 /// `[retention]`.
@@ -143,6 +145,7 @@ impl Settings {
                 connections: 8,
                 is_notified: true,
                 poll_every: Duration::from_millis(500),
+                allows_unsafe: false,
             },
             retention: Retention { finished: DAY * 7, dlq: DAY * 90, audit: DAY * 365 },
             types_strict: true,

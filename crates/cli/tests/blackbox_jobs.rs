@@ -214,11 +214,18 @@ fn o15_o20_a_list_is_filtered_and_walked_by_cursor(store: Store) {
     let ivy = server(store).caller("list", "ivy", &["submitter"]);
     let ids: Vec<String> = (0..25).map(|_| hal.submit_plain("listed")).collect();
     ivy.submit_plain("listed");
-    hal.submit(&json!({ "job_type": "other", "payload": {}, "queue": "q-2", "trace_id": "t-9" }));
+    let labels = json!({ "team": "red", "site": "a=b" });
+    let other = json!({ "job_type": "other", "payload": {}, "queue": "q-2", "trace_id": "t-9",
+        "labels": labels, "max_retries": 0 });
+    let failed = hal.submit(&other);
+    let grant = hal.pull_one("other");
+    hal.fail(&grant, "NO_PAPER", false);
+    let then = text(&failed, "created_at");
     let mut seen = Vec::new();
     let mut cursor = String::new();
     loop {
         let data = hal.get(&format!("/api/v1/jobs?type=listed&limit=10{cursor}")).data();
+        assert_eq!(data["total"], 25, "of hal's own, and no stranger's");
         seen.extend(items(data.clone()).iter().map(|job| text(job, "job_id")));
         match data["next_cursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
@@ -235,9 +242,32 @@ fn o15_o20_a_list_is_filtered_and_walked_by_cursor(store: Store) {
         ("trace_id=t-9", 1),
         ("trace_id=nobody", 0),
         ("status=dlq_pending", 0),
+        ("label=team%3Dred", 1),
+        ("label=team%3Dred&label=site%3Da%3Db", 1),
+        ("label=team%3Dred&label=site%3Dc", 0),
+        ("error_code=NO_PAPER", 1),
+        ("error_code=NO_PAPER&status=failed&type=other", 1),
+        ("error_code=NO_PAPER&status=succeeded", 0),
+        ("user_id=hal&type=other", 1),
+        ("user_id=ivy", 0),
+        (&*format!("created_after={then}&type=other"), 1),
+        (&*format!("created_before={then}&type=other"), 0),
+        (&*format!("created_before={then}&limit=100"), 25),
     ] {
-        assert_eq!(items(hal.get(&format!("/api/v1/jobs?{query}")).data()).len(), count, "{query}");
+        let data = hal.get(&format!("/api/v1/jobs?{query}")).data();
+        assert_eq!(data["total"], count, "{query}");
+        assert_eq!(items(data).len(), count, "{query}");
     }
+    let operator = server(store).caller("list", "olga", &["operator"]);
+    assert_eq!(operator.get("/api/v1/jobs?user_id=ivy").data()["total"], 1);
+    assert_eq!(operator.get("/api/v1/dlq/items?label=team%3Dred").data()["total"], 1);
+    assert_eq!(operator.get("/api/v1/dlq/items?error_code=NO_PAPER&queue=q-2").data()["total"], 1);
+    assert_eq!(operator.get("/api/v1/dlq/items?status=requeued&type=other").data()["total"], 0);
+    let page = operator.get("/api/v1/jobs?type=listed&limit=1").data();
+    let cursor = text(&page, "next_cursor");
+    let path = format!("/api/v1/jobs?type=listed&cursor={cursor}");
+    assert_eq!(operator.get(&path).data()["total"], 26);
+    assert_eq!(hal.get(&path).refusal(), (400, "CURSOR_INVALID".into()), "it is olga's");
 }
 
 fn o20_waiting_is_explained_and_cancelling_ends_it_once(store: Store) {

@@ -3,8 +3,10 @@
 //! pulls that wait, and hands the events to the store in one piece. Answers go out when the store
 //! says they are durable; the next batch does not wait for that.
 
+use crate::batch::Batch;
 use crate::dispatcher::Dispatcher;
 use crate::engine::{Reply, Shared};
+use crate::limits::PULL_BYTES_MAX;
 use crate::pull::{Grant, Pull};
 use mainspring_kernel::command::{Claim, Release};
 use mainspring_kernel::{
@@ -76,25 +78,25 @@ fn given_back(grant: &Grant) -> Option<Command> {
 /// Runs until the engine stops; what was accepted by then is still committed.
 pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>) {
     let mut dispatcher = Dispatcher::default();
-    let mut gathered = Vec::new();
+    let mut gathered = Batch::default();
     let mut expected = 0;
     loop {
         tokio::select! {
             biased;
-            count = inbox.recv_many(&mut gathered, shared.config.batch_max) => {
-                if count == 0 {
-                    break;
-                }
-            }
+            first = inbox.recv() => match first {
+                Some(first) => gathered.push(first),
+                None => break,
+            },
             () = shared.work_is_due.notified() => {}
             () = dispatcher.next_is_late() => {}
             () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
         }
         dispatcher.send_home_late();
         gather(&shared, &mut inbox, &mut gathered, expected).await;
-        expected = gathered.len();
-        if !gathered.is_empty() || dispatcher.len() > 0 {
-            commit(&shared, &mut dispatcher, std::mem::take(&mut gathered)).await;
+        let requests = std::mem::take(&mut gathered).requests;
+        expected = requests.len();
+        if !requests.is_empty() || dispatcher.len() > 0 {
+            commit(&shared, &mut dispatcher, requests).await;
         }
         if inbox.is_closed() {
             dispatcher.send_all_home();
@@ -104,27 +106,27 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
     dispatcher.send_all_home();
 }
 
-/// Whoever was answered together asks again together: waits a moment for as many requests as the
-/// last batch had, if the store says that it pays.
+/// Takes what has arrived. Whoever was answered together asks again together: waits a moment for
+/// as many requests as the last batch had, if the store says that it pays.
 async fn gather(
     shared: &Shared,
     inbox: &mut mpsc::Receiver<Request>,
-    gathered: &mut Vec<Request>,
+    gathered: &mut Batch,
     expected: usize,
 ) {
+    let most = shared.config.batch_max;
+    gathered.fill(inbox, most);
     let patience = shared.store.gathers_for();
-    if patience.is_zero() || gathered.is_empty() {
+    if patience.is_zero() || gathered.requests.is_empty() {
         return;
     }
     let until = Instant::now() + patience;
-    while gathered.len() < expected.max(2) && Instant::now() < until {
+    while gathered.requests.len() < expected.max(2)
+        && !gathered.is_full(most)
+        && Instant::now() < until
+    {
         tokio::task::yield_now().await;
-        let room = shared.config.batch_max.saturating_sub(gathered.len());
-        while gathered.len() < room
-            && let Ok(request) = inbox.try_recv()
-        {
-            gathered.push(request);
-        }
+        gathered.fill(inbox, most);
     }
 }
 
@@ -185,7 +187,7 @@ async fn commit_part(
         }
         Err(error) => {
             dispatcher.park(parked);
-            if matches!(error, Error::Busy) && batch.len() > 1 {
+            if error.is_divisible() && batch.len() > 1 {
                 return Err(batch);
             }
             answer_all(shared, batch, &Err(error), false);
@@ -265,6 +267,7 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
         for command in &request.commands {
             needs.jobs.extend(command.job());
             needs.items.extend(command.item());
+            needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
             if let Command::Submit(wish) = command {
                 needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
             }
@@ -381,12 +384,19 @@ fn serve_pull(
     }
     let ready = desk.take_ready(&pull.ask().wanted(), pull.limit, now);
     let mut grants = Vec::with_capacity(ready.len());
+    let mut bytes = 0;
     for id in ready {
+        // What is left over is ready again when the batch ends, for pulls that wait as well.
+        if bytes >= PULL_BYTES_MAX {
+            shared.work_is_due.notify_one();
+            break;
+        }
         let claim = Claim { job: id, worker: pull.worker.clone(), lease_ms: pull.lease_ms };
         made.commands += 1;
         if let Ok(decision) = decide_one(shared, &Command::Claim(claim), desk, now) {
             enact(decision, desk, made);
             grants.extend(desk.job(id).map(|job| Grant { job: job.clone() }));
+            bytes += grants.last().map_or(0, |grant| grant.job.payload.len());
         }
     }
     shared.workers.pulled(pull, now, grants.len());

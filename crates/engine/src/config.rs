@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Config {
     /// Whether an unregistered type is refused.
     pub are_types_strict: bool,
-    /// Most commands one commit may take.
+    /// Most requests one commit may take; see [`crate::limits::BATCH_BYTES_MAX`] for their bytes.
     pub batch_max: usize,
     /// How long leases that ran out while the server was away are kept alive after a restart.
     pub restart_grace: Duration,

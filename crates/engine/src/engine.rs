@@ -2,6 +2,7 @@
 //! commit loop and passes reads on to the store.
 
 use crate::clock::Clock;
+use crate::colleagues;
 use crate::commit::{self, Request};
 use crate::config::Config;
 use crate::entropy::{Entropy, Ids};
@@ -10,12 +11,14 @@ use crate::pull::{Grant, Pull};
 use crate::timers;
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
+use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, Timestamp, Token, TokenId,
     TypeSpec,
 };
 use mainspring_store::{
     Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
+    WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -221,6 +224,14 @@ impl Engine {
         self.shared.store.job(id).await
     }
 
+    /// One committed effect of a job.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn effect(&self, id: JobId, name: &str) -> Result<Option<Effect>, Error> {
+        self.shared.store.effect(id, name).await
+    }
+
     /// One job with its history, once it has ended or `wait` is over.
     ///
     /// # Errors
@@ -257,6 +268,14 @@ impl Engine {
         self.shared.store.jobs(filter, before, limit).await
     }
 
+    /// How many jobs a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_jobs(&self, filter: &JobFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_jobs(filter, most).await
+    }
+
     /// One dead-letter item.
     ///
     /// # Errors
@@ -276,6 +295,14 @@ impl Engine {
         limit: usize,
     ) -> Result<Page<DlqItem>, Error> {
         self.shared.store.items(filter, before, limit).await
+    }
+
+    /// How many dead-letter items a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_items(&self, filter: &ItemFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_items(filter, most).await
     }
 
     /// Every registered type, by name.
@@ -358,6 +385,14 @@ impl Engine {
         self.shared.workers.list(self.now(), self.shared.config.worker_memory)
     }
 
+    /// Workers heard of lately by any server of this store, by name.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn workers_everywhere(&self) -> Result<Vec<WorkerSeen>, Error> {
+        colleagues::everywhere(&self.shared).await
+    }
+
     /// Notes that a worker sent a heartbeat, for the list of workers.
     pub fn worker_seen(&self, worker: &mainspring_kernel::WorkerId) {
         self.shared.workers.beat(worker, self.now());
@@ -424,6 +459,10 @@ impl News for Elsewhere {
         if let Some(shared) = self.0.upgrade() {
             shared.timer_changed.notify_one();
         }
+    }
+
+    fn workers(&self) -> Vec<WorkerNote> {
+        self.0.upgrade().map(|shared| colleagues::told(&shared)).unwrap_or_default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a job is not running yet. Every reason has a stable code and a sentence for people.
 
+use crate::colleagues;
 use crate::engine::Shared;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp};
 use mainspring_store::{Error, Standing};
@@ -31,7 +32,7 @@ pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explana
     let Some(found) = shared.store.job(id).await? else { return Ok(None) };
     let standing = shared.store.standing(id, now).await?;
     let job = found.job;
-    let workers = shared.workers.list(now, shared.config.worker_memory);
+    let workers = colleagues::everywhere(shared).await?;
     let has_worker = workers.iter().any(|seen| seen.wants(&job.tenant, &job.job_type, &job.queue));
     let reasons = reasons(&job, standing.as_ref(), has_worker, now);
     let summary = summary(&job, &reasons);

@@ -7,9 +7,12 @@ pub mod config;
 pub mod engine;
 pub mod entropy;
 pub mod explain;
+pub mod limits;
 pub mod pull;
 pub mod workers;
 
+mod batch;
+mod colleagues;
 mod commit;
 mod dispatcher;
 mod timers;

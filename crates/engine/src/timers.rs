@@ -24,6 +24,8 @@ pub(crate) async fn run(shared: Arc<Shared>) {
         let pause = match turn(&shared).await {
             Ok(pause) => pause,
             Err(Error::Stopped) => return,
+            // In an outage the store tells the log itself, once.
+            Err(Error::Away(_)) => RETRY_AFTER,
             Err(error) => {
                 tracing::warn!(%error, "timers could not reach the store");
                 RETRY_AFTER
@@ -37,7 +39,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
                 () = shared.stop.cancelled() => return,
                 () = tokio::time::sleep_until(upkeep_at) => {
                     upkeep_at = Instant::now() + shared.config.maintain_every;
-                    if let Err(error) = shared.store.maintain(shared.clock.now()).await {
+                    if let Err(error) = shared.store.maintain(shared.clock.now()).await
+                        && !matches!(error, Error::Away(_))
+                    {
                         tracing::warn!(%error, "upkeep of the store failed");
                     }
                 }

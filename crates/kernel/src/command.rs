@@ -272,6 +272,33 @@ impl Command {
         }
     }
 
+    /// The effect this command is about: the job, and its name.
+    pub fn effect(&self) -> Option<(JobId, &str)> {
+        match self {
+            Command::CommitEffect(CommitEffect { job, name, .. }) => Some((*job, name)),
+            Command::Submit(_)
+            | Command::Claim(_)
+            | Command::Complete(_)
+            | Command::Fail(_)
+            | Command::Release(_)
+            | Command::Heartbeat(_)
+            | Command::Cancel { .. }
+            | Command::Reap { .. }
+            | Command::ExtendLease { .. }
+            | Command::Transition { .. }
+            | Command::RunInternally(_)
+            | Command::RequeueItem { .. }
+            | Command::RequestDiscard { .. }
+            | Command::ApproveDiscard { .. }
+            | Command::RejectDiscard { .. }
+            | Command::DiscardReviewed { .. }
+            | Command::SetType(_)
+            | Command::SetQueue(_)
+            | Command::IssueToken(_)
+            | Command::RevokeToken { .. } => None,
+        }
+    }
+
     /// The dead-letter item this command is about.
     pub fn item(&self) -> Option<DlqId> {
         match self {

@@ -2,6 +2,7 @@
 //!
 //! The kernel never invents an id: the engine hands fresh ones in through [`crate::Facts`].
 
+use crate::time::Timestamp;
 use std::fmt;
 use std::str::FromStr;
 
@@ -109,6 +110,12 @@ id!(
 );
 
 impl JobId {
+    /// The least id that is given at `at` or later: ids begin with the milliseconds since 1970.
+    pub fn first_at(at: Timestamp) -> JobId {
+        let millis = u128::try_from(at.as_millis()).unwrap_or(0);
+        JobId(millis.min((1 << 48) - 1) << 80)
+    }
+
     /// The id of the dead-letter item this job has or would have.
     pub fn dlq(self) -> DlqId {
         DlqId(self.0)

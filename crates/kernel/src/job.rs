@@ -211,6 +211,43 @@ pub struct Effect {
     pub committed_at: Timestamp,
 }
 
+impl Effect {
+    /// The room it takes.
+    pub fn totals(&self) -> EffectTotals {
+        let bytes = self.name.len() + self.value.len();
+        EffectTotals { count: 1, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) }
+    }
+}
+
+/// How many effects, and how many bytes of names and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EffectTotals {
+    /// How many.
+    pub count: u32,
+    /// Bytes of their names and values.
+    pub bytes: u32,
+}
+
+impl EffectTotals {
+    /// With more of them.
+    #[must_use]
+    pub fn plus(self, more: EffectTotals) -> Self {
+        EffectTotals {
+            count: self.count.saturating_add(more.count),
+            bytes: self.bytes.saturating_add(more.bytes),
+        }
+    }
+
+    /// With fewer of them.
+    #[must_use]
+    pub fn minus(self, fewer: EffectTotals) -> Self {
+        EffectTotals {
+            count: self.count.saturating_sub(fewer.count),
+            bytes: self.bytes.saturating_sub(fewer.bytes),
+        }
+    }
+}
+
 /// Fields that most jobs do not use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extras {
@@ -224,8 +261,11 @@ pub struct Extras {
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// Cancelled if still unstarted by then.
     pub expires_at: Option<Timestamp>,
-    /// Committed side effects.
+    /// Committed side effects that are at hand, in the order of their commits.
     pub effects: Vec<Effect>,
+    /// Those that the store keeps beside the job and did not bring along. A decision about an
+    /// effect finds it at hand, if there is one of that name.
+    pub effects_elsewhere: EffectTotals,
     /// Last progress a worker reported, in percent.
     pub progress_pct: Option<u8>,
 }
@@ -348,6 +388,24 @@ impl Job {
     /// A committed effect by name.
     pub fn effect(&self, name: &str) -> Option<&Effect> {
         self.extras.as_ref()?.effects.iter().find(|effect| &*effect.name == name)
+    }
+
+    /// All committed effects, at hand and elsewhere.
+    pub fn effect_totals(&self) -> EffectTotals {
+        let Some(extras) = &self.extras else { return EffectTotals::default() };
+        let at_hand = extras.effects.iter().map(Effect::totals);
+        at_hand.fold(extras.effects_elsewhere, EffectTotals::plus)
+    }
+
+    /// Drops everything that is known of its effects.
+    pub fn forget_effects(&mut self) {
+        if let Some(extras) = &mut self.extras {
+            extras.effects = Vec::new();
+            extras.effects_elsewhere = EffectTotals::default();
+            if **extras == Extras::default() {
+                self.extras = None;
+            }
+        }
     }
 
     /// The rare fields, made on first use.

@@ -14,10 +14,16 @@ pub const LABELS_MAX: usize = 32;
 pub const BATCH_MAX: usize = 10_000;
 /// Most jobs in one pull.
 pub const PULL_MAX: usize = 10_000;
+/// Matches of a list that are counted; of more it is only told that there are more.
+pub const TOTAL_MAX: usize = 10_000;
+/// Most labels one list may ask for.
+pub const LABELS_WANTED_MAX: usize = 4;
 /// Most committed effects of one job.
 pub const EFFECTS_MAX: usize = 1_000;
 /// Largest committed effect value, in bytes of JSON text.
 pub const EFFECT_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes of all committed effects of one job, names and values.
+pub const EFFECTS_BYTES_MAX: usize = 4 << 20;
 /// Most retries a job may ask for.
 pub const RETRIES_MAX: u16 = 1_000;
 /// Retries of a job whose type does not say.
@@ -50,6 +56,7 @@ pub const KEY_WINDOW_SECS_DEFAULT: u32 = 24 * 3600;
 pub const AGING_MICROS_PER_POINT: i64 = 1_000_000;
 
 const _: () = assert!(EFFECT_BYTES_MAX <= PAYLOAD_BYTES_MAX);
+const _: () = assert!(EFFECT_BYTES_MAX + NAME_BYTES_MAX <= EFFECTS_BYTES_MAX);
 const _: () = assert!(LEASE_MS_MIN < LEASE_MS_DEFAULT && LEASE_MS_DEFAULT < LEASE_MS_MAX);
 const _: () = assert!(RETRIES_DEFAULT <= RETRIES_MAX);
 const _: () = assert!(TIMEOUT_MS_MIN < TIMEOUT_MS_DEFAULT && TIMEOUT_MS_DEFAULT < TIMEOUT_MS_MAX);

@@ -100,9 +100,9 @@ rejections! {
     /// The second person is the first one.
     SamePerson => "APPROVAL_SAME_PERSON", Approval,
         |f: F<'_, '_>| f.write_str("the person who asked for a discard cannot approve it");
-    /// The job has as many effects as it may have.
+    /// The job has as many effects as it may have, or as many bytes of them.
     EffectsFull => "EFFECTS_FULL", Conflict,
-        |f: F<'_, '_>| f.write_str("this job has committed as many effects as it may");
+        |f: F<'_, '_>| f.write_str("this job has committed as many effects, or as much in them, as it may");
 }
 
 impl std::error::Error for Rejection {}

@@ -74,8 +74,11 @@ impl App {
         let response = match AssertUnwindSafe(self.answer(request, &ids)).catch_unwind().await {
             Ok(Ok(reply)) => reply.into_response(ids),
             Ok(Err(fault)) => {
-                if fault.status.is_server_error() {
-                    let (code, request_id) = (fault.code, &*ids.request);
+                let (code, request_id) = (fault.code, &*ids.request);
+                if fault.tells_of_the_store() {
+                    // In an outage that is everybody: the store has told the log already.
+                    tracing::debug!(%method, code, request_id, "a request failed");
+                } else if fault.status.is_server_error() {
                     tracing::warn!(%method, code, request_id, "a request failed");
                 }
                 refusal(&fault, &ids)

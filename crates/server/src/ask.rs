@@ -9,6 +9,9 @@ use mainspring_api::IDEMPOTENCY_HEADER;
 use mainspring_engine::Engine;
 use std::sync::Arc;
 
+/// Parameters that may come more than once.
+const REPEATABLE: [&str; 1] = ["label"];
+
 /// A request.
 pub(crate) struct Ask {
     pub(crate) app: Arc<App>,
@@ -60,7 +63,7 @@ impl Ask {
             let Some(known) = known.iter().find(|known| **known == name) else {
                 return Err(errors::invalid(name, "is not a parameter of this path"));
             };
-            if values.iter().any(|(seen, _)| seen == known) {
+            if values.iter().any(|(seen, _)| seen == known) && !REPEATABLE.contains(known) {
                 return Err(errors::invalid(*known, "comes twice"));
             }
             values.push((*known, value));
@@ -76,6 +79,11 @@ pub(crate) struct Query(Vec<(&'static str, String)>);
 impl Query {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Every value of a parameter that may come more than once.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {

@@ -15,6 +15,7 @@ pub mod auth;
 mod answer;
 mod ask;
 mod contracts;
+mod cursor;
 mod docs_page;
 mod instant;
 mod json;

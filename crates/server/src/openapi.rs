@@ -240,10 +240,20 @@ fn answer(doc: &Doc, schemas: &mut Schemas) -> utoipa::openapi::Response {
         Gives::Page(shape) => {
             let items = ArrayBuilder::new().items(reference(&shape(schemas))).build();
             let cursor = SchemaType::from_iter([Type::String, Type::Null]);
+            let number = SchemaType::from_iter([Type::Integer, Type::Null]);
+            let told = "How many entries the list has; null if more than are counted.";
+            let total = ObjectBuilder::new().schema_type(number).description(Some(told)).build();
+            let told = "In place of a total: the list has more entries than this.";
+            let least = ObjectBuilder::new()
+                .schema_type(SchemaType::Type(Type::Integer))
+                .description(Some(told))
+                .build();
             let page = ObjectBuilder::new()
                 .property("items", Schema::Array(items))
                 .required("items")
                 .property("next_cursor", ObjectBuilder::new().schema_type(cursor).build())
+                .property("total", total)
+                .property("total_at_least", least)
                 .build();
             response.content("application/json", enveloped(Schema::Object(page).into())).build()
         }

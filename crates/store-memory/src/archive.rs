@@ -7,9 +7,11 @@
 
 mod lookup;
 mod run;
+mod terms;
 
-pub use lookup::{Archive, Descending, MergePlan};
-pub use run::{Run, RunDescending, open_run, write_run};
+pub use lookup::{Archive, Descending, Found, MergePlan, Seek};
+pub use run::{Run, RunDescending, open_run, write_run, write_run_with_terms};
+pub use terms::Pair;
 
 #[cfg(test)]
 mod tests;

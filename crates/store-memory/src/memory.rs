@@ -5,6 +5,7 @@
 
 mod desk;
 mod keeper;
+mod list;
 mod open;
 mod settled;
 mod store;
@@ -88,6 +89,8 @@ struct Shared {
     frame_bytes: AtomicUsize,
     /// Size of the last snapshot.
     snapshot_bytes: AtomicU64,
+    /// Postings and blocks that lists have looked at.
+    looked_at: AtomicU64,
     is_closed: AtomicBool,
     /// Held until the store is closed.
     lock: Mutex<Option<DirLock>>,
@@ -174,6 +177,12 @@ impl MemoryStore {
     /// If a file cannot be written.
     pub fn take_snapshot(&self, now: Timestamp) -> Result<(), Error> {
         keeper::snapshot(&self.shared, now)
+    }
+
+    /// How many postings and blocks lists have looked at since the store was opened: what a list
+    /// costs, whatever the machine.
+    pub fn looked_at(&self) -> u64 {
+        self.shared.looked_at.load(Ordering::Relaxed)
     }
 
     /// Notes how long opening took, for [`mainspring_store::Health`].

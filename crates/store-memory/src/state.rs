@@ -4,28 +4,31 @@
 
 mod finished;
 mod index;
+mod items;
 mod keys;
+mod list;
 mod load;
 mod moves;
-mod order;
+mod postings;
 mod read;
 mod restore;
 mod slab;
 mod totals;
 
 pub(crate) use finished::Batch;
+pub(crate) use list::Walked;
 pub(crate) use load::Loader;
 
 use finished::Finished;
 use index::{Index, Spot};
+use items::Items;
 use keys::Keys;
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::evolve::{Transition, keep_effect, renew};
-use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobEvent, JobId, Timestamp, Token, TokenId, evolve,
-};
+use mainspring_kernel::{Event, Job, JobEvent, JobId, Timestamp, Token, TokenId, evolve};
 use mainspring_store::Snapshot;
 use moves::Moves;
+use postings::Postings;
 use slab::{Entry, Slab};
 use std::collections::BTreeMap;
 use totals::Totals;
@@ -35,10 +38,12 @@ use totals::Totals;
 pub(crate) struct State {
     pub(crate) slab: Slab,
     pub(crate) index: Index,
-    pub(crate) items: BTreeMap<DlqId, DlqItem>,
+    pub(crate) items: Items,
     pub(crate) tokens: BTreeMap<TokenId, Token>,
     pub(crate) keys: Keys,
     pub(crate) finished: Finished,
+    /// Of every job here, live or ended.
+    postings: Postings,
     pub(crate) moves: Moves,
     pub(crate) totals: Totals,
     /// Taken from the book in this commit; those not claimed go back at its end.
@@ -97,17 +102,9 @@ impl State {
                     let _ = keep_effect(&mut entry.job, &effect);
                 }
             }
-            Event::ItemOpened(item) => {
-                self.items.entry(item.id).or_insert(*item);
-            }
+            Event::ItemOpened(item) => self.items.open(*item),
             Event::ItemChanged { item, version, at, state } => {
-                if let Some(item) = self.items.get_mut(&item)
-                    && item.version < version
-                {
-                    item.version = version;
-                    item.updated_at = at;
-                    item.state = *state;
-                }
+                self.items.change(item, version, at, *state);
             }
             Event::TypeSet(spec) => self.index.set_type(*spec, &mut self.slab),
             Event::QueueSet(spec) => self.index.set_queue(spec, &mut self.slab),
@@ -132,6 +129,7 @@ impl State {
         let slot = self.slab.insert(job);
         let entry = self.slab.get_mut(slot).expect("just inserted");
         entry.spot = self.index.enter(slot, &entry.job);
+        list::enter(&mut self.postings, &entry.job);
     }
 
     fn advance(&mut self, event: &JobEvent) {
@@ -139,10 +137,12 @@ impl State {
         let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
         self.index.leave(slot, &entry.job, entry.spot);
         entry.spot = Spot::Nowhere;
+        let was = list::Passing::of(&entry.job);
         let step = evolve(&mut entry.job, event).expect("decided from this very state");
         self.totals.count(&step, &entry.job);
         self.moves.push(&entry.job, step.clone());
         entry.note(step);
+        was.become_those_of(&entry.job, &mut self.postings);
         if entry.job.finished_at().is_some() {
             let entry = self.slab.remove(slot).expect("slots of live jobs are taken");
             self.retire(entry);

@@ -52,7 +52,12 @@ impl MemoryExport {
         let disk = RealDisk::open(path).map_err(|error| failed(format!("{shown}: {error}")))?;
         Self::over(Arc::new(disk), now).map_err(|error| match error {
             Error::Failed(text) => failed(format!("{shown}: {text}")),
-            other @ (Error::Stopped | Error::NoRoom | Error::Busy) => other,
+            other @ (Error::Stopped
+            | Error::NoRoom
+            | Error::Busy
+            | Error::Refused(_)
+            | Error::Damaged(_)
+            | Error::Away(_)) => other,
         })
     }
 
@@ -95,13 +100,7 @@ impl MemoryExport {
     }
 
     async fn jobs(&self, before: Option<JobId>) -> Result<(Vec<Entity>, Stage), Error> {
-        let filter = JobFilter {
-            scope: Scope::All,
-            state: None,
-            job_type: None,
-            queue: None,
-            trace_id: None,
-        };
+        let filter = JobFilter::of(Scope::All);
         let page = self.store.jobs(&filter, before, PAGE).await?;
         let mut found = Vec::with_capacity(page.items.len());
         for job in page.items {
@@ -114,7 +113,7 @@ impl MemoryExport {
     }
 
     async fn items(&self, before: Option<DlqId>) -> Result<(Vec<Entity>, Stage), Error> {
-        let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+        let filter = ItemFilter::of(Scope::All);
         let page = self.store.items(&filter, before, PAGE).await?;
         let found = page.items.into_iter().map(|item| Entity::Item(Box::new(item))).collect();
         let next = page.next.map_or(Stage::Rest, |next| Stage::Items(Some(next.dlq())));

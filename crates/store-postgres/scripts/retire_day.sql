@@ -38,5 +38,7 @@ BEGIN
                     FOR VALUES FROM (MINVALUE) TO (%L)', bound);
     EXECUTE format('ALTER TABLE mainspring.finished ATTACH PARTITION mainspring.finished_old
                     FOR VALUES FROM (MINVALUE) TO (%L)', bound);
+    DELETE FROM mainspring.effect e
+    WHERE e.job < bound::uuid AND NOT EXISTS (SELECT 1 FROM mainspring.job j WHERE j.id = e.job);
 END $$;
 COMMIT;

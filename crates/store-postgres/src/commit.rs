@@ -15,6 +15,7 @@ use crate::queries::Query;
 use crate::rows::Stored;
 use crate::settings;
 use crate::shared::Shared;
+use crate::suspicion::Suspicion;
 use crate::values::{Map, digest, hash_uuid, uuid};
 use crate::writes;
 use mainspring_kernel::dispatch::Book;
@@ -36,6 +37,7 @@ pub(crate) struct Writer {
     /// Running jobs that this server handed out, as they were last seen.
     held: Map<JobId, Stored>,
     pub(crate) field: Field,
+    suspicion: Suspicion,
 }
 
 /// Jobs remembered, at most.
@@ -56,6 +58,10 @@ struct Lessons {
     limits: HashSet<Digest>,
     /// Whether remembered jobs must not be trusted.
     is_wary: bool,
+    /// The ready jobs that the last attempt would have handed out.
+    claimed: Vec<JobId>,
+    /// Whether to hand out nothing: the database refuses something, and it may be among those.
+    is_without_offers: bool,
 }
 
 /// What others have to hear of a commit.
@@ -87,7 +93,19 @@ impl Writer {
                 self.book.undo_servings();
             }
             match outcome {
-                Ok(Some(done)) => return Ok(done),
+                Ok(Some(done)) => {
+                    self.suspicion.learn(&lessons.claimed, lessons.is_without_offers);
+                    return Ok(done);
+                }
+                Err(Fault::Refused(why) | Fault::Broken(why))
+                    if !lessons.is_without_offers && !lessons.claimed.is_empty() =>
+                {
+                    // The batch, or a job that it would hand out: the batch alone shows which.
+                    self.suspicion.tell(&why);
+                    lessons.is_without_offers = true;
+                    self.forget(needs);
+                    lessons.is_wary = true;
+                }
                 Ok(None) => self.field.drop_stock(),
                 Err(Fault::RegistryChanged) => {
                     self.field.drop_stock();
@@ -144,10 +162,19 @@ impl Writer {
         }
         let guard = || Call::new(Query::Guard, vec![Box::new(known.version)]);
         let running = count_limits(&mut transaction, guard(), &lessons.limits).await?;
-        let plan = self.plan(shared, &mut transaction, guard(), needs, &registry).await?;
-        let began = Instant::now();
-        let fetched = fetch(shared, &mut transaction, guard(), &plan).await?;
-        let offers = self.field.offers(&plan, fetched, began);
+        let offered = match lessons.is_without_offers {
+            true => Ok((Plan::default(), Vec::new())),
+            false => self.offers(shared, &mut transaction, guard(), needs, &registry).await,
+        };
+        let (plan, offers) = match offered {
+            Err(Fault::Refused(why) | Fault::Broken(why)) => {
+                // A ready job that cannot be read must not stop everything else.
+                self.suspicion.tell(&why);
+                lessons.is_without_offers = true;
+                return Ok(None);
+            }
+            offered => offered?,
+        };
         let wants = Wants { needs, offers, recalled: self.recall(needs, lessons) };
         let loaded = Loaded::load(shared, &mut transaction, guard(), wants).await?;
         let mut desk = PostgresDesk::new(Ground {
@@ -178,6 +205,11 @@ impl Writer {
         let unnumbered = writes::lanes_needed(&desk, &shared.lanes());
         shared.number_lanes(unnumbered).await?;
         let mut calls = writes::calls(&mut desk, &shared.lanes())?;
+        let is_claimed = |entry: &&Entry| entry.locked.is_some() && entry.is_changed;
+        if !lessons.is_without_offers {
+            lessons.claimed =
+                desk.entries.values().filter(is_claimed).map(|entry| entry.job.id).collect();
+        }
         let after = After::of(desk, plan, &self.field, shared);
         if calls.is_empty() && lessons.settings.is_empty() {
             // Refused on registries that may have changed meanwhile; a pull alone decides nothing.
@@ -201,6 +233,25 @@ impl Writer {
         }
         shared.set_alarms(&after.alarms);
         Ok(Some(self.remember(after)))
+    }
+
+    /// The ready jobs that the pulls of a batch may take, and where they were looked for.
+    async fn offers(
+        &mut self,
+        shared: &Shared,
+        transaction: &mut Transaction<'_>,
+        guard: Call,
+        needs: &Needs,
+        registry: &crate::registry::Registry,
+    ) -> Result<(Plan, Vec<Offer>), Fault> {
+        let again = Call::new(guard.query, vec![Box::new(registry.version)]);
+        let plan = self.plan(shared, transaction, guard, needs, registry).await?;
+        let began = Instant::now();
+        let fetched = fetch(shared, transaction, again, &plan).await?;
+        let offers = self.field.offers(&plan, fetched, began);
+        let (offers, rest) = self.suspicion.sift(offers);
+        self.field.give_back(rest);
+        Ok((plan, offers))
     }
 
     /// Which ready rows to lock for the pulls of a batch.
@@ -342,7 +393,8 @@ impl After {
 }
 
 /// A job as it is in the database once the batch is committed.
-fn stored(entry: Entry) -> Stored {
+fn stored(mut entry: Entry) -> Stored {
+    entry.put_effects_away();
     let version = match entry.origin {
         Origin::Live(version) if entry.is_changed => Some(version + 1),
         Origin::Live(version) => Some(version),

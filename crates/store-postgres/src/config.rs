@@ -29,6 +29,8 @@ pub struct PostgresConfig {
     pub is_notified: bool,
     /// Whether jobs of unknown types are refused; kept for submissions by SQL.
     pub are_types_strict: bool,
+    /// Whether a server that may lose or tear what it acknowledged is taken all the same.
+    pub allows_unsafe: bool,
     /// The present instant.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called with the database's present time, again and again.
@@ -55,6 +57,7 @@ impl PostgresConfig {
             poll_every: Duration::from_millis(500),
             is_notified: true,
             are_types_strict: true,
+            allows_unsafe: false,
             now,
             on_time: Arc::new(|_| ()),
         }

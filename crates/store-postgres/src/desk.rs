@@ -5,6 +5,7 @@ use crate::alarms::alarm;
 use crate::registry::{Registry, is_setting};
 use crate::rows::Stored;
 use crate::tallies::Tallies;
+use crate::terms;
 use crate::values::Map;
 use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted};
 use mainspring_kernel::event::KeyHolder;
@@ -47,8 +48,12 @@ pub(crate) struct Entry {
     pub(crate) was_alarm: Option<Timestamp>,
     /// The number of its last event when it was loaded.
     pub(crate) was_seq: u32,
+    /// As it was loaded: the number of the code of its last failed attempt.
+    pub(crate) was_code: Option<i64>,
     /// The lane's number and the order key of the row in `ready` that this transaction has locked.
     pub(crate) locked: Option<(i32, i64)>,
+    /// How many of the effects at hand have rows: the first ones.
+    pub(crate) written_effects: usize,
     /// Whether the batch changed it.
     pub(crate) is_changed: bool,
     /// Whether it came from memory and not from the database, and nothing has proved it yet.
@@ -69,11 +74,13 @@ impl Entry {
             was_due_at: job.due_at(),
             was_alarm: alarm(&job),
             was_seq: job.seq,
+            was_code: terms::code(&job),
             job,
             history,
             origin,
             lane,
             locked: None,
+            written_effects: 0,
             is_changed: false,
             is_recalled: false,
             place: None,

@@ -12,6 +12,8 @@ pub(crate) enum Fault {
     RegistryChanged,
     /// Somebody else holds what is needed, and goes on holding it.
     Held,
+    /// The database will never take something in the statement: a value, or a rule of its own.
+    Refused(String),
     /// The database cannot be reached or cannot write at present.
     Away(String),
     /// The database went away during a commit: nobody knows whether it counts.
@@ -25,10 +27,17 @@ const DECIDED_ON_OTHER_ROWS: &str = "MS001";
 /// Raised by `guard()`.
 const REGISTRY_CHANGED: &str = "MS002";
 
+/// How the driver's message about such a value begins.
+const UNSENDABLE: &str = "error serializing parameter";
+
 impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         let Some(told) = error.as_db_error() else {
-            return Fault::Away(text(&error));
+            // A value that cannot even be sent never reached the connection.
+            return match error.to_string().starts_with(UNSENDABLE) {
+                true => Fault::Refused(text(&error)),
+                false => Fault::Away(text(&error)),
+            };
         };
         let state = told.code();
         match state.code() {
@@ -36,21 +45,25 @@ impl From<tokio_postgres::Error> for Fault {
             REGISTRY_CHANGED => return Fault::RegistryChanged,
             _ => {}
         }
-        let conflicts = [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-            SqlState::UNIQUE_VIOLATION,
-        ];
-        if conflicts.contains(state) {
+        let conflicts = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+        // Two at once make the same row; but somebody else's rule about rows stays broken.
+        let is_ours = |name: &str| name.ends_with("_pkey") || name.starts_with("lane_");
+        let is_row_there =
+            *state == SqlState::UNIQUE_VIOLATION && told.constraint().is_some_and(is_ours);
+        if conflicts.contains(state) || is_row_there {
             return Fault::Conflict;
         }
         if [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(state) {
             return Fault::Held;
         }
         // Connection, resources, operator intervention, read-only; and what a pooler says.
-        let is_away = ["08", "53", "57", "25"].iter().any(|class| state.code().starts_with(class));
-        match is_away {
-            true => Fault::Away(text(&error)),
+        let is_in = |classes: &[&str]| classes.iter().any(|it| state.code().starts_with(it));
+        if is_in(&["08", "53", "57", "25"]) {
+            return Fault::Away(text(&error));
+        }
+        // Values, constraints, checks, limits, and whatever a trigger raises.
+        match is_in(&["21", "22", "23", "44", "54", "P0"]) {
+            true => Fault::Refused(text(&error)),
             false => Fault::Broken(text(&error)),
         }
     }
@@ -60,7 +73,7 @@ impl From<deadpool_postgres::PoolError> for Fault {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         match error {
             deadpool_postgres::PoolError::Backend(error) => match Fault::from(error) {
-                Fault::Broken(why) | Fault::Away(why) => Fault::Away(why),
+                Fault::Broken(why) | Fault::Refused(why) | Fault::Away(why) => Fault::Away(why),
                 fault @ (Fault::Conflict
                 | Fault::RegistryChanged
                 | Fault::Held
@@ -84,12 +97,13 @@ impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Conflict | Fault::RegistryChanged | Fault::Held => Error::Busy,
-            Fault::Away(why) => Error::Failed(format!("PostgreSQL is away: {why}").into()),
+            Fault::Refused(why) => Error::Refused(format!("PostgreSQL: {why}").into()),
+            Fault::Away(why) => Error::Away(format!("PostgreSQL is away: {why}").into()),
             Fault::Unknown(why) => {
                 let text = format!("PostgreSQL went away during a commit, outcome unknown: {why}");
-                Error::Failed(text.into())
+                Error::Away(text.into())
             }
-            Fault::Broken(why) => Error::Failed(format!("PostgreSQL: {why}").into()),
+            Fault::Broken(why) => Error::Damaged(format!("PostgreSQL: {why}").into()),
         }
     }
 }

@@ -5,7 +5,9 @@
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::queries::{Queries, Query};
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
+};
 use futures_util::future::join_all;
 use std::str::FromStr;
 use std::time::Duration;
@@ -47,6 +49,22 @@ const SETTINGS: [(&str, &str); 8] = [
     ("idle_in_transaction_session_timeout", "2000"),
 ];
 
+/// An acknowledged commit is durable, whatever the server, the database or the role is set to: off
+/// becomes on; whatever waits for more than that stays. Said even where it changes nothing, so that
+/// a reload of the server's configuration does not reach the session. The third word is whether it
+/// is for the transaction alone.
+macro_rules! durably {
+    ($is_local:literal) => {
+        concat!(
+            "SELECT pg_catalog.set_config('synchronous_commit', CASE \
+             pg_catalog.current_setting('synchronous_commit') WHEN 'off' THEN 'on' \
+             ELSE pg_catalog.current_setting('synchronous_commit') END, ",
+            $is_local,
+            ")"
+        )
+    };
+}
+
 /// What a connection of the store sets, for whoever wants to see its plans.
 pub fn session_settings() -> &'static [(&'static str, &'static str)] {
     &SETTINGS
@@ -77,7 +95,7 @@ impl Links {
     pub(crate) async fn open(config: &PostgresConfig) -> Result<Self, Fault> {
         let queries = Queries::new(&config.schema);
         let sets = SETTINGS.map(|(name, value)| format!("SET LOCAL {name} = {value}"));
-        let begin_pooled = format!("BEGIN; {}", sets.join("; "));
+        let begin_pooled = format!("BEGIN; {}; {}", sets.join("; "), durably!("true"));
         let direct = pool(config, true)?;
         let tried = direct.get().await.map(drop).map_err(Fault::from);
         let (pool, is_pooled) = match tried {
@@ -138,7 +156,15 @@ fn pool(config: &PostgresConfig, is_direct: bool) -> Result<Pool, Fault> {
         create: Some(config.patience),
         recycle: Some(config.patience),
     };
-    let builder = Pool::builder(manager).max_size(config.connections_max).timeouts(waits);
+    let mut builder = Pool::builder(manager).max_size(config.connections_max).timeouts(waits);
+    if is_direct {
+        // Behind a pooler nobody knows whose session it is: every transaction says it itself.
+        builder = builder.post_create(Hook::async_fn(|client, _| {
+            Box::pin(async move {
+                client.batch_execute(durably!("false")).await.map_err(HookError::Backend)
+            })
+        }));
+    }
     builder.runtime(Runtime::Tokio1).build().map_err(|error| Fault::Broken(error.to_string()))
 }
 

@@ -2,6 +2,7 @@
 //! second for the jobs behind idempotency keys and for what the locked rows brought to light.
 
 use crate::desk::{Entry, ItemEntry, KeyEntry, PostgresDesk};
+use crate::effects::read_effect;
 use crate::fault::Fault;
 use crate::field::{Offer, Plan};
 use crate::link::{Call, Link, Value};
@@ -12,6 +13,7 @@ use crate::shared::Shared;
 use crate::values::{At, digest, hash_uuid, item_uuid, job_id, uuid};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::job::Effect;
 use mainspring_kernel::{DlqItem, JobId};
 use mainspring_store::Needs;
 use mainspring_store::record::{Entity, Names, entities_of};
@@ -70,6 +72,7 @@ pub(crate) struct Loaded {
     /// Ready jobs that may be taken.
     offers: Vec<Offer>,
     items: Vec<DlqItem>,
+    effects: Vec<(JobId, Effect)>,
     keys: HashMap<Digest, Option<KeyHolder>>,
 }
 
@@ -108,6 +111,11 @@ impl Loaded {
                 calls.push(Call::new(query, vec![Box::new(ids)]));
             }
         }
+        // After the jobs: an effect that is committed in between is no surprise, a missing one is.
+        let (jobs, names) = loaded.effects_wanted(needs);
+        if !jobs.is_empty() {
+            calls.push(Call::new(Query::LoadEffects, vec![Box::new(jobs), Box::new(names)]));
+        }
         if calls.is_empty() {
             return Ok(loaded);
         }
@@ -124,6 +132,16 @@ impl Loaded {
         Ok(loaded)
     }
 
+    /// The effects to look for: not those of jobs that are known to have none.
+    fn effects_wanted(&self, needs: &Needs) -> (Vec<Uuid>, Vec<String>) {
+        let has_none = |id: JobId| {
+            let known = self.recalled.iter().find(|stored| stored.job.id == id);
+            known.is_some_and(|stored| stored.job.effect_totals().count == 0)
+        };
+        let wanted = needs.effects.iter().filter(|(job, _)| !has_none(*job));
+        wanted.map(|(job, name)| (uuid(*job), name.to_string())).unzip()
+    }
+
     async fn take_in(&mut self, shared: &Shared, query: Query, rows: &[Row]) -> Result<(), Fault> {
         if query == Query::LoadJobs {
             shared.learn_lanes(rows, 0).await?;
@@ -131,6 +149,8 @@ impl Loaded {
             for row in rows {
                 self.jobs.push(read_job(row, 0, true, &lanes)?);
             }
+        } else if query == Query::LoadEffects {
+            self.effects = rows.iter().map(read_effect).collect::<Result<_, _>>()?;
         } else if query == Query::LoadItems {
             for row in rows {
                 self.items.push(read_item(row.try_get(2)?)?);
@@ -181,6 +201,11 @@ impl Loaded {
             let mut entry = Entry::new(stored);
             entry.is_recalled = true;
             desk.entries.insert(entry.job.id, entry);
+        }
+        for (job, effect) in self.effects {
+            if let Some(entry) = desk.entries.get_mut(&job) {
+                entry.bring(effect);
+            }
         }
         for item in self.items {
             let was = Some(item.version);

@@ -40,6 +40,12 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "submit_in_sql",
         written: include_str!("../migrations/0002_submit_in_sql.sql"),
     },
+    Migration {
+        version: 3,
+        name: "effects_and_workers",
+        written: include_str!("../migrations/0003_effects_and_workers.sql"),
+    },
+    Migration { version: 4, name: "lists", written: include_str!("../migrations/0004_lists.sql") },
 ];
 
 /// The oldest PostgreSQL this works with.
@@ -175,13 +181,53 @@ pub(crate) async fn connect(config: &PostgresConfig) -> Result<Client, MigrateEr
         // The error reaches whoever uses the client.
         let _ = connection.await;
     });
-    let version = server_version(&client).await?;
-    match version / 10_000 {
-        major if major < POSTGRES_MIN => Err(MigrateError::Refused(format!(
+    let major = server_version(&client).await? / 10_000;
+    if major < POSTGRES_MIN {
+        return Err(MigrateError::Refused(format!(
             "this is PostgreSQL {major}; {POSTGRES_MIN} or newer is needed"
-        ))),
-        _ => Ok(client),
+        )));
     }
+    refuse_encoding(&client).await?;
+    Ok(client)
+}
+
+/// Refuses a database that cannot hold any text, before anything is made in it.
+async fn refuse_encoding(client: &Client) -> Result<(), MigrateError> {
+    let encoding = setting(client, "server_encoding").await?;
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    Err(MigrateError::Refused(format!(
+        "POSTGRES_ENCODING: the database is encoded as {encoding}, and UTF8 is needed; make one \
+         with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+    )))
+}
+
+/// Refuses a server that may lose or tear what it acknowledged, unless that was asked for.
+///
+/// # Errors
+/// If `fsync` or `full_page_writes` is off, or it cannot be asked.
+pub(crate) async fn refuse_unsafe(config: &PostgresConfig) -> Result<(), MigrateError> {
+    if config.allows_unsafe {
+        return Ok(());
+    }
+    let client = connect(config).await?;
+    for name in ["fsync", "full_page_writes"] {
+        if setting(&client, name).await? == "off" {
+            return Err(MigrateError::Refused(format!(
+                "POSTGRES_UNSAFE: {name} is off: a power cut would destroy the database; turn it \
+                 on in postgresql.conf, or set allow_unsafe_postgres = true under [store] if \
+                 nothing here is worth keeping"
+            )));
+        }
+    }
+    Ok(())
+}
+
+async fn setting(client: &Client, name: &str) -> Result<String, MigrateError> {
+    let sql = "SELECT current_setting($1)";
+    let rows = client.query_typed(sql, &[(&name, Type::TEXT)]).await.map_err(failed)?;
+    Ok(rows.first().map(|row| row.get(0)).unwrap_or_default())
 }
 
 /// The version as a number: 150004 for 15.4.
@@ -208,7 +254,9 @@ impl From<Fault> for MigrateError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Away(why) => MigrateError::Away(why),
-            Fault::Broken(why) | Fault::Unknown(why) => MigrateError::Failed(why),
+            Fault::Broken(why) | Fault::Refused(why) | Fault::Unknown(why) => {
+                MigrateError::Failed(why)
+            }
             Fault::Conflict | Fault::RegistryChanged => MigrateError::Failed("a conflict".into()),
             Fault::Held => MigrateError::Failed(HELD.into()),
         }
@@ -217,7 +265,7 @@ impl From<Fault> for MigrateError {
 
 fn told(error: tokio_postgres::Error) -> String {
     match Fault::from(error) {
-        Fault::Away(why) | Fault::Broken(why) | Fault::Unknown(why) => why,
+        Fault::Away(why) | Fault::Broken(why) | Fault::Refused(why) | Fault::Unknown(why) => why,
         Fault::Conflict | Fault::RegistryChanged | Fault::Held => "busy".to_owned(),
     }
 }

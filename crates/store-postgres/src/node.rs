@@ -42,6 +42,7 @@ pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
         Box::new(shared.config.node_name.clone()),
         Box::new(env!("CARGO_PKG_VERSION").to_owned()),
         Box::new(At(shared.now())),
+        Box::new(shared.heard.workers_to_tell(shared.news.get())),
     ];
     let rows = shared.links.read(Query::SeeNode, values).await?;
     let took = asked.elapsed();
@@ -138,8 +139,13 @@ impl Watch {
                 news.moved();
             }
         }
-        if is_moved {
-            stamper.lock().await.stamp(shared).await?;
+        let mut stamper = stamper.lock().await;
+        if is_moved || stamper.is_behind(found.newest) {
+            // A commit that was slow to be seen shows only here.
+            let is_any = stamper.stamp(shared).await?;
+            if let Some(news) = shared.news.get().filter(|_| is_any && !is_moved) {
+                news.moved();
+            }
         }
         Ok(())
     }

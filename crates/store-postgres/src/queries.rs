@@ -42,6 +42,7 @@ queries! {
     GuardForChange = "guard_for_change" [INT8];
     ReadVersion = "read_version" [];
     LoadJobs = "load_jobs" [UUID_ARRAY];
+    LoadEffects = "load_effects" [UUID_ARRAY, TEXT_ARRAY];
     LoadItems = "load_items" [UUID_ARRAY];
     LoadKeys = "load_keys" [UUID_ARRAY];
     LockReady = "lock_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY, INT4];
@@ -65,12 +66,18 @@ queries! {
         TEXT_ARRAY, BYTEA_ARRAY];
     DeleteLive = "delete_live" [UUID_ARRAY, INT4_ARRAY];
     InsertFinished = "insert_finished" [UUID_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
+    InsertEffects = "insert_effects"
+        [UUID_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY];
     InsertKeys = "insert_keys"
         [UUID_ARRAY, UUID_ARRAY, UUID_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY];
     FreeKeys = "free_keys" [UUID_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY];
     InsertItems = "insert_items" [UUID_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
     UpdateItems = "update_items" [UUID_ARRAY, INT4_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY];
+    InsertTerms = "insert_terms" [INT8_ARRAY, UUID_ARRAY];
+    DeleteTerms = "delete_terms" [INT8_ARRAY, UUID_ARRAY];
+    InsertItemTerms = "insert_item_terms" [INT8_ARRAY, UUID_ARRAY];
+    DeleteItemTerms = "delete_item_terms" [INT8_ARRAY, UUID_ARRAY];
     SetType = "set_type" [TEXT, TEXT, INT2, INT2, INT4, BOOL, BYTEA];
     SetQueue = "set_queue" [TEXT, BOOL, BOOL];
     SetToken = "set_token" [UUID, BYTEA];
@@ -89,6 +96,7 @@ queries! {
     LoadTokens = "load_tokens" [];
     LoadToken = "load_token" [UUID];
     LoadLanes = "load_lanes" [INT4];
+    CountLanes = "count_lanes" [];
     SetStrict = "set_strict" [BOOL];
     // Time.
     PromoteDue = "promote_due" [TIMESTAMPTZ, INT4];
@@ -99,6 +107,7 @@ queries! {
     FindRunning = "find_running" [TIMESTAMPTZ];
     // Reading.
     ReadJob = "read_job" [UUID];
+    ReadEffects = "read_effects" [UUID_ARRAY];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];
     ReadItem = "read_item" [UUID];
@@ -111,14 +120,20 @@ queries! {
     ReadStream = "read_stream" [INT8, INT4];
     OldestStream = "oldest_stream" [];
     LockStamp = "lock_stamp" [];
+    ReadHorizon = "read_horizon" [];
+    FindLate = "find_late" [];
     // Upkeep.
-    SeeNode = "see_node" [UUID, TEXT, TEXT, TIMESTAMPTZ];
+    SeeNode = "see_node" [UUID, TEXT, TEXT, TIMESTAMPTZ, BYTEA];
+    ReadWorkers = "read_workers" [UUID, TIMESTAMPTZ, INT4];
     ForgetNode = "forget_node" [UUID];
     CountNodes = "count_nodes" [UUID, TIMESTAMPTZ];
     MakePartitions = "make_partitions" [INT4];
     ListPartitions = "list_partitions" [];
     DeleteKeys = "delete_keys" [TIMESTAMPTZ, INT4];
     DeleteItems = "delete_items" [TIMESTAMPTZ, INT4];
+    FindUnlistedItems = "find_unlisted_items" [INT4];
+    MarkItemsListed = "mark_items_listed" [UUID_ARRAY, INT4_ARRAY];
+    ForgetTerms = "forget_terms" [TIMESTAMPTZ, INT4];
     Notify = "notify" [TEXT, TEXT];
 }
 

@@ -168,6 +168,16 @@ impl Lanes {
         self.by_key.get(key).copied()
     }
 
+    /// Every lane that is known, by its number.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i32, &LaneKey)> {
+        self.by_number.iter().map(|(number, key)| (*number, key))
+    }
+
+    /// How many are known.
+    pub(crate) fn len(&self) -> usize {
+        self.by_number.len()
+    }
+
     /// Numbers are given before they are seen: look a little further back than the newest.
     pub(crate) fn look_from(&self) -> i32 {
         (self.newest - 64).max(0)

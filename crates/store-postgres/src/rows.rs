@@ -3,7 +3,7 @@
 use crate::fault::Fault;
 use crate::registry::Lanes;
 use crate::values::{At, digest, hash_uuid, job_id};
-use mainspring_kernel::job::{Extras, Idempotency};
+use mainspring_kernel::job::{EffectTotals, Extras, Idempotency};
 use mainspring_kernel::{DlqId, Job, JobId, State, Timestamp, Transition, UserId};
 use mainspring_store::record::apply_progress;
 use serde::{Deserialize, Serialize};
@@ -155,6 +155,7 @@ fn split(more: More) -> (Option<Box<Idempotency>>, Option<Box<Extras>>) {
         labels: more.labels,
         expires_at: more.expires_at.map(Timestamp),
         effects: Vec::new(),
+        effects_elsewhere: EffectTotals::default(),
         progress_pct: None,
     };
     (idempotency, (extras != Extras::default()).then(|| Box::new(extras)))

@@ -5,7 +5,9 @@ use crate::alarms::Alarms;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::field::Field;
+use crate::heard::Heard;
 use crate::link::{Call, Links};
+use crate::outage::{Line, Outages};
 use crate::queries::Query;
 use crate::registry::{Lanes, Registry, read_registry};
 use crate::rows::lane_of;
@@ -46,10 +48,12 @@ pub(crate) struct Shared {
     pub(crate) news: OnceLock<Arc<dyn News>>,
     /// Rung when other servers have to hear of ready jobs or moves.
     pub(crate) to_tell: Notify,
-    /// Why the database cannot be used at present.
-    away: RwLock<Option<(String, tokio::time::Instant)>>,
+    /// Whether the database can be used at present.
+    outages: RwLock<Outages>,
     /// When the database came back after an outage.
     back_at: RwLock<Option<tokio::time::Instant>>,
+    /// What the others were told of workers.
+    pub(crate) heard: Heard,
     /// Whether other servers use the database.
     pub(crate) has_others: AtomicBool,
     pub(crate) is_closed: AtomicBool,
@@ -77,8 +81,9 @@ impl Shared {
             has_to_look: AtomicBool::new(true),
             news: OnceLock::new(),
             to_tell: Notify::new(),
-            away: RwLock::default(),
+            outages: RwLock::default(),
             back_at: RwLock::default(),
+            heard: Heard::default(),
             has_others: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
         }
@@ -147,6 +152,19 @@ impl Shared {
             self.load_lanes(from).await?;
         }
         Ok(())
+    }
+
+    /// Makes sure that all lanes are known: a list must not miss those of other servers.
+    pub(crate) async fn know_all_lanes(&self) -> Result<(), Fault> {
+        let rows = self.links.read(Query::CountLanes, Vec::new()).await?;
+        let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        let is_known = || usize::try_from(count).is_ok_and(|count| self.lanes().len() >= count);
+        if is_known() {
+            return Ok(());
+        }
+        let from = self.lanes().look_from();
+        self.load_lanes(from).await?;
+        if is_known() { Ok(()) } else { self.load_lanes(0).await }
     }
 
     async fn load_lanes(&self, from: i32) -> Result<(), Fault> {
@@ -298,25 +316,26 @@ impl Shared {
 
     /// Since when and why the database cannot be used.
     pub(crate) fn away(&self) -> Option<(String, tokio::time::Instant)> {
-        self.away.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.outages.read().unwrap_or_else(PoisonError::into_inner).present()
     }
 
     /// Notes whether the database answered what was asked at `asked`.
     pub(crate) fn note<T>(&self, outcome: &Result<T, Fault>, asked: tokio::time::Instant) {
-        let mut away = self.away.write().unwrap_or_else(PoisonError::into_inner);
-        match outcome {
-            Err(Fault::Away(why) | Fault::Unknown(why)) => {
-                let since = away.as_ref().map_or(asked, |(_, at)| *at);
-                *away = Some((why.clone(), since));
+        let now = tokio::time::Instant::now();
+        let mut outages = self.outages.write().unwrap_or_else(PoisonError::into_inner);
+        if let Err(Fault::Away(why) | Fault::Unknown(why)) = outcome {
+            if let Some(Line::Begins { untold }) = outages.failed(why, asked, now) {
+                tracing::error!(why, untold, "PostgreSQL is away: requests wait or are refused");
             }
-            _ => {
-                if let Some((_, since)) = away.take()
-                    && since.elapsed() >= OUTAGE_MIN
-                {
-                    let mut back_at = self.back_at.write().unwrap_or_else(PoisonError::into_inner);
-                    *back_at = Some(tokio::time::Instant::now());
-                }
-            }
+            return;
+        }
+        let Some((lasted, line)) = outages.answered(now) else { return };
+        if let Some(Line::Ends { lasted, failed }) = line {
+            tracing::warn!(?lasted, failed, "PostgreSQL is back");
+        }
+        if lasted >= OUTAGE_MIN {
+            let mut back_at = self.back_at.write().unwrap_or_else(PoisonError::into_inner);
+            *back_at = Some(now);
         }
     }
 

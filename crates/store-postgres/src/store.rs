@@ -3,7 +3,9 @@
 use crate::commit::Writer;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
+use crate::heard;
 use crate::link::{Links, Value};
+use crate::list;
 use crate::migrate::{self, MigrateError};
 use crate::node;
 use crate::queries::Query;
@@ -13,13 +15,14 @@ use crate::stream::{self, Stamper};
 use crate::upkeep;
 use crate::values::{At, job_id};
 use futures_util::future::BoxFuture;
+use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::record::{Entity, Names, entities_of};
 use mainspring_store::{
     Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Snapshot,
-    Standing, Store, Ticket, Wake, Work,
+    Standing, Store, Ticket, Wake, Work, WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -74,6 +77,7 @@ impl PostgresStore {
     /// If the database cannot be reached, was migrated by a newer version, misses a step that other
     /// servers would not survive, or a step fails.
     pub async fn open(config: PostgresConfig, node: u128) -> Result<Self, OpenError> {
+        migrate::refuse_unsafe(&config).await?;
         migrate::prepare(&config).await?;
         let failed = |fault: Fault| OpenError::Failed(Error::from(fault).to_string());
         let links = Links::open(&config).await.map_err(failed)?;
@@ -187,7 +191,7 @@ impl PostgresStore {
     }
 
     async fn stamp(&self) -> Result<(), Fault> {
-        self.stamper.lock().await.stamp(&self.shared).await
+        self.stamper.lock().await.stamp(&self.shared).await.map(|_| ())
     }
 
     /// The registries, read anew if somebody changed them.
@@ -263,13 +267,33 @@ impl Store for PostgresStore {
         })
     }
 
+    fn effect<'a>(
+        &'a self,
+        id: JobId,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Effect>, Error>> {
+        Box::pin(self.patiently(move || read::effect(&self.shared, id, name)))
+    }
+
+    fn effects(&self, id: JobId) -> BoxFuture<'_, Result<Vec<Effect>, Error>> {
+        Box::pin(self.patiently(move || read::effects(&self.shared, id)))
+    }
+
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,
         before: Option<JobId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<Job>, Error>> {
-        Box::pin(self.patiently(move || read::jobs(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || list::jobs(&self.shared, filter, before, limit)))
+    }
+
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.patiently(move || list::count_jobs(&self.shared, filter, most)))
     }
 
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
@@ -282,7 +306,15 @@ impl Store for PostgresStore {
         before: Option<DlqId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::items(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || list::items(&self.shared, filter, before, limit)))
+    }
+
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.patiently(move || list::count_items(&self.shared, filter, most)))
     }
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
@@ -370,6 +402,10 @@ impl Store for PostgresStore {
             false => self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}")),
         };
         Health { kind: "postgres", broken, is_low_on_space: false, recovery: self.recovery.clone() }
+    }
+
+    fn workers_elsewhere(&self) -> BoxFuture<'_, Result<Vec<WorkerNote>, Error>> {
+        Box::pin(self.patiently(|| heard::workers_elsewhere(&self.shared)))
     }
 
     fn gathers_for(&self) -> Duration {

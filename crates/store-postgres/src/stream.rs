@@ -11,7 +11,10 @@ use crate::values::{At, uuid};
 use mainspring_kernel::{Job, JobId, QueueName, StateName, Transition};
 use mainspring_store::record::decode_steps;
 use mainspring_store::{Counts, LoggedMove, MovesPage, QueueCount};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_postgres::Row;
 use uuid::Uuid;
 
 /// Commits stamped in one transaction, at most.
@@ -22,86 +25,161 @@ const NEWEST: &str = "stream/newest";
 /// What stamping remembers between turns.
 #[derive(Debug, Default)]
 pub(crate) struct Stamper {
-    /// Commits before this one are stamped, save those that were slow to be committed.
+    /// Whoever took a number before this one has ended, and what they left is stamped. Looking from
+    /// here on, and not from the start, passes over rows that were stamped and not yet cleaned up.
     from: i64,
-    turns: u32,
+    mark: Option<Mark>,
 }
 
-/// Every so many turns the outbox is read from the start.
-const FROM_START_EVERY: u32 = 16;
-/// A commit takes its number before it is seen: look this much further back.
-const LATE_MAX: i64 = 1_000;
+/// A number up to which `from` may go, once all who took one by then have ended.
+#[derive(Debug)]
+struct Mark {
+    last: i64,
+    /// A transaction that took a number up to `last` has one before this: it wrote something else
+    /// before it took it.
+    before: i64,
+    set_at: Instant,
+    /// Who may have taken one, if it had to be found out.
+    holders: Option<HashSet<String>>,
+}
+
+/// A transaction that is open for longer than this, perhaps a stranger's that never took a number,
+/// is worth finding out who did.
+const LATE_AFTER: Duration = Duration::from_secs(1);
+
+/// What one turn found.
+struct Turn {
+    /// The number taken last, before the others were read.
+    last: i64,
+    /// Every transaction before this one had ended.
+    ended_before: i64,
+    /// No transaction has this number yet.
+    next: i64,
+    /// Who writes to the outbox, if that was asked.
+    holders: Option<HashSet<String>>,
+    /// Whether everything from `from` on was taken, as far as it was to be seen.
+    is_all: bool,
+}
 
 impl Stamper {
-    /// Stamps everything that is committed.
-    pub(crate) async fn stamp(&mut self, shared: &Shared) -> Result<(), Fault> {
+    /// Stamps everything that is committed; whether that was anything.
+    pub(crate) async fn stamp(&mut self, shared: &Shared) -> Result<bool, Fault> {
+        let mut is_any = false;
         loop {
-            self.turns = self.turns.wrapping_add(1);
-            let from = if self.turns.is_multiple_of(FROM_START_EVERY) { 0 } else { self.from };
-            if self.stamp_some(shared, from).await? < STAMPED_MAX as usize {
-                return Ok(());
+            let count = self.stamp_some(shared).await?;
+            is_any |= count > 0;
+            if count < STAMPED_MAX as usize {
+                return Ok(is_any);
             }
         }
     }
 
-    async fn stamp_some(&mut self, shared: &Shared, from: i64) -> Result<usize, Fault> {
+    /// Whether commits up to this number may still be on their way.
+    pub(crate) fn is_behind(&self, newest: i64) -> bool {
+        self.from <= newest
+    }
+
+    async fn stamp_some(&mut self, shared: &Shared) -> Result<usize, Fault> {
         let mut link = shared.links.get().await?;
-        let take: Vec<Value> = vec![Box::new(from), Box::new(STAMPED_MAX)];
-        let calls = vec![
+        let take: Vec<Value> = vec![Box::new(self.from), Box::new(STAMPED_MAX)];
+        let mut calls = vec![
             Call::new(Query::LockStamp, Vec::new()),
+            Call::new(Query::ReadHorizon, Vec::new()),
             Call::new(Query::TakeOutbox, take),
             Call::new(Query::ReadTally, Vec::new()),
         ];
-        let answers = link.run(true, calls, false).await?;
-        let [_, outbox, tally] = answers.as_slice() else {
+        // Before the outbox is read: whoever is gone by then has left everything to be seen.
+        let asks = self.mark.as_ref().is_some_and(|mark| mark.set_at.elapsed() > LATE_AFTER);
+        if asks {
+            calls.insert(1, Call::new(Query::FindLate, Vec::new()));
+        }
+        let mut answers = link.run(true, calls, false).await?;
+        let late = asks.then(|| answers.remove(1));
+        let [lock, horizon, outbox, tally] = answers.as_slice() else {
             return Err(Fault::Broken("the outbox did not answer".into()));
         };
-        let mut newest = 0;
-        for row in tally {
-            if row.try_get::<_, &str>(0)? == NEWEST {
-                newest = row.try_get(1)?;
+        let (Some(lock), Some(horizon)) = (lock.first(), horizon.first()) else {
+            return Err(Fault::Broken("the outbox did not answer".into()));
+        };
+        let holders = late.map(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        let turn = Turn {
+            last: lock.try_get(1)?,
+            ended_before: horizon.try_get(0)?,
+            next: horizon.try_get(1)?,
+            holders: holders.transpose()?,
+            is_all: outbox.len() < STAMPED_MAX as usize,
+        };
+        match outbox.is_empty() {
+            true => link.undo().await,
+            false => {
+                let calls = entries(outbox, tally, At(shared.now()))?;
+                link.run(false, calls, true).await?;
             }
         }
-        let mut batches: Vec<(i64, i32, Option<Vec<u8>>)> = Vec::new();
-        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
-        for row in outbox {
-            batches.push((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
-            let names: Vec<String> = row.try_get(3)?;
-            let deltas: Vec<i64> = row.try_get(4)?;
-            for (name, by) in names.into_iter().zip(deltas) {
-                *sums.entry(name).or_default() += by;
-            }
-        }
-        if batches.is_empty() {
-            link.undo().await;
-            return Ok(0);
-        }
-        batches.sort_unstable_by_key(|(id, ..)| *id);
-        let top = batches.last().map_or(0, |(id, ..)| *id);
-        let (mut last, mut moves, mut steps) = (Vec::new(), Vec::new(), Vec::new());
-        let count = batches.len();
-        for (_, size, bytes) in batches {
-            if let Some(bytes) = bytes.filter(|_| size > 0) {
-                newest += i64::from(size);
-                last.push(newest);
-                moves.push(size);
-                steps.push(bytes);
-                *sums.entry(NEWEST.to_owned()).or_default() += i64::from(size);
-            }
-        }
-        let sums: (Vec<String>, Vec<i64>) = sums.into_iter().filter(|(_, by)| *by != 0).unzip();
-        let at = At(shared.now());
-        let mut calls = vec![Call::new(Query::AddTally, vec![Box::new(sums.0), Box::new(sums.1)])];
-        if !last.is_empty() {
-            calls.push(Call::new(
-                Query::InsertStream,
-                vec![Box::new(last), Box::new(moves), Box::new(at), Box::new(steps)],
-            ));
-        }
-        link.run(false, calls, true).await?;
-        self.from = self.from.max(top - LATE_MAX);
-        Ok(count)
+        self.advance(turn, Instant::now());
+        Ok(outbox.len())
     }
+
+    /// Moves on as far as nobody can be late any more.
+    fn advance(&mut self, turn: Turn, now: Instant) {
+        if let Some(mark) = &mut self.mark {
+            let is_past = turn.ended_before >= mark.before
+                || matches!((&mark.holders, &turn.holders),
+                    (Some(then), Some(now)) if then.is_disjoint(now));
+            if mark.holders.is_none() {
+                mark.holders = turn.holders;
+            }
+            if !is_past || !turn.is_all {
+                return;
+            }
+            self.from = self.from.max(mark.last + 1);
+        }
+        self.mark = Some(Mark { last: turn.last, before: turn.next, set_at: now, holders: None });
+    }
+}
+
+/// The statements that give what was taken from the outbox its place.
+fn entries(outbox: &[Row], tally: &[Row], at: At) -> Result<Vec<Call>, Fault> {
+    let mut newest = newest(tally)?;
+    let mut batches: Vec<(i64, i32, Option<Vec<u8>>)> = Vec::new();
+    let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+    for row in outbox {
+        batches.push((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?));
+        let names: Vec<String> = row.try_get(3)?;
+        let deltas: Vec<i64> = row.try_get(4)?;
+        for (name, by) in names.into_iter().zip(deltas) {
+            *sums.entry(name).or_default() += by;
+        }
+    }
+    batches.sort_unstable_by_key(|(id, ..)| *id);
+    let (mut last, mut moves, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    for (_, size, bytes) in batches {
+        if let Some(bytes) = bytes.filter(|_| size > 0) {
+            newest += i64::from(size);
+            last.push(newest);
+            moves.push(size);
+            steps.push(bytes);
+            *sums.entry(NEWEST.to_owned()).or_default() += i64::from(size);
+        }
+    }
+    let sums: (Vec<String>, Vec<i64>) = sums.into_iter().filter(|(_, by)| *by != 0).unzip();
+    let mut calls = vec![Call::new(Query::AddTally, vec![Box::new(sums.0), Box::new(sums.1)])];
+    if !last.is_empty() {
+        let values: Vec<Value> =
+            vec![Box::new(last), Box::new(moves), Box::new(at), Box::new(steps)];
+        calls.push(Call::new(Query::InsertStream, values));
+    }
+    Ok(calls)
+}
+
+/// The position of the newest move that is stamped.
+fn newest(tally: &[Row]) -> Result<i64, Fault> {
+    for row in tally {
+        if row.try_get::<_, &str>(0)? == NEWEST {
+            return Ok(row.try_get(1)?);
+        }
+    }
+    Ok(0)
 }
 
 /// Durable moves of all jobs after `position`.
@@ -121,12 +199,7 @@ pub(crate) async fn moves_after(
     let [stream, oldest, tally] = answers.as_slice() else {
         return Err(Fault::Broken("the stream did not answer".into()));
     };
-    let mut newest = 0_i64;
-    for row in tally {
-        if row.try_get::<_, &str>(0)? == NEWEST {
-            newest = row.try_get(1)?;
-        }
-    }
+    let newest = newest(tally)?;
     let oldest: i64 = oldest.first().map_or(Ok(newest), |row| row.try_get(0))?;
     let mut found: Vec<(i64, JobId, Option<Transition>)> = Vec::new();
     for row in stream {
@@ -223,4 +296,53 @@ pub(crate) async fn counts(shared: &Shared) -> Result<Counts, Fault> {
         .collect();
     counts.due = counts.queues.iter().map(|queue| queue.ready).sum();
     Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(last: i64, ended_before: i64, next: i64, holders: Option<&[&str]>) -> Turn {
+        let holders = holders.map(|all| all.iter().map(|it| (*it).to_owned()).collect());
+        Turn { last, ended_before, next, holders, is_all: true }
+    }
+
+    #[test]
+    fn nobody_is_passed_over_who_took_a_number_and_has_not_ended() {
+        let (mut stamper, now) = (Stamper::default(), Instant::now());
+        stamper.advance(turn(1_000, 70, 80, None), now);
+        assert_eq!(stamper.from, 0, "one of the transactions 70 to 79 may have taken any");
+        stamper.advance(turn(5_000, 79, 200, None), now);
+        assert_eq!(stamper.from, 0, "79 has not ended");
+        stamper.advance(turn(9_000, 80, 300, None), now);
+        assert_eq!(stamper.from, 1_001, "all who took one up to 1,000 have");
+        assert!(stamper.is_behind(9_000) && !stamper.is_behind(1_000));
+        stamper.advance(turn(9_000, 300, 301, None), now);
+        assert_eq!(stamper.from, 9_001);
+        stamper.advance(turn(9_000, 301, 302, None), now);
+        assert!(!stamper.is_behind(9_000), "there is nothing to wait for");
+    }
+
+    #[test]
+    fn a_turn_that_left_something_behind_does_not_move_on() {
+        let (mut stamper, now) = (Stamper::default(), Instant::now());
+        stamper.advance(turn(1_000, 70, 80, None), now);
+        stamper.advance(Turn { is_all: false, ..turn(1_000, 90, 91, None) }, now);
+        assert_eq!(stamper.from, 0);
+        stamper.advance(turn(1_000, 90, 91, None), now);
+        assert_eq!(stamper.from, 1_001);
+    }
+
+    /// A transaction that is open for an hour without having taken a number holds nothing up.
+    #[test]
+    fn only_those_who_write_to_the_outbox_are_waited_for() {
+        let (mut stamper, now) = (Stamper::default(), Instant::now());
+        stamper.advance(turn(1_000, 70, 80, None), now);
+        stamper.advance(turn(2_000, 70, 90, Some(&["3/7", "4/1"])), now);
+        assert_eq!(stamper.from, 0, "they may have taken one");
+        stamper.advance(turn(3_000, 70, 99, Some(&["4/1", "5/1"])), now);
+        assert_eq!(stamper.from, 0, "4/1 still may");
+        stamper.advance(turn(4_000, 70, 110, Some(&["5/1"])), now);
+        assert_eq!(stamper.from, 1_001, "5/1 came later");
+    }
 }

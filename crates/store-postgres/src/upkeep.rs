@@ -3,6 +3,7 @@
 
 use crate::fault::Fault;
 use crate::link::Value;
+use crate::list::list_old_items;
 use crate::queries::{Query, in_schema};
 use crate::shared::Shared;
 use crate::values::At;
@@ -25,7 +26,12 @@ pub(crate) async fn maintain(shared: &Shared, now: Timestamp) -> Result<(), Faul
     let values = |at: Timestamp| -> Vec<Value> { vec![Box::new(At(at)), Box::new(FORGOTTEN_MAX)] };
     shared.links.read(Query::DeleteKeys, values(now)).await?;
     shared.links.read(Query::DeleteItems, values(keep)).await?;
-    drop_old(shared, now).await
+    list_old_items(shared).await?;
+    drop_old(shared, now).await?;
+    // Of days that are over, with the day that is being dropped left to the next time.
+    let day = 86_400_000_000;
+    let gone = Timestamp((now - shared.config.keep_finished).0.div_euclid(day) * day);
+    shared.links.read(Query::ForgetTerms, values(gone)).await.map(|_| ())
 }
 
 /// Drops the partitions of days that are past keeping. What outlived its day moves to the partition

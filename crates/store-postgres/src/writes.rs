@@ -4,15 +4,17 @@
 use crate::alarms::alarm;
 use crate::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
 use crate::desk::{Entry, Origin, PostgresDesk};
+use crate::effects::Effects;
 use crate::fault::Fault;
 use crate::link::Call;
 use crate::queries::Query;
 use crate::registry::{Lanes, Registry};
 use crate::rows::more;
 use crate::tallies::Tallies;
+use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
 use mainspring_kernel::dispatch::LaneKey;
-use mainspring_kernel::{Job, StateName, Timestamp};
+use mainspring_kernel::{DlqItem, Job, StateName, Timestamp};
 use mainspring_store::record::{encode_item, encode_progress, encode_steps};
 use std::collections::HashSet;
 use uuid::Uuid;
@@ -33,6 +35,9 @@ struct Writes<'a> {
     changed: Lives,
     ended: (Vec<Uuid>, Vec<i32>),
     finished: Ends,
+    effects: Effects,
+    coded: (Vec<i64>, Vec<Uuid>),
+    uncoded: (Vec<i64>, Vec<Uuid>),
     tallies: &'a mut Tallies,
 }
 
@@ -77,6 +82,9 @@ pub(crate) fn calls(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Ca
         changed: Lives::default(),
         ended: Default::default(),
         finished: Ends::default(),
+        effects: Effects::default(),
+        coded: Default::default(),
+        uncoded: Default::default(),
         tallies: &mut tallies,
     };
     for id in &desk.changed {
@@ -112,6 +120,8 @@ impl Writes<'_> {
             }
             Origin::Finished => return Ok(()),
         }
+        self.effects.push_last(job, entry.unwritten_effects());
+        self.code(entry);
         let version = match entry.origin {
             Origin::Live(version) => Some(version),
             Origin::New | Origin::Queued | Origin::Finished => None,
@@ -135,6 +145,20 @@ impl Writes<'_> {
             self.live(entry, version)?;
         }
         Ok(())
+    }
+
+    /// Lists find a job by the code of its last failed attempt.
+    fn code(&mut self, entry: &Entry) {
+        let code = terms::code(&entry.job);
+        if code == entry.was_code {
+            return;
+        }
+        for (code, to) in [(entry.was_code, &mut self.uncoded), (code, &mut self.coded)] {
+            if let Some(code) = code {
+                to.0.push(code);
+                to.1.push(uuid(entry.job.id));
+            }
+        }
     }
 
     fn lane(&self, job: &Job) -> Result<i32, Fault> {
@@ -226,9 +250,12 @@ impl Writes<'_> {
             self.changed.update(),
             self.started.insert(),
             self.finished.insert(),
+            self.effects.insert(),
             self.ready.insert_ready(),
             self.waiting.insert_waiting(),
             pairs(Query::InsertExpiry, self.expiring),
+            pairs(Query::DeleteTerms, self.uncoded),
+            pairs(Query::InsertTerms, self.coded),
         ];
         calls.into_iter().flatten().collect()
     }
@@ -316,6 +343,7 @@ fn item_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
                 Box::new(new.iter().map(record).collect::<Vec<_>>()),
             ],
         ));
+        calls.extend(item_terms(new.iter().map(|entry| &entry.item)));
     }
     if !old.is_empty() {
         let states: Vec<String> =
@@ -333,6 +361,18 @@ fn item_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
         ));
     }
     calls
+}
+
+/// The facts by which lists find items.
+pub(crate) fn item_terms<'a>(items: impl Iterator<Item = &'a DlqItem>) -> Option<Call> {
+    let (mut numbers, mut ids) = (Vec::new(), Vec::new());
+    for item in items {
+        for number in terms::of_item(item) {
+            numbers.push(number);
+            ids.push(item_uuid(item.id));
+        }
+    }
+    pairs(Query::InsertItemTerms, (numbers, ids))
 }
 
 /// What the batch moved and counted, if anything.

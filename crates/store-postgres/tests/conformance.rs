@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 fn config(url: &str) -> PostgresConfig {
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
-    PostgresConfig { is_notified: false, ..PostgresConfig::standard(url, now) }
+    PostgresConfig { is_notified: false, allows_unsafe: true, ..PostgresConfig::standard(url, now) }
 }
 
 async fn open() -> Arc<dyn Store> {
@@ -39,7 +39,8 @@ const FORGET: &str = "
     DELETE FROM mainspring.held_key; DELETE FROM mainspring.item; DELETE FROM mainspring.type;
     DELETE FROM mainspring.queue; DELETE FROM mainspring.token; DELETE FROM mainspring.outbox;
     DELETE FROM mainspring.stream; DELETE FROM mainspring.tally; DELETE FROM mainspring.lane;
-    DELETE FROM mainspring.node; UPDATE mainspring.registry SET version = 1";
+    DELETE FROM mainspring.node; DELETE FROM mainspring.effect; DELETE FROM mainspring.term;
+    UPDATE mainspring.registry SET version = 1";
 
 /// `MAINSPRING_SEED=n` repeats one seed; `MAINSPRING_TEST=full` lives thousands.
 fn seeds() -> std::ops::Range<u64> {

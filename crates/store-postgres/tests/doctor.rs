@@ -11,7 +11,11 @@ use std::sync::Arc;
 
 fn config(database: &Database) -> PostgresConfig {
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
-    PostgresConfig { is_notified: false, ..PostgresConfig::standard(&database.url, now) }
+    PostgresConfig {
+        is_notified: false,
+        allows_unsafe: true,
+        ..PostgresConfig::standard(&database.url, now)
+    }
 }
 
 /// A database after a random life, with jobs in every state; its server is gone.

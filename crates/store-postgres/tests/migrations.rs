@@ -12,28 +12,36 @@ use mainspring_store_postgres::{
 use mainspring_testkit::postgres::{Database, shared};
 use std::sync::Arc;
 
+/// The numbers of the next steps.
+const NEXT: i32 = MIGRATIONS.len() as i32 + 1;
+const AFTER: i32 = NEXT + 1;
+
 const COLUMN: Migration = Migration {
-    version: 3,
+    version: NEXT,
     name: "a_column",
     written: "-- compatible: a column nobody has to fill\n\
               ALTER TABLE mainspring.live ADD COLUMN note text;\n\
               ALTER TABLE mainspring.item ADD COLUMN note text NOT NULL DEFAULT '';\n",
 };
 const INDEX: Migration = Migration {
-    version: 4,
+    version: AFTER,
     name: "an_index",
     written: "-- compatible: an index\n-- not transactional\n\
               CREATE INDEX CONCURRENTLY IF NOT EXISTS live_worker\n    ON mainspring.live (worker);\n",
 };
 const BREAKING: Migration = Migration {
-    version: 3,
+    version: NEXT,
     name: "less",
     written: "-- breaking: a column goes\nALTER TABLE mainspring.node DROP COLUMN name;\n",
 };
 
 fn config(database: &Database) -> PostgresConfig {
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
-    PostgresConfig { is_notified: false, ..PostgresConfig::standard(&database.url, now) }
+    PostgresConfig {
+        is_notified: false,
+        allows_unsafe: true,
+        ..PostgresConfig::standard(&database.url, now)
+    }
 }
 
 fn with(more: &[Migration]) -> Vec<Migration> {
@@ -52,14 +60,14 @@ async fn a_store_of_this_version_goes_on_while_the_next_one_migrates_and_after()
     let mut told = Vec::new();
     let steps = with(&[COLUMN, INDEX]);
     let taken = up_with(&config, &steps, &mut |step| told.push(step.name)).await;
-    assert_eq!(taken.expect("they are taken"), [3, 4]);
+    assert_eq!(taken.expect("they are taken"), [NEXT, AFTER]);
     assert_eq!(told, ["a_column", "an_index"]);
     assert!(!working.is_finished(), "there is work left to do on the newer schema");
     working.await.expect("no commit failed and no answer differed");
 
     // A server that knows nothing of the steps starts: they are marked as compatible.
     let found = status(&config).await.expect("it answers");
-    assert_eq!((found.newer.as_slice(), found.problems.is_empty()), (&[3, 4][..], true));
+    assert_eq!((found.newer.as_slice(), found.problems.is_empty()), (&[NEXT, AFTER][..], true));
     let now = Timestamp::from_millis(1_790_010_000_000);
     let ours = dump(&*store, now).await.expect("it reads");
     store.close().await.expect("it closes");
@@ -68,9 +76,10 @@ async fn a_store_of_this_version_goes_on_while_the_next_one_migrates_and_after()
     assert!(ours == theirs, "the older one reads what is there");
 
     // It does not start after a step that is not.
-    database.sql("UPDATE mainspring.migration SET is_compatible = false WHERE version = 4");
+    let spoil = "UPDATE mainspring.migration SET is_compatible = false WHERE version = ";
+    database.sql(&format!("{spoil}{AFTER}"));
     let refused = PostgresStore::open(config, 3).await.err().expect("it is refused");
-    assert!(refused.to_string().contains("step 4 (an_index) of a newer"), "{refused}");
+    assert!(refused.to_string().contains("(an_index) of a newer"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,7 +93,7 @@ async fn an_index_whose_build_was_cut_short_is_built_again() {
          WHERE indexrelid = 'mainspring.live_worker'::regclass",
     );
     let taken = up_with(&config, &with(&[COLUMN, INDEX]), &mut |_| ()).await;
-    assert_eq!(taken.expect("they are taken"), [3, 4]);
+    assert_eq!(taken.expect("they are taken"), [NEXT, AFTER]);
     let valid = database.sql(
         "SELECT indisvalid FROM pg_index WHERE indexrelid = 'mainspring.live_worker'::regclass",
     );
@@ -101,12 +110,12 @@ async fn a_server_takes_compatible_steps_and_leaves_breaking_ones_to_the_operato
     assert!(refused.to_string().contains("run mainspring migrate up"), "{refused}");
     assert!(matches!(refused, MigrateError::Refused(_)));
     let taken = prepare_with(&config, &with(&[COLUMN])).await;
-    assert_eq!(taken.expect("a compatible step is taken"), [3]);
+    assert_eq!(taken.expect("a compatible step is taken"), [NEXT]);
 
     let empty = Database::create(shared());
     let config = self::config(&empty);
     let taken = prepare_with(&config, &all).await;
-    assert_eq!(taken.expect("nobody uses an empty database"), [1, 2, 3]);
+    assert_eq!(taken.expect("nobody uses an empty database"), (1..=NEXT).collect::<Vec<_>>());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,7 +132,7 @@ async fn many_who_migrate_at_once_take_each_step_once() {
         taken.extend(turn.await.expect("no panic").expect("it ends well"));
     }
     taken.sort_unstable();
-    assert_eq!(taken, [1, 2, 3, 4]);
+    assert_eq!(taken, (1..=AFTER).collect::<Vec<_>>());
     assert_eq!(up(&config, &mut |_| ()).await.expect("newer, but compatible"), [0; 0]);
 }
 
@@ -132,12 +141,12 @@ async fn a_step_that_fails_leaves_nothing_behind() {
     let database = Database::create(shared());
     let config = config(&database);
     let bad = Migration {
-        version: 3,
+        version: NEXT,
         name: "bad",
         written: "-- compatible\nCREATE TABLE mainspring.half (id int);\nSELECT nonsense;\n",
     };
     let failed = up_with(&config, &with(&[bad]), &mut |_| ()).await.expect_err("it fails");
-    assert!(failed.to_string().contains("step 3 (bad)"), "{failed}");
+    assert!(failed.to_string().contains("(bad)"), "{failed}");
     assert_eq!(database.sql("SELECT to_regclass('mainspring.half') IS NULL"), "t");
-    assert_eq!(status(&config).await.expect("it answers").version, Some(2));
+    assert_eq!(status(&config).await.expect("it answers").version, Some(NEXT - 1));
 }

@@ -18,7 +18,11 @@ const NOW: Timestamp = Timestamp::from_millis(1_790_010_000_000);
 
 fn config(database: &Database) -> PostgresConfig {
     let now = Arc::new(|| NOW);
-    PostgresConfig { is_notified: false, ..PostgresConfig::standard(&database.url, now) }
+    PostgresConfig {
+        is_notified: false,
+        allows_unsafe: true,
+        ..PostgresConfig::standard(&database.url, now)
+    }
 }
 
 fn open(path: &Path) -> MemoryStore {

@@ -35,6 +35,7 @@ async fn open(are_types_strict: bool) -> (Database, PostgresStore, Client) {
     let client = connect(&database.url).await;
     let at = now(&client).await;
     let config = PostgresConfig {
+        allows_unsafe: true,
         is_notified: false,
         are_types_strict,
         ..PostgresConfig::standard(&database.url, Arc::new(move || at))

@@ -186,6 +186,7 @@ async fn the_same_wishes_give_equal_jobs_refusals_counts_and_moves() {
     };
     let at = now(&client).await;
     let config = PostgresConfig {
+        allows_unsafe: true,
         is_notified: false,
         ..PostgresConfig::standard(&database.url, Arc::new(move || at))
     };

@@ -15,6 +15,7 @@ mod effects;
 mod idempotency;
 mod lease;
 mod limits;
+mod lists;
 mod order;
 mod reads;
 mod registry;
@@ -23,6 +24,7 @@ mod retry;
 mod submit;
 mod time;
 
+pub use bench::{Outcome, act, complete, fail, needs_of, submit, token, wish};
 pub use differ::differ;
 pub use dump::dump;
 pub use model::ModelStore;
@@ -59,7 +61,9 @@ cases! {
         a_released_job_is_ready_at_once, the_last_failure_is_kept;
     dlq: an_exhausted_job_becomes_an_item, items_are_listed_newest_first, an_item_is_requeued_once,
         a_discard_takes_two_people, a_half_finished_move_is_finished, items_are_filtered;
-    effects: an_effect_is_committed_once, effects_survive_a_retry;
+    effects: an_effect_is_committed_once, effects_survive_a_retry,
+        effects_keep_their_order_through_everything_else, the_number_of_effects_is_bounded,
+        the_bytes_of_effects_are_bounded, a_dead_letter_item_does_not_carry_effects;
     order: old_jobs_outrank_urgent_ones_when_aged, due_order_goes_by_time_then_priority,
         equal_jobs_go_in_arrival_order, tenants_take_turns, a_pull_may_name_a_tenant,
         types_and_queues_filter, a_change_of_order_reorders_what_waits,
@@ -76,6 +80,9 @@ cases! {
     reads: unknown_things_are_none, lists_go_newest_first_in_pages, lists_are_filtered,
         lists_respect_the_scope, finished_jobs_stay_readable, counts_equal_a_recount,
         moves_come_in_order_without_gaps, standing_explains_the_wait;
+    lists: every_filter_finds_what_it_admits, every_item_filter_finds_what_it_admits,
+        strangers_do_not_thin_out_a_page,
+        what_ends_between_two_pages_is_neither_missed_nor_repeated;
     time: a_job_is_not_ready_before_it_is_due, wake_tells_of_work_that_became_due,
         wake_names_the_next_instant, an_expired_lease_is_overdue, a_deadline_is_overdue,
         an_unstarted_job_expires, a_started_job_does_not_expire, a_heartbeat_postpones_the_reaper,

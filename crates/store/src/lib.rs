@@ -3,15 +3,17 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod filter;
 pub mod read;
 pub mod record;
 pub mod store;
 pub mod ticket;
 pub mod transfer;
 
+pub use filter::{ItemFilter, JobFilter, Scope, Term};
 pub use read::{
-    Counts, Health, ItemFilter, JobFilter, LoggedMove, MovesPage, Page, QueueCount, Recovery,
-    Scope, Snapshot, Standing,
+    Counts, Health, LoggedMove, MovesPage, Page, QueueCount, Recovery, Snapshot, Standing,
+    WorkerNote,
 };
 pub use store::{Ask, Desk, Error, Needs, News, Store, Wake, Work};
 pub use ticket::{Promise, Ticket};

@@ -1,75 +1,26 @@
 //! What reads ask for and what they get.
 
 use mainspring_kernel::evolve::Transition;
-use mainspring_kernel::{Job, JobId, JobType, QueueName, StateName, TenantId, Timestamp, UserId};
-
-/// Whose things a read may show. The first filter of every list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// Everything.
-    All,
-    /// One tenant.
-    Tenant(TenantId),
-    /// One user of one tenant.
-    User(TenantId, UserId),
-}
-
-impl Scope {
-    /// Whether what `user` of `tenant` owns is in scope.
-    pub fn covers(&self, tenant: &TenantId, user: &UserId) -> bool {
-        match self {
-            Scope::All => true,
-            Scope::Tenant(only) => only == tenant,
-            Scope::User(only, one) => only == tenant && one == user,
-        }
-    }
-}
-
-/// Which jobs to list.
-#[derive(Debug, Clone)]
-pub struct JobFilter {
-    /// Whose.
-    pub scope: Scope,
-    /// In this state.
-    pub state: Option<StateName>,
-    /// Of this type.
-    pub job_type: Option<JobType>,
-    /// In this queue.
-    pub queue: Option<QueueName>,
-    /// With this trace.
-    pub trace_id: Option<String>,
-}
-
-impl JobFilter {
-    /// Whether `job` is asked for.
-    pub fn admits(&self, job: &Job) -> bool {
-        self.scope.covers(&job.tenant, &job.user)
-            && self.state.is_none_or(|state| job.state.name() == state)
-            && self.job_type.as_ref().is_none_or(|wanted| *wanted == job.job_type)
-            && self.queue.as_ref().is_none_or(|wanted| *wanted == job.queue)
-            && self.trace_id.as_ref().is_none_or(|wanted| *wanted == job.trace_id())
-    }
-}
-
-/// Which dead-letter items to list.
-#[derive(Debug, Clone)]
-pub struct ItemFilter {
-    /// Whose.
-    pub scope: Scope,
-    /// In this state, by its name.
-    pub state: Option<String>,
-    /// Of this type.
-    pub job_type: Option<JobType>,
-}
+use mainspring_kernel::{Job, JobId, JobType, QueueName, TenantId, Timestamp, UserId, WorkerId};
 
 /// A part of a list.
 #[derive(Debug, Clone)]
 pub struct Page<T> {
     /// The entries.
     pub items: Vec<T>,
-    /// Where the next part starts: pass it as `before`. A filtered page may be short, even empty,
-    /// and still have a next part, because the work of one call is bounded.
+    /// Where the next part starts: pass it as `before`. The id of the last entry here, if there are
+    /// more; a page is full unless it is the last one.
     pub next: Option<JobId>,
+}
+
+impl<T> Page<T> {
+    /// The page of `limit` entries that begins `found`, which has one more if there are more.
+    pub fn cut(mut found: Vec<T>, limit: usize, id: impl Fn(&T) -> JobId) -> Self {
+        let has_more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| has_more).map(id);
+        Page { items: found, next }
+    }
 }
 
 /// A job and its history.
@@ -185,4 +136,23 @@ pub struct Health {
     pub is_low_on_space: bool,
     /// What was found at opening.
     pub recovery: Recovery,
+}
+
+/// A worker that a server has heard from, as it tells the other servers of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerNote {
+    /// Its name.
+    pub id: WorkerId,
+    /// The tenant it works for, or all.
+    pub tenant: Option<TenantId>,
+    /// The types it asks for, or any.
+    pub types: Option<Vec<JobType>>,
+    /// The queues it asks for, or any.
+    pub queues: Option<Vec<QueueName>>,
+    /// When it was first heard of.
+    pub first_seen: Timestamp,
+    /// When it was last heard of.
+    pub last_seen: Timestamp,
+    /// Jobs granted to it since.
+    pub granted: u64,
 }

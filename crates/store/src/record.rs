@@ -24,6 +24,7 @@ mod progress;
 mod registry;
 mod transition;
 mod wire;
+mod worker;
 
 pub use entity::{
     Entities, Entity, decode_snapshot, encode_counters, encode_item, encode_key, encode_queue,
@@ -33,6 +34,7 @@ pub use event::{decode_event, encode_event, instant_of};
 pub use frame::{Events, FORMAT_VERSION, FrameWriter, events_of};
 pub use names::Names;
 pub use progress::{LoggedStep, apply_progress, decode_steps, encode_progress, encode_steps};
+pub use worker::{decode_workers, encode_workers};
 
 /// Bytes that are not the record they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,12 +1,14 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::read::{Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Snapshot, Standing};
+use crate::filter::{ItemFilter, JobFilter};
+use crate::read::{Counts, Health, MovesPage, Page, Snapshot, Standing, WorkerNote};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     DlqId, DlqItem, Event, Job, JobId, JobType, QueueName, QueueSpec, TenantId, Timestamp, Token,
     TokenId, TypeSpec,
@@ -27,9 +29,31 @@ pub enum Error {
     /// was written. A smaller batch may get through, so that one item never fails its neighbours.
     #[error("others hold what this needs; try again")]
     Busy,
+    /// The store will never take something in the batch: a value it cannot keep. Nothing was
+    /// written. A smaller batch may get through, so that only the culprit is refused.
+    #[error("the store refuses this: {0}")]
+    Refused(Arc<str>),
+    /// The store answers, but something the batch needs cannot be read or written. Nothing was
+    /// written. A smaller batch may get through.
+    #[error("{0}")]
+    Damaged(Arc<str>),
+    /// The store cannot be reached at present. It tells the log itself, once at the beginning of
+    /// an outage and once at its end.
+    #[error("{0}")]
+    Away(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.
     #[error("{0}")]
     Failed(Arc<str>),
+}
+
+impl Error {
+    /// Whether nothing was written and a smaller batch may get through.
+    pub fn is_divisible(&self) -> bool {
+        match self {
+            Error::Busy | Error::Refused(_) | Error::Damaged(_) => true,
+            Error::Stopped | Error::NoRoom | Error::Away(_) | Error::Failed(_) => false,
+        }
+    }
 }
 
 /// What a batch has to look at, named before it runs so that a store can load and lock it at once.
@@ -37,6 +61,8 @@ pub enum Error {
 pub struct Needs {
     /// Jobs, live or finished.
     pub jobs: Vec<JobId>,
+    /// Effects of jobs, by name: what [`Desk::job`] shows has them at hand, if there are such.
+    pub effects: Vec<(JobId, Box<str>)>,
     /// Dead-letter items.
     pub items: Vec<DlqId>,
     /// Idempotency keys.
@@ -89,6 +115,10 @@ pub trait News: Send + Sync + 'static {
     fn moved(&self);
     /// Something may be due sooner than was told.
     fn timers(&self);
+    /// The workers heard from lately, for the other processes; the last heard first.
+    fn workers(&self) -> Vec<WorkerNote> {
+        Vec::new()
+    }
 }
 
 /// What a look at the timers found.
@@ -132,15 +162,41 @@ pub trait Store: Send + Sync + 'static {
         work: &'a mut Work<'_>,
     ) -> BoxFuture<'a, Result<Ticket, Error>>;
 
-    /// One job with its history. Like every read, it answers only what is durable.
+    /// One job with its history, perhaps without its effects. Like every read, it answers only what
+    /// is durable.
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>>;
-    /// Jobs, newest first, older than `before`.
+    /// One committed effect of a job.
+    fn effect<'a>(
+        &'a self,
+        id: JobId,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Effect>, Error>> {
+        Box::pin(async move {
+            let found = self.job(id).await?;
+            Ok(found.and_then(|found| found.job.effect(name).cloned()))
+        })
+    }
+    /// Every committed effect of a job, in the order of their commits.
+    fn effects(&self, id: JobId) -> BoxFuture<'_, Result<Vec<Effect>, Error>> {
+        Box::pin(async move {
+            let extras = self.job(id).await?.and_then(|found| found.job.extras);
+            Ok(extras.map(|extras| extras.effects).unwrap_or_default())
+        })
+    }
+    /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and what
+    /// it costs does not grow with the jobs that the filter does not admit.
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,
         before: Option<JobId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<Job>, Error>>;
+    /// How many jobs a filter admits, counted up to `most`.
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>>;
     /// One dead-letter item.
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>>;
     /// Dead-letter items, newest first, older than `before`.
@@ -150,6 +206,12 @@ pub trait Store: Send + Sync + 'static {
         before: Option<DlqId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>>;
+    /// How many dead-letter items a filter admits, counted up to `most`.
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>>;
     /// Every registered type, by name.
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>>;
     /// Every queue that was configured, by name.
@@ -181,6 +243,10 @@ pub trait Store: Send + Sync + 'static {
     /// Tells `news` from now on what other processes do. A store of one process has nothing to
     /// tell.
     fn watch(&self, _news: Arc<dyn News>) {}
+    /// The workers that other processes have heard from lately. A store of one process knows none.
+    fn workers_elsewhere(&self) -> BoxFuture<'_, Result<Vec<WorkerNote>, Error>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
     /// How long a batch may be held back for more requests to join it. Worth it where a commit
     /// takes long and the next one cannot be prepared meanwhile.
     fn gathers_for(&self) -> Duration {

@@ -89,6 +89,8 @@ pub enum Plant {
     AcknowledgeSometimes,
     /// The keeper loses a few finished jobs.
     HideArchived,
+    /// The keeper removes a file of the archive that is in use.
+    DropRun,
     /// The keeper cuts off the end of a few histories.
     CutHistory,
     /// A stream leaves out a move now and then.
@@ -97,7 +99,7 @@ pub enum Plant {
     ForgetItem,
     /// A list of one tenant shows the jobs of all.
     ListLeak,
-    /// One in forty reads shows a job as it was when it was first looked at.
+    /// One in twelve reads shows a job as it was when it was first looked at.
     ReadOld,
     /// A pull for one tenant gets jobs of any.
     IgnoreTenant,
@@ -127,7 +129,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every mistake.
-    pub const ALL: [Plant; 53] = [
+    pub const ALL: [Plant; 54] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -164,6 +166,7 @@ impl Plant {
         Plant::StaleTokenLate,
         Plant::AcknowledgeSometimes,
         Plant::HideArchived,
+        Plant::DropRun,
         Plant::CutHistory,
         Plant::SkipMove,
         Plant::ForgetItem,

@@ -36,6 +36,14 @@ impl Requests {
             .into_bytes()
     }
 
+    pub(crate) fn post(&self, path: &str, body: &str) -> Vec<u8> {
+        self.request("POST", path, body)
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &str) -> Vec<u8> {
+        self.request("PUT", path, body)
+    }
+
     pub(crate) fn submit(&self, stamp: u64) -> Vec<u8> {
         self.request("POST", "/api/v1/jobs", &job(stamp, None))
     }
@@ -136,7 +144,7 @@ pub(crate) fn stamps(body: &[u8]) -> Vec<u64> {
 }
 
 /// The text up to the next quote after `name`, and what follows.
-fn text_after<'a>(body: &'a [u8], name: &[u8]) -> Option<(&'a str, &'a [u8])> {
+pub(crate) fn text_after<'a>(body: &'a [u8], name: &[u8]) -> Option<(&'a str, &'a [u8])> {
     let start = find(body, name)? + name.len();
     let rest = &body[start..];
     let end = rest.iter().position(|byte| *byte == b'"')?;

@@ -102,6 +102,20 @@ pub(crate) const POSTGRES: Section = Section {
     heading: "## Figures of the PostgreSQL store",
 };
 
+/// N1 to N11 on the memory store.
+pub(crate) const NEIGHBOURS: Section = Section {
+    begin: "<!-- bench-neighbours:begin -->",
+    end: "<!-- bench-neighbours:end -->",
+    heading: "## Neighbours of a hostile client, memory store",
+};
+
+/// N1 to N11 on the PostgreSQL store.
+pub(crate) const NEIGHBOURS_POSTGRES: Section = Section {
+    begin: "<!-- bench-neighbours-postgres:begin -->",
+    end: "<!-- bench-neighbours-postgres:end -->",
+    heading: "## Neighbours of a hostile client, PostgreSQL store",
+};
+
 /// Puts the notes and the table into their section of the file; both are made if need be.
 pub(crate) fn write(
     path: &Path,

@@ -4,13 +4,13 @@
 use crate::bench::postgres::stand::{Plan, Stand, Store};
 use crate::bench::postgres::suite as postgres;
 use crate::bench::report::{self, COLUMNS, Row};
-use crate::bench::{echo as bare, suite};
+use crate::bench::{echo as bare, neighbours, suite};
 use crate::exit::{self, usage};
 use crate::output::{Output, say, say_json, table};
 use crate::span;
 use anyhow::bail;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The load average above which a machine has something else to do.
@@ -33,6 +33,14 @@ With --store postgres, beside the limits of PostgreSQL and graphile-worker:
   P4   drain one per request               P8   a long load with a transaction held open
   idle statements of ten idle nodes        raw, peer   the limits or graphile-worker alone
 
+On either store, what a tenant feels of a hostile one (N1 to N11, or --neighbours for all):
+  N1   control characters                  N7   connections that never read
+  N2   a key held by a transaction         N8   slow anonymous bodies
+  N3   large effects                       N9   large payloads
+  N4   a thousand waiting submissions      N10  ever new names
+  N5   backdated jobs                      N11  lists with filters
+  N6   all the streams
+
 Every figure is the median of some runs. Compare ratios within one run, never figures of two days.")]
 pub(crate) struct Args {
     /// Workloads, such as E1 or ram
@@ -44,6 +52,9 @@ pub(crate) struct Args {
     /// All workloads of the store: E1 to E8, or P1 to idle
     #[arg(long)]
     suite: bool,
+    /// The neighbours of every hostile client: N1 to N11
+    #[arg(long)]
+    neighbours: bool,
     /// What servers keep their jobs in; postgres alone means all of its workloads
     #[arg(long, value_enum, default_value = "memory", value_name = "STORE")]
     store: Store,
@@ -96,10 +107,77 @@ pub(crate) async fn echo(args: EchoArgs) -> anyhow::Result<u8> {
 
 pub(crate) fn run(args: Args, output: Output) -> anyhow::Result<u8> {
     let names = names(&args)?;
-    match names.iter().all(|name| is_postgres(name)) {
-        true => run_postgres(&names, &args, output),
-        false => run_journal(&names, &args, output),
+    match names.first().map(|name| Suite::of(name)) {
+        Some(Some(Suite::Postgres)) => run_postgres(&names, &args, output),
+        Some(Some(Suite::Neighbours)) => run_neighbours(&names, &args, output),
+        Some(Some(Suite::Journal) | None) | None => run_journal(&names, &args, output),
     }
+}
+
+/// Which workloads can be measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Suite {
+    Journal,
+    Postgres,
+    Neighbours,
+}
+
+impl Suite {
+    fn of(name: &str) -> Option<Self> {
+        let is_journal = name == "RAM" || suite::NAMES.contains(&name);
+        let is_postgres = postgres::NAMES.contains(&name) || postgres::YARDSTICKS.contains(&name);
+        let is_neighbour = neighbours::names().any(|known| known == name);
+        match (is_journal, is_postgres, is_neighbour) {
+            (true, _, _) => Some(Suite::Journal),
+            (_, true, _) => Some(Suite::Postgres),
+            (_, _, true) => Some(Suite::Neighbours),
+            (false, false, false) => None,
+        }
+    }
+}
+
+fn run_neighbours(names: &[String], args: &Args, output: Output) -> anyhow::Result<u8> {
+    let directory = suite::directory(args.dir.as_deref());
+    let plan = neighbours::Plan { store: args.store, span: span(args), directory };
+    warn_if_busy();
+    let take = |name: &str| Ok(neighbours::run(name, &plan)?.into_iter().collect());
+    let rows = taken(names, &plan.directory, take, output)?;
+    if let Some(path) = &args.write {
+        let section = match args.store {
+            Store::Memory => &report::NEIGHBOURS,
+            Store::Postgres => &report::NEIGHBOURS_POSTGRES,
+        };
+        report::write(path, section, &[], &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(exit::OK)
+}
+
+/// Takes row after row and shows them. A suite of half an hour does not stop at the first row that
+/// cannot be had; it fails in the end.
+fn taken(
+    names: &[String],
+    directory: &Path,
+    take: impl Fn(&str) -> anyhow::Result<Vec<Row>>,
+    output: Output,
+) -> anyhow::Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut failed = Vec::new();
+    for name in names {
+        eprintln!("measuring {name} in {}", directory.display());
+        match take(name) {
+            Ok(taken) => rows.extend(taken),
+            Err(error) => {
+                eprintln!("{name} failed: {error:#}");
+                failed.push(name.as_str());
+            }
+        }
+    }
+    show(&rows, output);
+    if !failed.is_empty() {
+        bail!("these workloads failed: {}", failed.join(", "));
+    }
+    Ok(rows)
 }
 
 fn run_journal(names: &[String], args: &Args, output: Output) -> anyhow::Result<u8> {
@@ -151,23 +229,7 @@ fn run_postgres(names: &[String], args: &Args, output: Output) -> anyhow::Result
         eprintln!("our figures are those of the memory store: they try the drivers, no more");
     }
     warn_if_busy();
-    let mut rows: Vec<Row> = Vec::new();
-    let mut failed = Vec::new();
-    for name in names {
-        eprintln!("measuring {name} in {}", stand.plan.directory.display());
-        // A suite of half an hour does not stop at the first row that cannot be had.
-        match postgres::run(name, &stand) {
-            Ok(taken) => rows.extend(taken),
-            Err(error) => {
-                eprintln!("{name} failed: {error:#}");
-                failed.push(name.as_str());
-            }
-        }
-    }
-    show(&rows, output);
-    if !failed.is_empty() {
-        bail!("these workloads failed: {}", failed.join(", "));
-    }
+    let rows = taken(names, &stand.plan.directory, |name| postgres::run(name, &stand), output)?;
     if let Some(path) = &args.write {
         report::write(path, &report::POSTGRES, &stand.notes()?, &rows)?;
         eprintln!("written to {}", path.display());
@@ -211,14 +273,12 @@ fn show(rows: &[Row], output: Output) {
     }
 }
 
-/// Whether a workload belongs to the suite of the PostgreSQL store.
-fn is_postgres(name: &str) -> bool {
-    postgres::NAMES.contains(&name) || postgres::YARDSTICKS.contains(&name)
-}
-
 fn names(args: &Args) -> anyhow::Result<Vec<String>> {
     let named = args.only.iter().chain(&args.rows);
     let mut names: Vec<String> = named.map(|name| name.trim().to_uppercase()).collect();
+    if args.neighbours {
+        names.extend(neighbours::names().map(ToOwned::to_owned));
+    }
     match args.store {
         Store::Memory if args.suite => names.extend(suite::NAMES.map(ToOwned::to_owned)),
         Store::Postgres if args.suite || names.is_empty() => {
@@ -229,19 +289,15 @@ fn names(args: &Args) -> anyhow::Result<Vec<String>> {
     if names.is_empty() {
         return Err(usage("name a workload, or say --suite; see --help for the list"));
     }
-    let is_journal = |name: &str| name == "RAM" || suite::NAMES.contains(&name);
-    if let Some(name) = names.iter().find(|name| !is_journal(name) && !is_postgres(name)) {
+    if let Some(name) = names.iter().find(|name| Suite::of(name).is_none()) {
         return Err(usage(format!("there is no workload {name:?}; see --help for the list")));
     }
-    if names.iter().any(|name| is_journal(name)) {
-        if names.iter().any(|name| is_postgres(name)) {
-            return Err(usage("workloads of the two suites cannot be mixed"));
-        }
-        if args.store == Store::Postgres {
-            return Err(usage(
-                "E1 to E8 and ram measure the memory store; see --help for the list",
-            ));
-        }
+    let first = Suite::of(&names[0]);
+    if names.iter().any(|name| Suite::of(name) != first) {
+        return Err(usage("workloads of different suites cannot be mixed"));
+    }
+    if first == Some(Suite::Journal) && args.store == Store::Postgres {
+        return Err(usage("E1 to E8 and ram measure the memory store; see --help for the list"));
     }
     Ok(names)
 }
@@ -271,10 +327,14 @@ mod tests {
         assert_eq!(named("bench --store postgres --rows p1,P3").unwrap(), ["P1", "P3"]);
         assert_eq!(named("bench --store memory --rows p8").unwrap(), ["P8"]);
         assert_eq!(named("bench raw").unwrap(), ["RAW"]);
+        assert_eq!(named("bench n1 N11").unwrap(), ["N1", "N11"]);
+        assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 11);
         for refused in [
             "bench",
             "bench P9",
             "bench E1 P1",
+            "bench N1 E1",
+            "bench N12",
             "bench --store postgres E1",
             "bench --quick --full raw",
         ] {

@@ -1,10 +1,10 @@
 //! `mainspring dlq`: jobs that failed for good, and what people decide about them.
 
+use crate::commands::filters::{Filters, say_more};
 use crate::exit;
 use crate::output::{record, say, say_wire, table};
 use crate::session::Session;
 use mainspring_sdk::api::dlq::{DlqItem, DlqStanding};
-use mainspring_sdk::client::ItemFilter;
 
 /// What to do with dead letters.
 #[derive(Debug, clap::Subcommand)]
@@ -14,12 +14,8 @@ pub(crate) enum Verb {
         /// Only items in this state
         #[arg(long, value_parser = ["open", "requeued", "discard_requested", "discarded"])]
         status: Option<String>,
-        /// At most this many, up to 100
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
-        limit: u32,
-        /// Where the last page ended
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        filters: Box<Filters>,
     },
     /// One item with its payload
     Get {
@@ -57,16 +53,14 @@ pub(crate) enum Verb {
 pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
     let client = &session.client;
     match verb {
-        Verb::List { status, limit, cursor } => {
-            let page = client.dlq_items(&ItemFilter { status, cursor, limit: Some(limit) }).await?;
+        Verb::List { status, filters } => {
+            let page = client.dlq_items(&filters.with(status)).await?;
             if session.is_json() {
                 say_wire(&page)?;
             } else {
                 let columns = ["item", "job", "type", "code", "message", "state", "since"];
                 say(&table(&columns, page.items.into_iter().map(row)));
-                if let Some(cursor) = page.next_cursor {
-                    eprintln!("more with --cursor {cursor}");
-                }
+                say_more(page.next_cursor, page.total, page.total_at_least);
             }
         }
         Verb::Get { id } => print_item(&client.dlq_item(&id).await?, &session)?,

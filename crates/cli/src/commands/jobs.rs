@@ -1,12 +1,12 @@
 //! `mainspring jobs`: everything about jobs that is not running them.
 
+use crate::commands::filters::{Filters, say_more};
 use crate::commands::submit;
 use crate::exit;
 use crate::output::{record, say, say_wire, table};
 use crate::session::Session;
 use crate::span;
 use mainspring_sdk::api::job::{Job, JobEvent};
-use mainspring_sdk::client::JobFilter;
 use std::time::Duration;
 
 /// What to do with jobs.
@@ -19,18 +19,8 @@ pub(crate) enum Verb {
         /// Only jobs in this state
         #[arg(long, value_parser = STATES)]
         status: Option<String>,
-        /// Only jobs of this type
-        #[arg(long = "type", value_name = "TYPE")]
-        job_type: Option<String>,
-        /// Only jobs of this queue
-        #[arg(long)]
-        queue: Option<String>,
-        /// At most this many, up to 100
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
-        limit: u32,
-        /// Where the last page ended
-        #[arg(long)]
-        cursor: Option<String>,
+        #[command(flatten)]
+        filters: Box<Filters>,
     },
     /// One job
     Get {
@@ -80,17 +70,14 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
     let client = &session.client;
     match verb {
         Verb::Submit(args) => return submit::run(*args, session).await,
-        Verb::List { status, job_type, queue, limit, cursor } => {
-            let filter = JobFilter { status, job_type, queue, cursor, limit: Some(limit) };
-            let page = client.jobs(&filter).await?;
+        Verb::List { status, filters } => {
+            let page = client.jobs(&filters.with(status)).await?;
             if session.is_json() {
                 say_wire(&page)?;
             } else {
                 let columns = ["job", "type", "status", "attempt", "queue", "created", "error"];
                 say(&table(&columns, page.items.into_iter().map(row)));
-                if let Some(cursor) = page.next_cursor {
-                    eprintln!("more with --cursor {cursor}");
-                }
+                say_more(page.next_cursor, page.total, page.total_at_least);
             }
         }
         Verb::Get { id } => print_job(&client.job(&id).await?, &session)?,

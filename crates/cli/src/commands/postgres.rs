@@ -66,6 +66,7 @@ pub(crate) fn config(settings: &Settings, url: &str, clock: &Arc<SharedClock>) -
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
         are_types_strict: settings.types_strict,
+        allows_unsafe: settings.postgres.allows_unsafe,
         on_time: Arc::new(move |at| set.set(at)),
         ..PostgresConfig::standard(url, Arc::new(move || now.now()))
     }

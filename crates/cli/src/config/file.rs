@@ -125,6 +125,7 @@ fn read_postgres(section: &Section<'_>, postgres: &mut Postgres) {
         postgres.connections = usize::try_from(connections).unwrap_or(usize::MAX);
     }
     set(&mut postgres.is_notified, section.flag("notify"));
+    set(&mut postgres.allows_unsafe, section.flag("allow_unsafe_postgres"));
     if let Some(millis) = section.number("poll_ms", 10, 60_000) {
         postgres.poll_every = std::time::Duration::from_millis(millis);
     }

@@ -24,6 +24,9 @@ pub(crate) struct Flags {
     /// Keep state in a PostgreSQL database, perhaps shared with other servers
     #[arg(long, value_name = "URL")]
     pub(crate) database_url: Option<String>,
+    /// Take a PostgreSQL server whose fsync or full_page_writes is off
+    #[arg(long)]
+    pub(crate) allow_unsafe_postgres: bool,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -66,6 +69,7 @@ pub(crate) fn resolve(
         settings.store = StoreChoice::Postgres { url: url.clone(), from: "--database-url" };
     }
     settings.internal_routes |= flags.internal_routes;
+    settings.postgres.allows_unsafe |= flags.allow_unsafe_postgres;
     if settings.executor_mode != super::EXECUTOR_MODES[0] {
         let mode = settings.executor_mode;
         settings.not_yet.push(format!("executor mode {mode:?} arrives later; jobs are pulled"));
@@ -109,6 +113,9 @@ fn over_environment(settings: &mut Settings, environment: Environment<'_>) -> Ve
     let is_ephemeral = flag("MAINSPRING_EPHEMERAL").unwrap_or(false);
     if let Some(internal) = flag("MAINSPRING_INTERNAL_ROUTES") {
         settings.internal_routes = internal;
+    }
+    if let Some(allowed) = flag("MAINSPRING_ALLOW_UNSAFE_POSTGRES") {
+        settings.postgres.allows_unsafe = allowed;
     }
     // Our own names are more deliberate than DATABASE_URL, which other programs read too.
     if let Some(url) = environment("MAINSPRING_DATABASE_URL") {

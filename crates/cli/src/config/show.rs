@@ -30,6 +30,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "schema = {:?}\nconnections = {}", postgres.schema, postgres.connections)?;
     writeln!(out, "notify = {}", postgres.is_notified)?;
     writeln!(out, "poll_ms = {}", postgres.poll_every.as_millis())?;
+    writeln!(out, "allow_unsafe_postgres = {}", postgres.allows_unsafe)?;
     let layout = &settings.layout;
     writeln!(out, "segment_bytes = {}", layout.segment_bytes)?;
     writeln!(out, "snapshot_bytes_min = {}", layout.snapshot_bytes_min)?;

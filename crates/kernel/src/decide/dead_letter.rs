@@ -23,8 +23,10 @@ pub(super) fn bury(
     moves.into_state(StateName::Failed)
 }
 
-/// Writes the item of a job that is `dlq_pending`.
-pub(super) fn record(job: Job, moves: &mut Moves) {
+/// Writes the item of a job that is `dlq_pending`. Effects stay with the job: a requeue starts
+/// without them, and an item must not grow by what may be megabytes.
+pub(super) fn record(mut job: Job, moves: &mut Moves) {
+    job.forget_effects();
     moves.events.push(Event::ItemOpened(Box::new(DlqItem {
         id: job.id.dlq(),
         created_at: moves.at,

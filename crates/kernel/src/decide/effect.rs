@@ -5,7 +5,7 @@ use crate::command::CommitEffect;
 use crate::event::Event;
 use crate::facts::Facts;
 use crate::job::Effect;
-use crate::limits::{EFFECT_BYTES_MAX, EFFECTS_MAX, NAME_BYTES_MAX};
+use crate::limits::{EFFECT_BYTES_MAX, EFFECTS_BYTES_MAX, EFFECTS_MAX, NAME_BYTES_MAX};
 use crate::rejection::Rejection;
 
 pub(super) fn commit(wish: &CommitEffect, facts: &Facts<'_>) -> Result<Decision, Rejection> {
@@ -29,11 +29,12 @@ pub(super) fn commit(wish: &CommitEffect, facts: &Facts<'_>) -> Result<Decision,
             reason: "must be at most 64 KiB of JSON",
         });
     }
-    if job.extras.as_ref().is_some_and(|extras| extras.effects.len() >= EFFECTS_MAX) {
-        return Err(Rejection::EffectsFull);
-    }
     let effect =
         Effect { name: wish.name.clone(), value: wish.value.clone(), committed_at: facts.now };
+    let totals = job.effect_totals().plus(effect.totals());
+    if totals.count as usize > EFFECTS_MAX || totals.bytes as usize > EFFECTS_BYTES_MAX {
+        return Err(Rejection::EffectsFull);
+    }
     Ok(Decision {
         events: vec![Event::EffectCommitted { job: job.id, effect }],
         receipt: Receipt::Effect { value: wish.value.clone(), is_first: true },

@@ -5,7 +5,7 @@ use crate::command::Submit;
 use crate::event::{Event, KeyHolder};
 use crate::facts::Facts;
 use crate::id::JobId;
-use crate::job::{Extras, Idempotency, Job, State};
+use crate::job::{EffectTotals, Extras, Idempotency, Job, State};
 use crate::limits::{
     KEY_BYTES_MAX, LABELS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
     TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
@@ -147,6 +147,7 @@ fn extras(wish: &Submit) -> Option<Box<Extras>> {
         labels: wish.labels.clone(),
         expires_at: wish.expires_at,
         effects: Vec::new(),
+        effects_elsewhere: EffectTotals::default(),
         progress_pct: None,
     };
     (extras != Extras::default()).then(|| Box::new(extras))

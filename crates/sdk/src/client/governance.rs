@@ -7,16 +7,9 @@ use mainspring_api::token::{IssueToken, Token};
 use mainspring_api::{IDEMPOTENCY_HEADER, Page};
 use reqwest::Method;
 
-/// Which DLQ items to list. Fields left `None` do not filter.
-#[derive(Debug, Clone, Default)]
-pub struct ItemFilter {
-    /// Only items in this state.
-    pub status: Option<String>,
-    /// Where the last page ended.
-    pub cursor: Option<String>,
-    /// At most this many.
-    pub limit: Option<u32>,
-}
+/// Which DLQ items to list: the same as for jobs, but `status` is the item's and the times are those
+/// of the item.
+pub type ItemFilter = super::JobFilter;
 
 impl Client {
     /// DLQ items, newest first.
@@ -24,12 +17,7 @@ impl Client {
     /// # Errors
     /// If the server refuses or cannot be reached.
     pub async fn dlq_items(&self, filter: &ItemFilter) -> Result<Page<DlqItem>, Error> {
-        let query = [
-            ("status", filter.status.clone()),
-            ("cursor", filter.cursor.clone()),
-            ("limit", filter.limit.map(|limit| limit.to_string())),
-        ];
-        self.call(Call::get(path_with(&["dlq", "items"], &query))).await
+        self.call(Call::get(path_with(&["dlq", "items"], &filter.query()))).await
     }
 
     /// One DLQ item with its payload.

@@ -3,10 +3,10 @@
 use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
 use crate::submit::Submit;
-use mainspring_api::Page;
 use mainspring_api::job::{
     Cancel, Explanation, History, Job, Submit as Wish, SubmitBatch, SubmittedBatch,
 };
+use mainspring_api::{Page, Time};
 use reqwest::Method;
 use std::time::Duration;
 
@@ -19,10 +19,43 @@ pub struct JobFilter {
     pub job_type: Option<String>,
     /// Only jobs of this queue.
     pub queue: Option<String>,
+    /// Only jobs of this trace.
+    pub trace_id: Option<String>,
+    /// Only jobs submitted by this user.
+    pub user_id: Option<String>,
+    /// Only jobs with all of these labels.
+    pub labels: Vec<(String, String)>,
+    /// Only jobs whose last failed attempt said this.
+    pub error_code: Option<String>,
+    /// Only jobs created then or later.
+    pub created_after: Option<Time>,
+    /// Only jobs created earlier.
+    pub created_before: Option<Time>,
     /// Where the last page ended.
     pub cursor: Option<String>,
     /// At most this many.
     pub limit: Option<u32>,
+}
+
+impl JobFilter {
+    /// The parameters of a list.
+    pub(super) fn query(&self) -> Vec<(&'static str, Option<String>)> {
+        let mut query = vec![
+            ("status", self.status.clone()),
+            ("type", self.job_type.clone()),
+            ("queue", self.queue.clone()),
+            ("trace_id", self.trace_id.clone()),
+            ("user_id", self.user_id.clone()),
+            ("error_code", self.error_code.clone()),
+            ("created_after", self.created_after.map(|at| at.to_string())),
+            ("created_before", self.created_before.map(|at| at.to_string())),
+            ("cursor", self.cursor.clone()),
+            ("limit", self.limit.map(|limit| limit.to_string())),
+        ];
+        let labels = self.labels.iter().map(|(name, value)| Some(format!("{name}={value}")));
+        query.extend(labels.map(|label| ("label", label)));
+        query
+    }
 }
 
 impl Client {
@@ -69,14 +102,7 @@ impl Client {
     /// # Errors
     /// If the server refuses or cannot be reached.
     pub async fn jobs(&self, filter: &JobFilter) -> Result<Page<Job>, Error> {
-        let query = [
-            ("status", filter.status.clone()),
-            ("type", filter.job_type.clone()),
-            ("queue", filter.queue.clone()),
-            ("cursor", filter.cursor.clone()),
-            ("limit", filter.limit.map(|limit| limit.to_string())),
-        ];
-        self.call(Call::get(path_with(&["jobs"], &query))).await
+        self.call(Call::get(path_with(&["jobs"], &filter.query()))).await
     }
 
     /// A job's history.

@@ -7,6 +7,7 @@ pub(crate) mod routes;
 
 mod dlq;
 mod events;
+mod filters;
 mod internal;
 mod jobs;
 mod outside;

@@ -85,12 +85,67 @@ async fn lists_go_on_by_cursor_and_filter() {
     assert!(seen.is_sorted_by(|one, two| one > two), "newest first");
     let some = server.get(ADMIN, "/api/v1/jobs?type=t1&status=queued").await.data();
     assert_eq!(some["items"].as_array().unwrap().len(), 2);
-    for wrong in
-        ["limit=0", "limit=101", "status=done", "cursor=x", "colour=red", "limit=1&limit=2"]
-    {
+    for wrong in [
+        "limit=0",
+        "limit=101",
+        "status=done",
+        "colour=red",
+        "limit=1&limit=2",
+        "label=red",
+        "label=a=1&label=b=1&label=c=1&label=d=1&label=e=1",
+        "label=%00=1",
+        "trace_id=%00",
+        "error_code=a%00",
+        "user_id=%20x",
+        "created_after=yesterday",
+        "created_before=1",
+    ] {
         let answer = server.get(ADMIN, &format!("/api/v1/jobs?{wrong}")).await;
         assert_eq!(answer.code(), "REQ_VALIDATION_FAILED", "{wrong}");
     }
+}
+
+#[tokio::test]
+async fn a_cursor_holds_for_its_caller_and_its_filters_only() {
+    let server = Server::new().await;
+    for number in 0..6 {
+        let labels = json!({ "team": if number % 2 == 0 { "red" } else { "blue" } });
+        let wish = json!({ "job_type": "t", "payload": 0, "labels": labels });
+        server.submit(ADMIN, wish).await;
+    }
+    let first = "/api/v1/jobs?label=team%3Dred&limit=2";
+    let page = server.get(ADMIN, first).await.data();
+    assert_eq!((page["items"].as_array().unwrap().len(), page["total"].clone()), (2, json!(3)));
+    assert!(page.get("total_at_least").is_none());
+    let cursor = page["next_cursor"].as_str().unwrap().to_owned();
+    assert!(!cursor.contains("job_"), "{cursor}");
+    for item in page["items"].as_array().unwrap() {
+        assert!(!cursor.contains(&item["job_id"].as_str().unwrap()[4..]), "{cursor}");
+    }
+    let next = server.get(ADMIN, &format!("{first}&cursor={cursor}")).await.data();
+    assert_eq!((next["items"].as_array().unwrap().len(), next["total"].clone()), (1, json!(3)));
+    assert_eq!(next["next_cursor"], json!(null));
+    let mut changed = cursor.clone();
+    let last = if changed.pop() == Some('0') { '1' } else { '0' };
+    changed.push(last);
+    let job = page["items"][0]["job_id"].as_str().unwrap();
+    for wrong in [
+        format!("/api/v1/jobs?label=team%3Dred&cursor={changed}"),
+        format!("/api/v1/jobs?label=team%3Dblue&cursor={cursor}"),
+        format!("/api/v1/jobs?cursor={cursor}"),
+        format!("/api/v1/jobs?label=team%3Dred&status=queued&cursor={cursor}"),
+        format!("/api/v1/jobs?label=team%3Dred&cursor={job}"),
+        "/api/v1/jobs?cursor=x".to_owned(),
+        "/api/v1/jobs?cursor=".to_owned(),
+        format!("/api/v1/dlq/items?label=team%3Dred&cursor={cursor}"),
+    ] {
+        let answer = server.get(ADMIN, &wrong).await;
+        assert_eq!(answer.code(), "CURSOR_INVALID", "{wrong}");
+        assert_eq!(answer.status.as_u16(), 400);
+    }
+    let viewer = server.token("default", "vic", &["viewer"]).await;
+    let foreign = server.get(&viewer, &format!("{first}&cursor={cursor}")).await;
+    assert_eq!(foreign.code(), "CURSOR_INVALID", "an admin's cursor is not a viewer's");
 }
 
 #[tokio::test]

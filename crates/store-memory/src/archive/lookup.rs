@@ -4,10 +4,13 @@
 //! true without versions in the records. Must never delete: it names the files that may go once the
 //! manifest has forgotten them.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::run::{Run, RunDescending, open_run, write_run};
+use super::run::{Run, RunDescending, open_run, write_run_with_terms};
+use super::terms::{Pair, number_of};
 use super::{Key, Record};
 use crate::disk::Disk;
 use crate::error::FileError;
@@ -22,10 +25,42 @@ pub struct Archive {
     runs: Vec<Arc<Run>>,
 }
 
+/// What is looked for among the records.
+#[derive(Clone, Copy)]
+pub struct Seek<'a> {
+    /// Those that have all of these terms; with none, all of them.
+    pub terms: &'a [u64],
+    /// From this key down, included.
+    pub from: Key,
+    /// Down to this key, included.
+    pub to: Key,
+    /// At most this many.
+    pub limit: usize,
+    /// Whether any of them will do, not the newest alone.
+    pub is_any: bool,
+    /// Whether a record is wanted, for runs that do not know its terms.
+    pub admits: &'a dyn Fn(&Record) -> bool,
+}
+
+/// Keys that were found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Newest first, each once, with the newest run that has it.
+    pub keys: Vec<(Key, Arc<Run>)>,
+    /// Blocks read.
+    pub reads: usize,
+}
+
+/// Pairs of term and key that are sorted at a time, while terms are made for a run without: about
+/// fifty megabytes.
+const PAIRS_MAX: u64 = 2 << 20;
+/// Terms of a record, mostly.
+const RECORD_TERMS: u64 = 8;
+
 /// Neighbouring runs worth merging.
 #[derive(Debug, Clone)]
 pub struct MergePlan {
-    inputs: Vec<Arc<Run>>,
+    pub(super) inputs: Vec<Arc<Run>>,
 }
 
 impl Archive {
@@ -74,6 +109,38 @@ impl Archive {
         Descending::new(&self.runs, from)
     }
 
+    /// The newest records that are looked for.
+    ///
+    /// # Errors
+    /// `Io`, or `Damaged` when a block on the way is not what was written.
+    pub fn seek(&self, seek: &Seek<'_>) -> Result<Found, FileError> {
+        let mut found = Found::default();
+        for run in self.runs.iter().rev() {
+            let (min, max) = run.key_range();
+            if max < seek.to || min > seek.from {
+                continue;
+            }
+            if seek.is_any && found.keys.len() >= seek.limit {
+                break;
+            }
+            let keys = match run.keys_with(seek.terms, (&seek.from, &seek.to), seek.limit) {
+                Ok(Some((keys, reads))) if !seek.terms.is_empty() => {
+                    found.reads += reads;
+                    keys
+                }
+                // The records themselves are whole: what the terms would have told, they tell.
+                Ok(_) | Err(FileError::Damaged { .. }) => scan(run, seek, &mut found.reads)?,
+                Err(error) => return Err(error),
+            };
+            found.keys.extend(keys.into_iter().map(|key| (key, run.clone())));
+        }
+        // Stable: among equal keys the newest run stays first.
+        found.keys.sort_by(|a, b| b.0.cmp(&a.0));
+        found.keys.dedup_by(|next, first| next.0 == first.0);
+        found.keys.truncate(seek.limit);
+        Ok(found)
+    }
+
     /// Removes the runs in which every record is older than `stamp`; returns the files to delete
     /// once the manifest no longer lists them.
     pub fn drop_older_than(&mut self, stamp: i64) -> Vec<String> {
@@ -83,6 +150,10 @@ impl Archive {
 
     /// The first stretch of more than `runs_max` neighbours in the same size class or below.
     pub fn plan_merge(&self, runs_max: usize) -> Option<MergePlan> {
+        // One of the first format is written anew by itself, so that it gets its terms.
+        if let Some(old) = self.runs.iter().find(|run| !run.has_terms()) {
+            return Some(MergePlan { inputs: vec![old.clone()] });
+        }
         let class_max = self.runs.iter().map(|run| class(run.bytes())).max()?;
         (0..=class_max).find_map(|limit| {
             let range = self.longest_stretch(limit);
@@ -125,6 +196,7 @@ impl MergePlan {
 
     /// Writes the merged run; needs no access to the archive, so it can run beside readers.
     /// Records with a stamp before `keep_from` are left out. `None` when nothing was left.
+    /// `terms_of` tells the terms of a record, for inputs that do not know them.
     ///
     /// # Errors
     /// When an input is damaged or the output cannot be written.
@@ -133,11 +205,121 @@ impl MergePlan {
         disk: &dyn Disk,
         name: &str,
         keep_from: i64,
+        terms_of: &dyn Fn(&Record) -> Vec<u64>,
     ) -> Result<Option<Run>, FileError> {
-        let ascending = Ascending::new(&self.inputs);
-        let kept = ascending
-            .filter(|record| !record.as_ref().is_ok_and(|record| record.stamp < keep_from));
-        write_run(disk, name, kept)
+        let from = |source| self.merge_from(source, (disk, name), keep_from, terms_of);
+        match from(Source::Pairs) {
+            // If it is the terms that are damaged, the records still tell them.
+            Err(FileError::Damaged { .. }) => from(Source::Records),
+            outcome => outcome,
+        }
+    }
+
+    fn merge_from(
+        &self,
+        source: Source,
+        (disk, name): (&dyn Disk, &str),
+        keep_from: i64,
+        terms_of: &dyn Fn(&Record) -> Vec<u64>,
+    ) -> Result<Option<Run>, FileError> {
+        let gone: RefCell<HashSet<u128>> = RefCell::default();
+        let kept = Ascending::new(&self.inputs).filter(|record| {
+            let Ok(record) = record else { return true };
+            let is_kept = record.stamp >= keep_from;
+            if !is_kept {
+                gone.borrow_mut().insert(number_of(&record.key));
+            }
+            is_kept
+        });
+        write_run_with_terms(disk, name, kept, || {
+            let streams = self.inputs.iter().map(|run| pairs_of(run, source, terms_of)).collect();
+            let pairs = Pairs { streams, heads: Vec::new() };
+            pairs.filter(|pair| !pair.as_ref().is_ok_and(|(_, key)| gone.borrow().contains(key)))
+        })
+    }
+}
+
+/// Keys of the wanted records of a run that cannot tell by terms, newest first.
+fn scan(run: &Arc<Run>, seek: &Seek<'_>, reads: &mut usize) -> Result<Vec<Key>, FileError> {
+    let mut keys = Vec::new();
+    let mut records = run.descending(&seek.from);
+    while keys.len() < seek.limit {
+        let Some(record) = records.next().transpose()? else { break };
+        if record.key < seek.to {
+            break;
+        }
+        if (seek.admits)(&record) {
+            keys.push(record.key);
+        }
+    }
+    *reads += records.reads();
+    Ok(keys)
+}
+
+/// Where the terms of a merged run come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// Its inputs' own.
+    Pairs,
+    /// Its inputs' records.
+    Records,
+}
+
+type PairStream<'a> = Box<dyn Iterator<Item = Result<Pair, FileError>> + 'a>;
+
+/// The pairs of a run in order, made from its records if it has none.
+fn pairs_of<'a>(
+    run: &'a Arc<Run>,
+    source: Source,
+    terms_of: &'a dyn Fn(&Record) -> Vec<u64>,
+) -> PairStream<'a> {
+    if run.has_terms() && source == Source::Pairs {
+        return Box::new(run.pairs());
+    }
+    // As many passes over the records as keep what is sorted at a time small.
+    let passes = (run.records() * RECORD_TERMS).div_ceil(PAIRS_MAX).next_power_of_two();
+    let pass_of = move |term: u64| ((u128::from(term) * u128::from(passes)) >> 64) as u64;
+    Box::new((0..passes).flat_map(move |pass| {
+        let mut pairs = Vec::new();
+        for record in run.ascending() {
+            let record = match record {
+                Ok(record) => record,
+                Err(error) => return vec![Err(error)],
+            };
+            let terms = terms_of(&record).into_iter().filter(|term| pass_of(*term) == pass);
+            pairs.extend(terms.map(|term| (term, number_of(&record.key))));
+        }
+        pairs.sort_unstable();
+        pairs.into_iter().map(Ok).collect()
+    }))
+}
+
+/// Sorted pairs of several runs as one. A linear search over the heads is enough.
+struct Pairs<'a> {
+    streams: Vec<PairStream<'a>>,
+    heads: Vec<Option<Pair>>,
+}
+
+impl Iterator for Pairs<'_> {
+    type Item = Result<Pair, FileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.heads.len() < self.streams.len() {
+            for stream in &mut self.streams {
+                match stream.next().transpose() {
+                    Ok(head) => self.heads.push(head),
+                    Err(error) => return Some(Err(error)),
+                }
+            }
+        }
+        let heads = self.heads.iter().enumerate();
+        let (at, least) =
+            heads.filter_map(|(at, head)| Some((at, (*head)?))).min_by_key(|it| it.1)?;
+        match self.streams[at].next().transpose() {
+            Ok(head) => self.heads[at] = head,
+            Err(error) => return Some(Err(error)),
+        }
+        Some(Ok(least))
     }
 }
 

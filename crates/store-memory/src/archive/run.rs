@@ -1,4 +1,5 @@
-//! One run: checksummed blocks of sorted records, then an index, then a trailer that finds it.
+//! One run: checksummed blocks of sorted records, then blocks of terms (`archive/terms.rs`), then an
+//! index, then a trailer that finds it. The first format had no terms.
 //!
 //! Written under a temporary name and published when durable, so a run is whole or `Damaged`.
 //! Blocks are verified on every read, the index once at opening. Must never hold values in memory
@@ -6,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::terms::{Pair, TermCursor, Terms, TermsWriter, number_of};
 use super::{Key, Record};
 use crate::bytes::{Fields, checksum, publish, read_exact, temporary};
 use crate::disk::{Disk, DiskFile};
@@ -14,8 +16,10 @@ use crate::error::FileError;
 /// A block is closed when it reaches this; one larger record makes one larger block.
 const BLOCK_BYTES: usize = 16 << 10;
 const BLOCK_HEADER: usize = 8;
-const SYNC_BYTES: u64 = 4 << 20;
-const MAGIC: &[u8; 8] = b"MSARUN\0\x01";
+const SYNC_BYTES: usize = 4 << 20;
+/// Without terms.
+const MAGIC_1: &[u8; 8] = b"MSARUN\0\x01";
+const MAGIC: &[u8; 8] = b"MSARUN\0\x02";
 /// Index length, index checksum, magic.
 const TRAILER: usize = 16;
 const INDEX_ENTRY: usize = 28;
@@ -27,6 +31,8 @@ pub struct Run {
     file: Box<dyn DiskFile>,
     bytes: u64,
     blocks: Vec<Block>,
+    /// None in a run of the first format.
+    terms: Option<Terms>,
     summary: Summary,
 }
 
@@ -93,7 +99,66 @@ impl Run {
             next_block: self.block_before(from),
             from: *from,
             records: Vec::new(),
+            reads: 0,
         }
+    }
+
+    /// Where its records end and its terms begin.
+    #[cfg(test)]
+    pub(super) fn records_end(&self) -> u64 {
+        self.blocks.last().map_or(0, |block| block.offset + u64::from(block.length))
+    }
+
+    /// Whether its records can be found by their terms.
+    pub fn has_terms(&self) -> bool {
+        self.terms.is_some()
+    }
+
+    /// Keys of records that have all of `terms`, from `from` down to `to`, both included, newest
+    /// first and at most `limit`; also how many blocks were read. `None` if it has no terms.
+    ///
+    /// # Errors
+    /// `Io`, or `Damaged` when a block is not what was written.
+    pub fn keys_with(
+        &self,
+        terms: &[u64],
+        (from, to): (&Key, &Key),
+        limit: usize,
+    ) -> Result<Option<(Vec<Key>, usize)>, FileError> {
+        let Some(own) = &self.terms else { return Ok(None) };
+        let cursor = |term: &u64| TermCursor::new(own, self.file.as_ref(), &self.name, *term);
+        let mut cursors: Vec<TermCursor<'_>> = terms.iter().map(cursor).collect();
+        let (mut found, to) = (Vec::new(), number_of(to));
+        let (mut candidate, mut agreed, mut at) = (number_of(from), 0, 0);
+        while found.len() < limit && !cursors.is_empty() {
+            let Some(key) = cursors[at].at_most(candidate)? else { break };
+            agreed = if key == candidate { agreed + 1 } else { 1 };
+            candidate = key;
+            at = (at + 1) % cursors.len();
+            if candidate < to {
+                break;
+            }
+            if agreed >= cursors.len() {
+                found.push(candidate.to_be_bytes());
+                let Some(below) = candidate.checked_sub(1) else { break };
+                (candidate, agreed) = (below, 0);
+            }
+        }
+        let reads = cursors.iter().map(|cursor| cursor.reads).sum();
+        Ok(Some((found, reads)))
+    }
+
+    /// All pairs of term and key, in order; none in a run without terms.
+    pub(super) fn pairs(self: &Arc<Self>) -> impl Iterator<Item = Result<Pair, FileError>> + use<> {
+        let run = Arc::clone(self);
+        let count = self.terms.as_ref().map_or(0, Terms::len);
+        (0..count).flat_map(move |index| {
+            let terms = run.terms.as_ref().expect("counted above");
+            match terms.read(index, run.file.as_ref(), &run.name) {
+                Ok(pairs) => pairs.into_iter().map(Ok).collect::<Vec<_>>(),
+                Err(error) => vec![Err(error)],
+            }
+        })
     }
 
     /// All records, oldest first.
@@ -122,6 +187,14 @@ pub struct RunDescending {
     next_block: Option<usize>,
     from: Key,
     records: Vec<Record>,
+    reads: usize,
+}
+
+impl RunDescending {
+    /// Blocks read so far.
+    pub(super) fn reads(&self) -> usize {
+        self.reads
+    }
 }
 
 impl Iterator for RunDescending {
@@ -131,6 +204,7 @@ impl Iterator for RunDescending {
         while self.records.is_empty() {
             let block = self.next_block?;
             self.next_block = block.checked_sub(1);
+            self.reads += 1;
             match self.run.read_block(block) {
                 Ok(records) => self.records = records,
                 Err(error) => {
@@ -176,8 +250,9 @@ impl Iterator for RunAscending {
     }
 }
 
-/// Writes records, ascending and without equal keys, as a new durable run. `None` when there are
-/// no records: an empty run would have no range.
+/// Writes records, ascending and without equal keys, as a new durable run of the first format, in
+/// which they can be found by key only. `None` when there are no records: an empty run would have
+/// no range.
 ///
 /// # Errors
 /// The first error of the iterator, or of the disk; nothing is left under the name then.
@@ -189,33 +264,70 @@ pub fn write_run(
     name: &str,
     records: impl IntoIterator<Item = Result<Record, FileError>>,
 ) -> Result<Option<Run>, FileError> {
+    write(disk, name, records, None::<fn() -> std::iter::Empty<_>>)
+}
+
+/// The same with terms: `pairs` is asked for them, in order, when all records were taken.
+///
+/// # Errors
+/// The first error of an iterator, or of the disk; nothing is left under the name then.
+///
+/// # Panics
+/// When the keys or the pairs do not ascend.
+pub fn write_run_with_terms<P>(
+    disk: &dyn Disk,
+    name: &str,
+    records: impl IntoIterator<Item = Result<Record, FileError>>,
+    pairs: impl FnOnce() -> P,
+) -> Result<Option<Run>, FileError>
+where
+    P: Iterator<Item = Result<Pair, FileError>>,
+{
+    write(disk, name, records, Some(pairs))
+}
+
+fn write<P>(
+    disk: &dyn Disk,
+    name: &str,
+    records: impl IntoIterator<Item = Result<Record, FileError>>,
+    pairs: Option<impl FnOnce() -> P>,
+) -> Result<Option<Run>, FileError>
+where
+    P: Iterator<Item = Result<Pair, FileError>>,
+{
     let temporary = temporary(name);
-    let written = write_blocks(disk, &temporary, records);
-    let Ok(Some((blocks, summary, bytes))) = written else {
+    let written = write_blocks(disk, &temporary, records, pairs);
+    let Ok(Some(Written { blocks, terms, summary, bytes })) = written else {
         // Best effort: a leftover is harmless and the next attempt replaces it.
         let _ = disk.remove(&temporary);
         return written.map(|_| None);
     };
     publish(disk, name)?;
     let file = disk.open_read(name).map_err(|source| FileError::io("open", name, source))?;
-    Ok(Some(Run { name: name.to_owned(), file, bytes, blocks, summary }))
+    Ok(Some(Run { name: name.to_owned(), file, bytes, blocks, terms, summary }))
 }
 
-type Written = (Vec<Block>, Summary, u64);
+struct Written {
+    blocks: Vec<Block>,
+    terms: Option<Terms>,
+    summary: Summary,
+    bytes: u64,
+}
 
-fn write_blocks(
+fn write_blocks<P>(
     disk: &dyn Disk,
     name: &str,
     records: impl IntoIterator<Item = Result<Record, FileError>>,
-) -> Result<Option<Written>, FileError> {
+    pairs: Option<impl FnOnce() -> P>,
+) -> Result<Option<Written>, FileError>
+where
+    P: Iterator<Item = Result<Pair, FileError>>,
+{
     let file = disk.create(name).map_err(|source| FileError::io("create", name, source))?;
-    let write = |offset, bytes: &[u8]| {
-        file.write_at(offset, bytes).map_err(|source| FileError::io("write", name, source))
-    };
-    let sync = || file.sync_data().map_err(|source| FileError::io("sync", name, source));
+    let mut out = Out { file: file.as_ref(), name, unsynced: 0 };
     let mut blocks: Vec<Block> = Vec::new();
     let mut summary: Option<Summary> = None;
-    let (mut end, mut synced) = (0, 0);
+    let mut end = 0;
     let mut block = vec![0; BLOCK_HEADER];
     let mut first = Key::default();
     for record in records {
@@ -227,28 +339,54 @@ fn write_blocks(
         push_record(&mut block, &record);
         if block.len() >= BLOCK_BYTES {
             finish_block(&mut block, end);
-            write(end, &block)?;
+            out.write(end, &block)?;
             blocks.push(Block { first, offset: end, length: block.len() as u32 });
             end += block.len() as u64;
             block.truncate(BLOCK_HEADER);
-        }
-        if end - synced >= SYNC_BYTES {
-            // Small syncs keep the journal's own from waiting behind this file.
-            sync()?;
-            synced = end;
         }
     }
     let Some(summary) = summary else { return Ok(None) };
     if block.len() > BLOCK_HEADER {
         finish_block(&mut block, end);
-        write(end, &block)?;
+        out.write(end, &block)?;
         blocks.push(Block { first, offset: end, length: block.len() as u32 });
         end += block.len() as u64;
     }
-    let index = index(&blocks, &summary);
-    write(end, &index)?;
-    sync()?;
-    Ok(Some((blocks, summary, end + index.len() as u64)))
+    let mut terms = None;
+    if let Some(pairs) = pairs {
+        let mut writer = TermsWriter::new(end);
+        for pair in pairs() {
+            writer.push(pair?, &mut |offset, bytes| out.write(offset, bytes))?;
+        }
+        let (made, its_end) = writer.finish(&mut |offset, bytes| out.write(offset, bytes))?;
+        (terms, end) = (Some(made), its_end);
+    }
+    let index = index(&blocks, &summary, terms.as_ref());
+    out.write(end, &index)?;
+    out.sync()?;
+    Ok(Some(Written { blocks, terms, summary, bytes: end + index.len() as u64 }))
+}
+
+/// A file being written.
+struct Out<'a> {
+    file: &'a dyn DiskFile,
+    name: &'a str,
+    unsynced: usize,
+}
+
+impl Out<'_> {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        let failed = |source| FileError::io("write", self.name, source);
+        self.file.write_at(offset, bytes).map_err(failed)?;
+        self.unsynced += bytes.len();
+        // Small syncs keep the journal's own from waiting behind this file.
+        if self.unsynced >= SYNC_BYTES { self.sync() } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> Result<(), FileError> {
+        self.unsynced = 0;
+        self.file.sync_data().map_err(|source| FileError::io("sync", self.name, source))
+    }
 }
 
 /// Opens a run and verifies its index.
@@ -264,16 +402,18 @@ pub fn open_run(disk: &dyn Disk, name: &str) -> Result<Run, FileError> {
     let trailer = read_exact(file.as_ref(), name, trailer_at, TRAILER)?;
     let mut fields = Fields(&trailer);
     let (length, sum) = (fields.u32().unwrap_or(0), fields.u32().unwrap_or(0));
+    let has_terms = fields.0 == MAGIC;
     let index_at = trailer_at
         .checked_sub(u64::from(length))
-        .filter(|_| fields.0 == MAGIC)
+        .filter(|_| has_terms || fields.0 == MAGIC_1)
         .ok_or_else(|| damaged(trailer_at))?;
     let index = read_exact(file.as_ref(), name, index_at, length as usize)?;
     if checksum(&[&index]) != sum {
         return Err(damaged(index_at));
     }
-    let (blocks, summary) = parse_index(&index).ok_or_else(|| damaged(index_at))?;
-    Ok(Run { name: name.to_owned(), file, bytes, blocks, summary })
+    let parsed = parse_index(&index, has_terms).ok_or_else(|| damaged(index_at))?;
+    let (blocks, terms, summary) = parsed;
+    Ok(Run { name: name.to_owned(), file, bytes, blocks, terms, summary })
 }
 
 fn add(summary: Option<Summary>, record: &Record) -> Summary {
@@ -324,26 +464,34 @@ fn parse_block(bytes: &[u8], offset: u64) -> Option<Vec<Record>> {
     Some(records)
 }
 
-fn index(blocks: &[Block], summary: &Summary) -> Vec<u8> {
+fn index(blocks: &[Block], summary: &Summary, terms: Option<&Terms>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(blocks.len() * INDEX_ENTRY + 80);
     bytes.extend_from_slice(&summary.records.to_le_bytes());
     bytes.extend_from_slice(&summary.key_min);
     bytes.extend_from_slice(&summary.key_max);
     bytes.extend_from_slice(&summary.stamp_min.to_le_bytes());
     bytes.extend_from_slice(&summary.stamp_max.to_le_bytes());
+    if terms.is_some() {
+        bytes.extend_from_slice(&(blocks.len() as u32).to_le_bytes());
+    }
     for block in blocks {
         bytes.extend_from_slice(&block.first);
         bytes.extend_from_slice(&block.offset.to_le_bytes());
         bytes.extend_from_slice(&block.length.to_le_bytes());
     }
+    if let Some(terms) = terms {
+        terms.encode(&mut bytes);
+    }
     let (length, sum) = (bytes.len() as u32, checksum(&[&bytes]));
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes.extend_from_slice(&sum.to_le_bytes());
-    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(if terms.is_some() { MAGIC } else { MAGIC_1 });
     bytes
 }
 
-fn parse_index(bytes: &[u8]) -> Option<(Vec<Block>, Summary)> {
+type Index = (Vec<Block>, Option<Terms>, Summary);
+
+fn parse_index(bytes: &[u8], has_terms: bool) -> Option<Index> {
     let mut fields = Fields(bytes);
     let summary = Summary {
         records: fields.u64()?,
@@ -352,9 +500,15 @@ fn parse_index(bytes: &[u8]) -> Option<(Vec<Block>, Summary)> {
         stamp_min: fields.i64()?,
         stamp_max: fields.i64()?,
     };
-    let mut blocks = Vec::with_capacity(fields.0.len() / INDEX_ENTRY);
-    while !fields.0.is_empty() {
-        blocks.push(Block { first: fields.array()?, offset: fields.u64()?, length: fields.u32()? });
+    let bytes = match has_terms {
+        true => (fields.u32()? as usize).checked_mul(INDEX_ENTRY)?,
+        false => fields.0.len(),
+    };
+    let mut listed = Fields(fields.take(bytes)?);
+    let mut blocks = Vec::with_capacity(bytes / INDEX_ENTRY);
+    while !listed.0.is_empty() {
+        blocks.push(Block { first: listed.array()?, offset: listed.u64()?, length: listed.u32()? });
     }
-    Some((blocks, summary))
+    let terms = if has_terms { Some(Terms::parse(fields.0)?) } else { None };
+    Some((blocks, terms, summary))
 }

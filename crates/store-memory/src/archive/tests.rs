@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Archive, Key, Record, open_run, write_run};
+use super::{
+    Archive, Key, MergePlan, Pair, Record, Seek, open_run, write_run, write_run_with_terms,
+};
 use crate::disk::sim::Faults;
 use crate::disk::{Disk, SimDisk};
 use crate::error::FileError;
@@ -19,6 +21,38 @@ fn record(number: u64, stamp: i64, size: usize) -> Record {
 
 type Model = BTreeMap<Key, Record>;
 
+/// The terms of a record: some that many have, one that few have.
+fn terms_of(record: &Record) -> Vec<u64> {
+    let number = u128::from_be_bytes(record.key) as u64;
+    vec![1, 2 + number % 2, u64::MAX - number / 7]
+}
+
+fn pairs(model: &Model) -> impl Iterator<Item = Result<Pair, FileError>> + use<> {
+    let of = |record: &Record| {
+        let key = u128::from_be_bytes(record.key);
+        terms_of(record).into_iter().map(move |term| (term, key))
+    };
+    let mut pairs: Vec<Pair> = model.values().flat_map(of).collect();
+    pairs.sort_unstable();
+    pairs.into_iter().map(Ok)
+}
+
+/// What a model and an archive have between two keys.
+fn check_terms(archive: &Archive, model: &Model, probes: u64) {
+    for terms in [vec![1], vec![3], vec![1, 2], vec![2, u64::MAX - 3], vec![2, 3], vec![9]] {
+        for (from, to, limit) in [(probes, 0, 500), (probes / 2, 5, 500), (probes, 0, 3)] {
+            let admits = |record: &Record| terms.iter().all(|it| terms_of(record).contains(it));
+            let (from, to) = (key(from), key(to));
+            let seek = Seek { terms: &terms, from, to, limit, is_any: false, admits: &admits };
+            let found = archive.seek(&seek).unwrap();
+            let found: Vec<Key> = found.keys.into_iter().map(|(key, _)| key).collect();
+            let between = model.range(to..=from).rev().filter(|(_, record)| admits(record));
+            let wanted: Vec<Key> = between.map(|(key, _)| *key).take(limit).collect();
+            assert_eq!(found, wanted, "{terms:?}");
+        }
+    }
+}
+
 /// Writes each list as a run, newest last, and keeps the map that should result.
 fn build(disk: &SimDisk, runs: &[Vec<(u64, i64, usize)>]) -> (Archive, Model) {
     let mut archive = Archive::default();
@@ -27,8 +61,9 @@ fn build(disk: &SimDisk, runs: &[Vec<(u64, i64, usize)>]) -> (Archive, Model) {
         let sorted: Model =
             list.iter().map(|&(n, stamp, size)| (key(n), record(n, stamp, size))).collect();
         model.extend(sorted.clone());
-        let records = sorted.into_values().map(Ok);
-        if let Some(run) = write_run(disk, &format!("archive-{nth}.run"), records).unwrap() {
+        let (records, pairs) = (sorted.values().cloned().map(Ok), || pairs(&sorted));
+        let name = format!("archive-{nth}.run");
+        if let Some(run) = write_run_with_terms(disk, &name, records, pairs).unwrap() {
             archive.push(run);
         }
     }
@@ -61,16 +96,19 @@ proptest! {
         check(&archive, &model, 121);
         let reopened = Archive::open(&disk, &archive.names()).unwrap();
         check(&reopened, &model, 121);
+        check_terms(&reopened, &model, 121);
         // Merging without a cutoff changes nothing, however often.
         let mut merges = 0;
         while let Some(plan) = archive.plan_merge(runs_max) {
-            let merged = plan.merge(&disk, &format!("merged-{merges}.run"), i64::MIN).unwrap();
+            let name = format!("merged-{merges}.run");
+            let merged = plan.merge(&disk, &name, i64::MIN, &terms_of).unwrap();
             for name in archive.replace(&plan, merged) {
                 disk.remove(&name).unwrap();
             }
             merges += 1;
             prop_assert!(merges < 20);
             check(&archive, &model, 121);
+            check_terms(&archive, &model, 121);
         }
         for name in archive.drop_older_than(keep_from) {
             disk.remove(&name).unwrap();
@@ -92,12 +130,74 @@ fn a_merge_leaves_out_what_is_too_old() {
         &[vec![(1, 10, 5), (2, 20, 5)], vec![(3, 10, 5), (4, 30, 5)], vec![(5, 9, 5)]],
     );
     let plan = archive.plan_merge(2).unwrap();
-    let merged = plan.merge(&disk, "merged.run", 20).unwrap();
+    let merged = plan.merge(&disk, "merged.run", 20, &terms_of).unwrap();
     assert_eq!(archive.replace(&plan, merged).len(), 3);
     let keys: Vec<Key> = archive.descending(&[255; 16]).map(|r| r.unwrap().key).collect();
     assert_eq!(keys, [key(4), key(2)]);
     assert_eq!(archive.drop_older_than(31), ["merged.run"]);
     assert!(archive.runs().is_empty() && archive.plan_merge(1).is_none());
+}
+
+#[test]
+fn what_a_merge_leaves_out_has_no_terms_either() {
+    let disk = SimDisk::new();
+    let (mut archive, mut model) =
+        build(&disk, &[vec![(1, 10, 5), (2, 20, 5)], vec![(3, 10, 5), (4, 30, 5)]]);
+    let plan = archive.plan_merge(1).unwrap();
+    let merged = plan.merge(&disk, "merged.run", 20, &terms_of).unwrap();
+    archive.replace(&plan, merged);
+    model.retain(|_, record| record.stamp >= 20);
+    check_terms(&archive, &model, 12);
+}
+
+#[test]
+fn a_run_of_the_first_format_is_searched_and_then_gets_its_terms() {
+    let disk = SimDisk::new();
+    let (_, model) = build(&disk, &[(0..300).map(|n| (n, 1, 50)).collect()]);
+    let old = write_run(&disk, "old.run", model.values().cloned().map(Ok)).unwrap().unwrap();
+    let bytes = disk.contents("old.run").unwrap();
+    assert_eq!(&bytes[bytes.len() - 8..], b"MSARUN\0\x01", "old bytes must still open");
+    assert!(!old.has_terms());
+    let mut archive = Archive::open(&disk, &["old.run".to_owned()]).unwrap();
+    check_terms(&archive, &model, 300);
+    let plan = archive.plan_merge(8).expect("an old run is written anew by itself");
+    let merged = plan.merge(&disk, "new.run", i64::MIN, &terms_of).unwrap();
+    assert_eq!(archive.replace(&plan, merged), ["old.run"]);
+    assert!(archive.runs()[0].has_terms() && archive.plan_merge(8).is_none());
+    check(&archive, &model, 300);
+    check_terms(&archive, &model, 300);
+}
+
+#[test]
+fn damaged_terms_cost_time_and_no_record() {
+    let disk = SimDisk::new();
+    let (archive, model) = build(&disk, &[(0..900).map(|n| (n, 1, 5)).collect()]);
+    let mut bytes = disk.contents("archive-0.run").unwrap();
+    // Behind the records and before the index.
+    let records = archive.runs()[0].records_end() as usize;
+    bytes[records + 20] ^= 1;
+    disk.overwrite("archive-0.run", bytes);
+    let mut archive = Archive::open(&disk, &["archive-0.run".to_owned()]).unwrap();
+    check_terms(&archive, &model, 900);
+    let plan = MergePlan { inputs: archive.runs().to_vec() };
+    let merged = plan.merge(&disk, "new.run", i64::MIN, &terms_of).unwrap();
+    archive.replace(&plan, merged);
+    assert_eq!(archive.runs()[0].pairs().filter(Result::is_err).count(), 0);
+    check_terms(&archive, &model, 900);
+}
+
+#[test]
+fn a_few_of_many_records_are_found_by_a_few_blocks() {
+    let disk = SimDisk::new();
+    let (archive, _) = build(&disk, &[(0..60_000).map(|n| (n, 1, 40)).collect()]);
+    let admits = |_: &Record| panic!("the records are not looked through");
+    for terms in [vec![u64::MAX - 5_000], vec![2, u64::MAX - 5_000], vec![3]] {
+        let (from, to) = ([255; 16], [0; 16]);
+        let seek = Seek { terms: &terms, from, to, limit: 7, is_any: false, admits: &admits };
+        let found = archive.seek(&seek).unwrap();
+        assert!(found.keys.len() >= 3, "{terms:?}");
+        assert!(found.reads <= 4 * terms.len(), "{} blocks for {terms:?}", found.reads);
+    }
 }
 
 #[test]
@@ -123,8 +223,10 @@ fn every_flipped_bit_is_damage_or_unread() {
         let mut bytes = whole.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         disk.overwrite(name, bytes);
-        let read = Archive::open(&disk, &[name.to_owned()])
-            .and_then(|archive| archive.descending(&[255; 16]).collect::<Result<Vec<_>, _>>());
+        let read = Archive::open(&disk, &[name.to_owned()]).and_then(|archive| {
+            archive.descending(&[255; 16]).collect::<Result<Vec<_>, _>>()?;
+            archive.runs()[0].pairs().collect::<Result<Vec<_>, _>>()
+        });
         assert!(matches!(read, Err(FileError::Damaged { .. })), "bit {bit}");
     }
     for size in (0..whole.len()).step_by(7) {

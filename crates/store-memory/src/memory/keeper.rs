@@ -2,14 +2,15 @@
 //! can be cut, merges, and retention. Nothing here is on the path of a commit; the state is locked
 //! only for moments, however much there is to write.
 
-use super::{Shared, failed, journal_failed};
-use crate::archive::{Record, Run, write_run};
+use super::{Shared, failed, journal_failed, thawed};
+use crate::archive::{Pair, Record, Run, write_run_with_terms};
 use crate::disk::Disk;
 use crate::manifest::Manifest;
 use crate::snapshot::SnapshotWriter;
 use crate::state::Batch;
-use mainspring_kernel::{DlqId, Timestamp};
+use mainspring_kernel::{DlqId, Job, Timestamp};
 use mainspring_store::Error;
+use mainspring_store::filter::{lasting_terms, passing_terms};
 use mainspring_store::record::{
     encode_counters, encode_item, encode_key, encode_queue, encode_snapshot, encode_token,
     encode_type,
@@ -126,6 +127,10 @@ pub(super) fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Re
         archive.push(run);
         drop(archive);
         // Listed in the archive before it leaves RAM: a reader always finds it in one of them.
+        let jobs: Vec<&Job> = batch.values().map(|snapshot| &snapshot.job).collect();
+        for some in jobs.chunks(STRIDE) {
+            shared.write().unlist(some.iter().copied());
+        }
         shared.write().finished.archived(&batch);
     }
     write_manifest(shared, disk, None)
@@ -144,7 +149,28 @@ fn write_batch(disk: &Arc<dyn Disk>, batch: &Batch, name: &str) -> Result<Option
         let stamp = snapshot.job.finished_at().unwrap_or_default().0;
         Ok(Record { key: id.0.to_be_bytes(), stamp, value })
     });
-    write_run(disk.as_ref(), name, records).map_err(|error| failed(&error))
+    let pairs = || {
+        let mut pairs: Vec<Pair> = Vec::with_capacity(8 * batch.len());
+        for (id, snapshot) in batch.iter() {
+            pairs.extend(term_numbers(&snapshot.job).into_iter().map(|term| (term, id.0)));
+        }
+        pairs.sort_unstable();
+        pairs.into_iter().map(Ok)
+    };
+    write_run_with_terms(disk.as_ref(), name, records, pairs).map_err(|error| failed(&error))
+}
+
+/// The numbers of a finished job's terms.
+fn term_numbers(job: &Job) -> Vec<u64> {
+    let mut numbers = Vec::with_capacity(8);
+    lasting_terms(job, |term| numbers.push(term.number()));
+    passing_terms(job, |term| numbers.push(term.number()));
+    numbers
+}
+
+/// The same of a record; one that cannot be read is found by its id only.
+fn record_terms(record: &Record) -> Vec<u64> {
+    thawed(&record.value).map_or_else(|_| Vec::new(), |found| term_numbers(&found.job))
 }
 
 fn next_run_name(shared: &Shared) -> String {
@@ -163,7 +189,8 @@ fn merge_runs(shared: &Arc<Shared>, disk: &Arc<dyn Disk>, now: Timestamp) -> Res
     drop(archive);
     if let Some(plan) = plan {
         let name = next_run_name(shared);
-        let merged = plan.merge(disk.as_ref(), &name, keep_from).map_err(|error| failed(&error))?;
+        let merged = plan.merge(disk.as_ref(), &name, keep_from, &record_terms);
+        let merged = merged.map_err(|error| failed(&error))?;
         let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
         gone.extend(archive.replace(&plan, merged));
     }
@@ -306,7 +333,7 @@ impl Buffer<'_> {
 
 fn forget_old_items(shared: &Shared, now: Timestamp) {
     let keep_from = now - shared.config.keep_items;
-    shared.write().items.retain(|_, item| item.created_at >= keep_from);
+    shared.write().items.forget_before(keep_from);
 }
 
 /// Replaces the manifest; `changed` names a new snapshot and where the journal starts behind it.

@@ -139,6 +139,7 @@ impl MemoryStore {
             journal_bytes: AtomicU64::new(parts.journal_bytes),
             snapshot_bytes: AtomicU64::new(parts.snapshot_bytes),
             frame_bytes: AtomicUsize::new(0),
+            looked_at: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
             lock: Mutex::new(lock),
         });

@@ -1,6 +1,6 @@
 //! The `Store` trait on top of the state, the journal and the archive.
 
-use super::{MemoryStore, desk, failed, journal_failed, thawed};
+use super::{MemoryStore, desk, journal_failed};
 use crate::state::State;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::{
@@ -13,74 +13,15 @@ use mainspring_store::{
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// Archived jobs one list call may look at.
-const ARCHIVED_MAX: usize = 5_000;
-
 impl MemoryStore {
     /// Reads under the lock, and answers when what was read is durable.
-    async fn settled<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, Error> {
+    pub(super) async fn settled<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, Error> {
         let (answer, frame) = {
             let state = self.shared.read();
             (read(&state), self.shared.settled.staged())
         };
         self.shared.settled.reached(frame).await?;
         Ok(answer)
-    }
-
-    /// Matching archived jobs older than `before`, and where the search stopped if it did.
-    fn archived_jobs(
-        &self,
-        filter: &JobFilter,
-        before: Option<JobId>,
-        limit: usize,
-    ) -> Result<(Vec<Job>, Option<JobId>), Error> {
-        let mut found = Vec::new();
-        let Some(from) = before.unwrap_or(JobId(u128::MAX)).0.checked_sub(1) else {
-            return Ok((found, None));
-        };
-        if filter.state.is_some_and(|state| !state.is_terminal()) {
-            return Ok((found, None));
-        }
-        let archive = self.shared.archive();
-        for (looked_at, record) in archive.descending(&from.to_be_bytes()).enumerate() {
-            let record = record.map_err(|error| failed(&error))?;
-            if looked_at >= ARCHIVED_MAX || found.len() > limit {
-                return Ok((found, Some(JobId(u128::from_be_bytes(record.key)))));
-            }
-            let job = thawed(&record.value)?.job;
-            if filter.admits(&job) {
-                found.push(job);
-            }
-        }
-        Ok((found, None))
-    }
-
-    async fn job_page(
-        &self,
-        filter: &JobFilter,
-        before: Option<JobId>,
-        limit: usize,
-    ) -> Result<Page<Job>, Error> {
-        let ((mut jobs, stopped), frame) = {
-            let state = self.shared.read();
-            (state.jobs(filter, before, limit + 1), self.shared.settled.staged())
-        };
-        let (archived, stopped_in_archive) = self.archived_jobs(filter, before, limit + 1)?;
-        self.shared.settled.reached(frame).await?;
-        jobs.extend(archived);
-        jobs.sort_by_key(|job| std::cmp::Reverse(job.id));
-        jobs.dedup_by_key(|job| job.id);
-        // Below the point where one source stopped looking, the others would leave holes.
-        let floor = stopped.into_iter().chain(stopped_in_archive).max();
-        if let Some(floor) = floor {
-            jobs.retain(|job| job.id > floor);
-        }
-        let mut next = floor.map(|floor| JobId(floor.0.saturating_add(1)));
-        if jobs.len() > limit {
-            jobs.truncate(limit);
-            next = jobs.last().map(|job| job.id);
-        }
-        Ok(Page { items: jobs, next })
     }
 }
 
@@ -116,6 +57,14 @@ impl Store for MemoryStore {
         Box::pin(self.job_page(filter, before, limit))
     }
 
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.job_count(filter, most))
+    }
+
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
         Box::pin(self.settled(move |state| state.items.get(&id).cloned()))
     }
@@ -126,7 +75,15 @@ impl Store for MemoryStore {
         before: Option<DlqId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
-        Box::pin(self.settled(move |state| state.item_page(filter, before, limit)))
+        Box::pin(self.item_page(filter, before, limit))
+    }
+
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.item_count(filter, most))
     }
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {

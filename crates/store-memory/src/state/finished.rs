@@ -1,9 +1,10 @@
 //! Jobs that have ended and are not in an archive file yet: the newest in one map, and batches that
 //! the keeper is writing out. They stay readable here until their file is listed.
 
-use mainspring_kernel::JobId;
+use mainspring_kernel::{Job, JobId};
 use mainspring_store::Snapshot;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A batch on its way to the archive.
@@ -49,15 +50,14 @@ impl Finished {
         self.sealed.retain(|other| !Arc::ptr_eq(other, batch));
     }
 
-    /// Ended jobs older than `before`, newest first within each map; the maps overlap in range.
-    pub(crate) fn newest_first(&self, before: Option<JobId>, limit: usize) -> Vec<&Snapshot> {
-        let before = before.unwrap_or(JobId(u128::MAX));
+    /// Ended jobs with ids in a range.
+    pub(crate) fn between(&self, range: RangeInclusive<JobId>) -> impl Iterator<Item = &Job> {
         let maps = std::iter::once(&self.newest).chain(self.sealed.iter().map(|batch| &**batch));
-        let mut found: Vec<&Snapshot> = maps
-            .flat_map(|map| map.range(..before).rev().take(limit).map(|(_, snapshot)| snapshot))
-            .collect();
-        found.sort_by_key(|snapshot| std::cmp::Reverse(snapshot.job.id));
-        found.dedup_by_key(|snapshot| snapshot.job.id);
-        found
+        maps.flat_map(move |map| map.range(range.clone())).map(|(_, snapshot)| &snapshot.job)
+    }
+
+    /// Every ended job here.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Job> {
+        self.between(JobId(0)..=JobId(u128::MAX))
     }
 }

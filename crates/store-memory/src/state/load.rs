@@ -39,7 +39,7 @@ impl Loader {
     }
 
     pub(crate) fn item(&mut self, item: DlqItem) {
-        self.state.items.insert(item.id, item);
+        self.state.items.open(item);
     }
 
     pub(crate) fn job_type(&mut self, spec: TypeSpec) {
@@ -161,6 +161,7 @@ impl Loader {
         for (slot, entry) in slab.iter_mut() {
             entry.spot = index.enter(slot, &entry.job);
         }
+        self.state.enter_all();
         Ok(self.state)
     }
 

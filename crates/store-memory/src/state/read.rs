@@ -1,75 +1,14 @@
-//! Answers from RAM. Lists are bounded in work as well as in length, so that no read holds the
-//! writer up for long.
+//! Answers from RAM about one job or all of them; lists are in `list.rs`.
 
 use super::State;
 use super::index::Spot;
-use mainspring_kernel::{DlqId, DlqItem, Job, JobId, QueueSpec, StateName, Timestamp, TypeSpec};
-use mainspring_store::{Counts, ItemFilter, JobFilter, Page, QueueCount, Standing, Wake};
+use mainspring_kernel::{JobId, QueueSpec, StateName, Timestamp, TypeSpec};
+use mainspring_store::{Counts, QueueCount, Standing, Wake};
 
-/// Jobs one list call may look at.
-pub(crate) const LOOKED_AT_MAX: usize = 10_000;
 /// Jobs counted ahead of one that waits.
 const AHEAD_MAX: usize = 1_000;
 
 impl State {
-    /// Matching jobs in RAM older than `before`, newest first, and the last id looked at if the
-    /// bound was reached before the list was full.
-    pub(crate) fn jobs(
-        &self,
-        filter: &JobFilter,
-        before: Option<JobId>,
-        limit: usize,
-    ) -> (Vec<Job>, Option<JobId>) {
-        let mut found: Vec<Job> = Vec::new();
-        let mut stopped_at = None;
-        let wants_live = filter.state.is_none_or(|state| !state.is_terminal());
-        let wants_ended = filter.state.is_none_or(StateName::is_terminal);
-        if wants_live {
-            for (looked_at, entry) in self.slab.newest(before).enumerate() {
-                if found.len() >= limit {
-                    break;
-                }
-                if looked_at >= LOOKED_AT_MAX {
-                    stopped_at = Some(entry.job.id);
-                    break;
-                }
-                if filter.admits(&entry.job) {
-                    found.push(entry.job.clone());
-                }
-            }
-        }
-        if wants_ended {
-            let ended = self.finished.newest_first(before, LOOKED_AT_MAX);
-            let ended = ended.into_iter().map(|snapshot| &snapshot.job);
-            found.extend(ended.filter(|job| filter.admits(job)).take(limit).cloned());
-        }
-        (found, stopped_at)
-    }
-
-    pub(crate) fn item_page(
-        &self,
-        filter: &ItemFilter,
-        before: Option<DlqId>,
-        limit: usize,
-    ) -> Page<DlqItem> {
-        let before = before.unwrap_or(DlqId(u128::MAX));
-        let mut page = Page { items: Vec::new(), next: None };
-        for (looked_at, (id, item)) in self.items.range(..before).rev().enumerate() {
-            if page.items.len() >= limit || looked_at >= LOOKED_AT_MAX {
-                // `before` is exclusive: continue above the one that was not looked at.
-                page.next = Some(JobId(id.0.saturating_add(1)));
-                break;
-            }
-            let is_wanted = filter.scope.covers(&item.job.tenant, &item.job.user)
-                && filter.state.as_deref().is_none_or(|state| item.state.as_str() == state)
-                && filter.job_type.as_ref().is_none_or(|wanted| *wanted == item.job.job_type);
-            if is_wanted {
-                page.items.push(item.clone());
-            }
-        }
-        page
-    }
-
     pub(crate) fn type_list(&self) -> Vec<TypeSpec> {
         let mut types: Vec<TypeSpec> = self.index.types.values().cloned().collect();
         types.sort_by(|a, b| a.name.cmp(&b.name));
@@ -124,14 +63,9 @@ impl State {
             submitted: totals.submitted,
             claims: totals.claims,
             jobs_retried: totals.jobs_retried,
-            items_open: self.items_open(),
+            items_open: self.items.open_count() as u64,
             queues,
         }
-    }
-
-    fn items_open(&self) -> u64 {
-        let is_open = |item: &&DlqItem| matches!(item.state.as_str(), "open" | "discard_requested");
-        self.items.values().filter(is_open).count() as u64
     }
 
     pub(crate) fn overdue(&self, now: Timestamp, limit: usize) -> Vec<JobId> {

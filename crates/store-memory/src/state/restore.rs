@@ -12,7 +12,7 @@ impl State {
     pub(crate) fn restore(&mut self, entity: Entity) {
         match entity {
             Entity::Job(snapshot) if snapshot.job.finished_at().is_some() => {
-                self.finished.push(*snapshot);
+                self.take_in_ended(*snapshot);
             }
             Entity::Job(snapshot) => {
                 let Snapshot { mut job, history } = *snapshot;
@@ -21,10 +21,9 @@ impl State {
                     self.slab.insert_entry(Entry::new(job, history.into_iter().skip(1).collect()));
                 let entry = self.slab.get_mut(slot).expect("just inserted");
                 entry.spot = self.index.enter(slot, &entry.job);
+                super::list::enter(&mut self.postings, &entry.job);
             }
-            Entity::Item(item) => {
-                self.items.insert(item.id, *item);
-            }
+            Entity::Item(item) => self.items.open(*item),
             Entity::Type(spec) => self.apply(Event::TypeSet(spec)),
             Entity::Queue(spec) => self.apply(Event::QueueSet(spec)),
             Entity::Token(token) => self.apply(Event::TokenIssued(token)),

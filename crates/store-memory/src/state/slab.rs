@@ -2,7 +2,7 @@
 //! gigabytes: no slot is larger than it must be, and growing never copies.
 
 use super::index::Spot;
-use super::order::Order;
+use super::postings::{Upper, upper};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use mainspring_kernel::evolve::Transition;
@@ -65,7 +65,6 @@ pub(crate) struct Slab {
     chunks: Vec<Vec<Option<Entry>>>,
     free: Vec<u32>,
     by_id: HashTable<u32>,
-    order: Order,
     hasher: FixedState,
 }
 
@@ -86,7 +85,6 @@ impl Slab {
 
     pub(crate) fn insert_entry(&mut self, entry: Entry) -> u32 {
         let id = entry.job.id;
-        self.order.push(id);
         let slot = match self.free.pop() {
             Some(slot) => {
                 *cell(&mut self.chunks, slot).expect("free slots exist") = Some(entry);
@@ -114,8 +112,6 @@ impl Slab {
             found.remove();
         }
         self.free.push(slot);
-        let (chunks, hasher, by_id) = (&self.chunks, &self.hasher, &self.by_id);
-        self.order.forget(entry.job.id, |id| find(chunks, hasher, by_id, id).is_some());
         Some(entry)
     }
 
@@ -139,9 +135,10 @@ impl Slab {
         self.get_mut(self.slot_of(id)?)
     }
 
-    /// Live jobs older than `before`, newest first.
-    pub(crate) fn newest(&self, before: Option<JobId>) -> impl Iterator<Item = &Entry> {
-        self.order.descending(before).filter_map(|id| self.by_id(id))
+    /// Live jobs whose ids share an upper half: one, or a few of different makers.
+    pub(crate) fn sharing(&self, half: Upper) -> impl Iterator<Item = &Entry> {
+        let entries = self.by_id.iter_hash(hash_upper(&self.hasher, half));
+        entries.filter_map(|slot| self.get(*slot)).filter(move |entry| upper(entry.job.id) == half)
     }
 
     /// Every live job with its slot.
@@ -169,8 +166,13 @@ fn find(
     by_id.find(hash(hasher, id), |slot| id_at(chunks, *slot) == id).copied()
 }
 
+/// Of the upper half alone, so that a posting finds its jobs.
 fn hash(hasher: &FixedState, id: JobId) -> u64 {
-    hasher.hash_one(id.0)
+    hash_upper(hasher, upper(id))
+}
+
+fn hash_upper(hasher: &FixedState, half: Upper) -> u64 {
+    hasher.hash_one(half)
 }
 
 #[cfg(test)]

@@ -88,6 +88,13 @@ const RULES: &[Rule] = &[
             ) c LEFT JOIN mainspring.ready r ON r.id = c.id WHERE r.id IS NULL",
     },
     Rule {
+        code: "effect_without_job",
+        text: "effects belong to jobs that there are not",
+        cure: "restore the jobs from a backup, or delete the rows of effect",
+        sql: "SELECT DISTINCT e.job AS id FROM (SELECT job FROM mainspring.effect LIMIT {n}) e
+            WHERE (SELECT 1 FROM mainspring.job j WHERE j.id = e.job) IS NULL",
+    },
+    Rule {
         code: "lane_missing",
         text: "jobs stand in a lane that there is not",
         cure: "restore the table lane from a backup",

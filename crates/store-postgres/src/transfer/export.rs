@@ -2,21 +2,25 @@
 
 use super::Session;
 use crate::config::PostgresConfig;
+use crate::effects::read_effect;
 use crate::fault::Fault;
 use crate::load::read_item;
 use crate::migrate::{self, MIGRATIONS, MigrateError};
 use crate::queries::{Queries, Query};
 use crate::registry::{Lanes, read_registry};
-use crate::rows::read_job;
+use crate::rows::{Stored, read_job};
 use crate::values::{At, digest, job_id};
+use mainspring_kernel::JobId;
 use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::job::{Effect, EffectTotals};
 use mainspring_store::Snapshot;
 use mainspring_store::record::Entity;
+use std::collections::HashMap;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-/// Rows read at once.
-const PAGE: i64 = 1_000;
+/// Rows read at once: a job may be a megabyte, and four more of effects.
+const PAGE: i64 = 250;
 
 /// Reads a database that no server uses.
 pub struct PostgresExport {
@@ -123,10 +127,23 @@ impl Cursor {
     }
 
     async fn jobs(&self, session: &Session, ids: Vec<Uuid>) -> Result<Vec<Entity>, Fault> {
-        let rows = session.call(Query::LoadJobs, vec![Box::new(ids)]).await?;
+        let rows = session.call(Query::LoadJobs, vec![Box::new(ids.clone())]).await?;
+        let mut effects: HashMap<JobId, Vec<Effect>> = HashMap::new();
+        for row in session.call(Query::ReadEffects, vec![Box::new(ids)]).await? {
+            let (job, effect) = read_effect(&row)?;
+            effects.entry(job).or_default().push(effect);
+        }
         let jobs = rows.iter().map(|row| {
-            let stored = read_job(row, 0, true, &self.lanes)?;
-            Ok(Entity::Job(Box::new(Snapshot { job: *stored.job, history: stored.history })))
+            let Stored { mut job, history, .. } = read_job(row, 0, true, &self.lanes)?;
+            if let Some(mut found) = effects.remove(&job.id) {
+                let extras = job.extras_mut();
+                extras.effects.append(&mut found);
+                extras.effects_elsewhere = EffectTotals::default();
+            }
+            if job.extras.as_ref().is_some_and(|it| it.effects_elsewhere.count > 0) {
+                return Err(Fault::Broken(format!("{} has lost effects", job.id)));
+            }
+            Ok(Entity::Job(Box::new(Snapshot { job: *job, history })))
         });
         jobs.collect()
     }

@@ -4,14 +4,16 @@ use super::Session;
 use super::export::{Cursor, TOTALS};
 use crate::alarms::alarm;
 use crate::config::PostgresConfig;
+use crate::effects::Effects;
 use crate::fault::Fault;
-use crate::link::Value;
+use crate::link::{Call, Value};
 use crate::migrate::{self, MigrateError, failed};
 use crate::queries::{Queries, Query};
 use crate::registry::{Lanes, Registry, is_limited_by_user};
 use crate::rows::more;
+use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
-use crate::writes::number;
+use crate::writes::{item_terms, number};
 use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
@@ -39,6 +41,7 @@ impl PostgresImport {
     /// # Errors
     /// If it cannot be reached, a server uses it, or something is in it.
     pub async fn open(config: &PostgresConfig) -> Result<Self, MigrateError> {
+        migrate::refuse_unsafe(config).await?;
         migrate::prepare(config).await?;
         let client = migrate::connect(config).await?;
         let session = Session { client, queries: Queries::new(&config.schema) };
@@ -121,7 +124,18 @@ impl PostgresImport {
         session.client.batch_execute("COMMIT").await.map_err(failed)?;
         // Plans of the first minutes should not be those of empty tables; not worth an error.
         let schema = session.queries.schema();
-        let tables = ["job", "ready", "waiting", "live", "finished", "held_key", "item"];
+        let tables = [
+            "job",
+            "ready",
+            "waiting",
+            "live",
+            "finished",
+            "held_key",
+            "item",
+            "effect",
+            "term",
+            "item_term",
+        ];
         let tables: Vec<String> = tables.iter().map(|it| format!("{schema}.{it}")).collect();
         let _ = session.client.batch_execute(&format!("ANALYZE {}", tables.join(", "))).await;
         Ok(())
@@ -200,7 +214,9 @@ impl PostgresImport {
     async fn put_jobs(&mut self, jobs: &[Snapshot]) -> Result<(), Fault> {
         let lanes = self.number_lanes(jobs).await?;
         self.put_submissions(jobs, &lanes).await?;
+        self.put_codes(jobs).await?;
         self.put_waits(jobs, &lanes).await?;
+        self.put_effects(jobs).await?;
         let progress = |it: &Snapshot| {
             let mut record = Vec::with_capacity(160);
             encode_progress(&it.job, &it.history, &mut record);
@@ -244,6 +260,25 @@ impl PostgresImport {
             Box::new(live.iter().map(|(it, _)| progress(it)).collect::<Vec<_>>()),
         ];
         self.session.call(Query::InsertLive, values).await.map(|_| ())
+    }
+
+    async fn put_effects(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+        let mut effects = Effects::default();
+        for Snapshot { job, .. } in jobs {
+            effects.push_last(job, job.effect_totals().count as usize);
+        }
+        match effects.insert() {
+            Some(Call { query, values }) => self.session.call(query, values).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// The codes of failed attempts, by which lists find jobs.
+    async fn put_codes(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+        let coded = jobs.iter().filter_map(|it| Some((terms::code(&it.job)?, uuid(it.job.id))));
+        let (numbers, ids): (Vec<i64>, Vec<Uuid>) = coded.unzip();
+        let values: Vec<Value> = vec![Box::new(numbers), Box::new(ids)];
+        self.session.call(Query::InsertTerms, values).await.map(|_| ())
     }
 
     async fn put_submissions(&self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
@@ -351,7 +386,11 @@ impl PostgresImport {
             Box::new(items.iter().map(|item| At(item.created_at)).collect::<Vec<_>>()),
             Box::new(items.iter().map(record).collect::<Vec<_>>()),
         ];
-        self.session.call(Query::InsertItems, values).await.map(|_| ())
+        self.session.call(Query::InsertItems, values).await?;
+        if let Some(call) = item_terms(items.iter()) {
+            self.session.call(call.query, call.values).await?;
+        }
+        Ok(())
     }
 
     async fn put_keys(&self, keys: &[(Digest, KeyHolder)]) -> Result<(), Fault> {

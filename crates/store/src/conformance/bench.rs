@@ -5,7 +5,7 @@ use crate::ticket::Ticket;
 use crate::{Error, JobFilter, Scope, Snapshot};
 use mainspring_kernel::command::{Claim, Complete, Fail, Submit};
 use mainspring_kernel::dispatch::Wanted;
-use mainspring_kernel::job::{Idempotency, LeaseToken};
+use mainspring_kernel::job::{Effect, Idempotency, LeaseToken};
 use mainspring_kernel::{
     Command, Decision, Facts, Failure, Job, JobId, JobType, QueueName, Receipt, Rejection,
     StateName, TenantId, Timestamp, UserId, WorkerId, decide, fingerprint,
@@ -14,7 +14,8 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
-pub(super) type Outcome = Result<Receipt, Rejection>;
+/// What became of a command.
+pub type Outcome = Result<Receipt, Rejection>;
 
 /// A store under test.
 pub(super) struct Bench {
@@ -54,7 +55,7 @@ pub(super) fn queue(name: &str) -> QueueName {
 }
 
 /// A wish for a plain job of type `mill` by ada of acme.
-pub(super) fn wish() -> Submit {
+pub fn wish() -> Submit {
     Submit {
         tenant: tenant("acme"),
         user: user("ada"),
@@ -87,25 +88,29 @@ pub(super) fn key(name: &str, window_secs: Option<u32>) -> Option<Box<Idempotenc
     }))
 }
 
-pub(super) fn submit(wish: Submit) -> Command {
+/// A wish as a command.
+pub fn submit(wish: Submit) -> Command {
     Command::Submit(Box::new(wish))
 }
 
-pub(super) fn complete(job: &Job) -> Command {
+/// The end of a job that was granted.
+pub fn complete(job: &Job) -> Command {
     Command::Complete(Complete { job: job.id, token: token(job), result: Some("[1]".into()) })
 }
 
-pub(super) fn fail(job: &Job, retryable: bool) -> Command {
+/// The failure of a job that was granted.
+pub fn fail(job: &Job, retryable: bool) -> Command {
     let failure = Failure { code: "BROKEN".into(), message: "it broke".into(), retryable };
     Command::Fail(Fail { job: job.id, token: token(job), failure, retry_delay_ms: Some(5_000) })
 }
 
-pub(super) fn token(job: &Job) -> LeaseToken {
+/// The token of a job that was granted.
+pub fn token(job: &Job) -> LeaseToken {
     job.lease().expect("a granted job runs").token()
 }
 
 pub(super) fn everything() -> JobFilter {
-    JobFilter { scope: Scope::All, state: None, job_type: None, queue: None, trace_id: None }
+    JobFilter::of(Scope::All)
 }
 
 impl Bench {
@@ -198,6 +203,10 @@ impl Bench {
         self.store.job(id).await.expect("reads work").expect("the job is kept")
     }
 
+    pub(super) async fn effect(&self, id: JobId, name: &str) -> Option<Effect> {
+        self.store.effect(id, name).await.expect("reads work")
+    }
+
     pub(super) async fn state(&self, id: JobId) -> StateName {
         self.snapshot(id).await.job.state.name()
     }
@@ -206,11 +215,13 @@ impl Bench {
         self.store.overdue(self.now, 100).await.expect("reads work")
     }
 
-    /// Lists by pages of `limit`; a page may be short and still have a next one.
+    /// Lists by pages of `limit`, all of them full but the last.
     pub(super) async fn list(&self, filter: &JobFilter, limit: usize) -> Vec<JobId> {
         let (mut ids, mut before) = (Vec::new(), None);
         loop {
             let page = self.store.jobs(filter, before, limit).await.expect("reads work");
+            let is_full = page.items.len() == limit;
+            assert!(is_full || page.next.is_none(), "a page of {limit} is short: {filter:?}");
             assert!(page.items.len() <= limit, "a page has at most {limit} entries");
             ids.extend(page.items.iter().map(|job| job.id));
             before = page.next;
@@ -222,15 +233,7 @@ impl Bench {
 }
 
 fn needs(commands: &[Command], pull: Option<&Pull>, now: Timestamp) -> Needs {
-    let mut needs = Needs { now, has_commands: !commands.is_empty(), ..Needs::default() };
-    for command in commands {
-        needs.jobs.extend(command.job());
-        needs.items.extend(command.item());
-        if let Command::Submit(wish) = command {
-            needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
-            needs.types.push(wish.job_type.clone());
-        }
-    }
+    let mut needs = needs_of(commands, now);
     needs.pulls.extend(pull.map(|pull| Ask {
         tenant: pull.tenant.map(tenant),
         types: pull.types.clone().map(Into::into),
@@ -240,8 +243,23 @@ fn needs(commands: &[Command], pull: Option<&Pull>, now: Timestamp) -> Needs {
     needs
 }
 
+/// What commands have to look at.
+pub fn needs_of(commands: &[Command], now: Timestamp) -> Needs {
+    let mut needs = Needs { now, has_commands: !commands.is_empty(), ..Needs::default() };
+    for command in commands {
+        needs.jobs.extend(command.job());
+        needs.items.extend(command.item());
+        needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
+        if let Command::Submit(wish) = command {
+            needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
+            needs.types.push(wish.job_type.clone());
+        }
+    }
+    needs
+}
+
 /// Decides one command on what the desk shows and applies the events, like the engine does.
-fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) -> Outcome {
+pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) -> Outcome {
     let Decision { events, receipt } = {
         let desk: &dyn Desk = desk;
         let job = command.job().and_then(|id| desk.job(id));
@@ -291,7 +309,11 @@ fn serve(pull: &Pull, desk: &mut dyn Desk, now: Timestamp, fresh: &mut u128) -> 
         let worker = WorkerId::stored("w1".into());
         let claim = Command::Claim(Claim { job, worker, lease_ms: pull.lease_ms });
         match act(&claim, desk, now, *fresh) {
-            Ok(_) => granted.extend(desk.job(job).cloned()),
+            // A store may or may not have its effects at hand.
+            Ok(_) => granted.extend(desk.job(job).cloned().map(|mut job| {
+                job.forget_effects();
+                job
+            })),
             // It has expired, and the reaper has not come by yet.
             Err(Rejection::NotDue) => {}
             Err(why) => panic!("a job that was taken as ready can be claimed: {why}"),

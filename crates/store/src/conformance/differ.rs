@@ -9,11 +9,12 @@ use super::effects::commit as effect;
 use super::lease::beat;
 use super::registry::token as a_token;
 use crate::store::Store;
+use crate::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::command::{Ending, Release, RunInternally, Submit};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{
-    Command, DlqId, Failure, Job, JobId, QueueOrder, QueueSpec, Receipt, Timestamp, Token, TokenId,
-    TypeSpec,
+    Command, DlqId, Failure, Job, JobId, QueueOrder, QueueSpec, Receipt, StateName, Timestamp,
+    Token, TokenId, TypeSpec,
 };
 use std::sync::Arc;
 
@@ -76,11 +77,74 @@ pub async fn differ(seed: u64, steps: usize, left: Arc<dyn Store>, right: Arc<dy
                 bench.store.wake(bench.now).await.expect("reads work");
             }
         }
+        if dice.below(3) == 0 {
+            let filter = filter(&mut dice, &jobs);
+            let limit = 1 + dice.below(5);
+            let ours = list(&left, &filter, limit).await;
+            let theirs = list(&right, &filter, limit).await;
+            assert_eq!(ours, theirs, "lists, seed {seed} step {step}: {filter:?}");
+            let filter = item_filter(&mut dice, filter);
+            let ours = super::dlq::listed(&left, &filter, limit).await;
+            let theirs = super::dlq::listed(&right, &filter, limit).await;
+            assert_eq!(ours, theirs, "items, seed {seed} step {step}: {filter:?}");
+        }
         if dice.below(30) == 0 || step + 1 == steps {
             let ours = dump(&*left.store, left.now).await.expect("reads work");
             let theirs = dump(&*right.store, right.now).await.expect("reads work");
             assert!(ours == theirs, "dumps, seed {seed} step {step}: {}", parted(&ours, &theirs));
         }
+    }
+}
+
+/// What a filter finds, and how much that is told to be.
+async fn list(bench: &Bench, filter: &JobFilter, limit: usize) -> (Vec<JobId>, usize) {
+    let count = bench.store.count_jobs(filter, 20).await.expect("reads work");
+    (bench.list(filter, limit).await, count)
+}
+
+/// A filter of any kind.
+fn filter(dice: &mut Dice, jobs: &[JobId]) -> JobFilter {
+    let scope = match dice.below(4) {
+        0 => Scope::Tenant(tenant(dice.one_of(&TENANTS))),
+        1 => Scope::User(tenant(dice.one_of(&TENANTS)), user(dice.one_of(&["ada", "bob"]))),
+        _ => Scope::All,
+    };
+    let mut filter = JobFilter::of(scope);
+    for _ in 0..dice.below(4) {
+        match dice.below(8) {
+            0 | 1 => filter.state = Some(dice.one_of(&StateName::ALL)),
+            2 => filter.job_type = Some(kind(dice.one_of(&TYPES))),
+            3 => filter.queue = Some(queue(dice.one_of(&QUEUES))),
+            4 => filter.user = Some(user(dice.one_of(&["ada", "bob"]))),
+            5 => filter.labels.push(("team".to_owned(), dice.one_of(&["red", "blue"]).to_owned())),
+            6 => {
+                let codes = ["BROKEN", "BY", "TASK_TIMEOUT", "TASK_LEASE_LOST"];
+                filter.error_code = Some(dice.one_of(&codes).to_owned());
+            }
+            _ if jobs.is_empty() || dice.below(2) == 0 => filter.trace_id = Some("t1".to_owned()),
+            _ => {
+                let at = i64::try_from(dice.one_of(jobs).0 >> 80).unwrap_or(0);
+                let at = Some(Timestamp::from_millis(at));
+                match dice.below(3) {
+                    0 => filter.since = at,
+                    1 => filter.until = at,
+                    _ => {
+                        let id = dice.one_of(jobs).to_string();
+                        filter.trace_id = Some(format!("trace_{}", &id[4..]));
+                    }
+                }
+            }
+        }
+    }
+    filter
+}
+
+fn item_filter(dice: &mut Dice, job: JobFilter) -> ItemFilter {
+    let states = [None, Some("open"), Some("requeued"), Some("discard_requested")];
+    ItemFilter {
+        state: dice.one_of(&states).map(str::to_owned),
+        job: JobFilter { state: None, ..job },
+        ..ItemFilter::of(Scope::All)
     }
 }
 
@@ -202,6 +266,12 @@ fn new(dice: &mut Dice, bench: &Bench) -> Submit {
         max_retries: Some(dice.one_of(&[0, 2])),
         timeout_ms: dice.one_of(&[None, Some(3_000)]),
         expires_at: dice.one_of(&[None, Some(bench.now.plus_millis(20_000))]),
+        trace: dice.one_of(&[None, None, Some("t1"), Some("t2")]).map(Into::into),
+        labels: match dice.below(4) {
+            0 => vec![("team".into(), dice.one_of(&["red", "blue"]).into())],
+            1 => vec![("site".into(), "é".into()), ("team".into(), "red".into())],
+            _ => Vec::new(),
+        },
         idempotency: match dice.below(4) {
             0 => key(dice.one_of(&["k1", "k2", "k3"]), dice.one_of(&[None, Some(30)])),
             _ => None,

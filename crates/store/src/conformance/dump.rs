@@ -2,6 +2,7 @@
 
 use crate::store::{Error, Store};
 use crate::{Counts, ItemFilter, JobFilter, LoggedMove, MovesPage, QueueCount, Scope, Snapshot};
+use mainspring_kernel::job::{Effect, EffectTotals};
 use mainspring_kernel::{DlqItem, Job, QueueSpec, Timestamp, Token, Transition, TypeSpec};
 use std::fmt::Write;
 
@@ -13,15 +14,25 @@ const PAGE: usize = 100;
 /// If a read fails.
 pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
     let mut text = String::new();
-    let filter =
-        JobFilter { scope: Scope::All, state: None, job_type: None, queue: None, trace_id: None };
+    let filter = JobFilter::of(Scope::All);
     let mut before = None;
     loop {
         let page = store.jobs(&filter, before, PAGE).await?;
         for listed in page.items {
             if let Some(Snapshot { job, history }) = store.job(listed.id).await? {
-                push(&mut text, "job", &job_text(&job));
-                assert_eq!(job, listed, "a list and a read agree");
+                let (mut bare, mut listed) = (job.clone(), listed);
+                bare.forget_effects();
+                listed.forget_effects();
+                assert_eq!(bare, listed, "a list and a read agree");
+                let totals = job.effect_totals();
+                push(&mut text, "job", &format!("{} {totals:?}", job_text(&bare)));
+                let effects = store.effects(job.id).await?;
+                let counted = effects.iter().map(Effect::totals);
+                let counted = counted.fold(EffectTotals::default(), EffectTotals::plus);
+                assert_eq!(counted, totals, "a job knows how many effects it has");
+                for Effect { name, value, committed_at } in effects {
+                    push(&mut text, "  effect", &format!("{name} {value} {committed_at:?}"));
+                }
                 history.iter().for_each(|line| push(&mut text, "  move", &line_text(line)));
             }
         }
@@ -30,7 +41,7 @@ pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
             break;
         }
     }
-    let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+    let filter = ItemFilter::of(Scope::All);
     let mut before = None;
     loop {
         let page = store.items(&filter, before, PAGE).await?;

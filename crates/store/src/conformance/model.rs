@@ -296,6 +296,14 @@ impl Store for ModelStore {
         self.read(|memory| model_read::jobs(memory, filter, before, limit))
     }
 
+    fn count_jobs<'a>(
+        &'a self,
+        filter: &'a JobFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.read(|memory| model_read::count_jobs(memory, filter, most))
+    }
+
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
         self.read(|memory| memory.items.get(&id).cloned())
     }
@@ -307,6 +315,14 @@ impl Store for ModelStore {
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
         self.read(|memory| model_read::items(memory, filter, before, limit))
+    }
+
+    fn count_items<'a>(
+        &'a self,
+        filter: &'a ItemFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.read(|memory| model_read::count_items(memory, filter, most))
     }
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {

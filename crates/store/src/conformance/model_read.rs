@@ -1,7 +1,8 @@
 //! The reads of the model, each a scan over everything.
 
 use super::model::Memory;
-use crate::read::{Counts, ItemFilter, JobFilter, Page, QueueCount, Standing};
+use crate::filter::{ItemFilter, JobFilter};
+use crate::read::{Counts, Page, QueueCount, Standing};
 use crate::store::Wake;
 use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
 use mainspring_kernel::{DlqId, DlqItem, DlqState, Job, JobId, State, StateName, Timestamp};
@@ -19,12 +20,12 @@ pub(super) fn jobs(
 ) -> Page<Job> {
     let is_older = |job: &&Job| before.is_none_or(|before| job.id < before);
     let newest_first = memory.jobs.values().rev().map(|whole| &whole.job).filter(is_older);
-    let mut items: Vec<Job> =
-        newest_first.filter(|job| filter.admits(job)).take(limit + 1).cloned().collect();
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| has_more).map(|job| job.id);
-    Page { items, next }
+    let found = newest_first.filter(|job| filter.admits(job)).take(limit + 1).cloned().collect();
+    Page::cut(found, limit, |job| job.id)
+}
+
+pub(super) fn count_jobs(memory: &Memory, filter: &JobFilter, most: usize) -> usize {
+    all(memory).filter(|job| filter.admits(job)).take(most).count()
 }
 
 pub(super) fn items(
@@ -33,18 +34,14 @@ pub(super) fn items(
     before: Option<DlqId>,
     limit: usize,
 ) -> Page<DlqItem> {
-    let admits = |item: &&DlqItem| {
-        before.is_none_or(|before| item.id < before)
-            && filter.scope.covers(&item.job.tenant, &item.job.user)
-            && filter.state.as_ref().is_none_or(|state| *state == item.state.as_str())
-            && filter.job_type.as_ref().is_none_or(|wanted| *wanted == item.job.job_type)
-    };
-    let mut items: Vec<DlqItem> =
-        memory.items.values().rev().filter(admits).take(limit + 1).cloned().collect();
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| has_more).map(|item| item.id.job());
-    Page { items, next }
+    let is_older = |item: &&DlqItem| before.is_none_or(|before| item.id < before);
+    let newest_first = memory.items.values().rev().filter(is_older);
+    let found = newest_first.filter(|item| filter.admits(item)).take(limit + 1).cloned().collect();
+    Page::cut(found, limit, |item| item.id.job())
+}
+
+pub(super) fn count_items(memory: &Memory, filter: &ItemFilter, most: usize) -> usize {
+    memory.items.values().filter(|item| filter.admits(item)).take(most).count()
 }
 
 pub(super) fn standing(memory: &Memory, id: JobId, now: Timestamp) -> Option<Standing> {

@@ -6,7 +6,7 @@ use super::attempt::{
     read_failure, read_lease, read_report, write_failure, write_lease, write_report,
 };
 use super::wire::{Pen, Reader, length};
-use mainspring_kernel::job::{Effect, Extras, Idempotency, StateName, Trouble};
+use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency, StateName, Trouble};
 use mainspring_kernel::{
     DlqId, Job, JobId, JobType, QueueName, State, TenantId, Timestamp, UserId,
 };
@@ -247,7 +247,17 @@ fn read_idempotency(reader: &mut Reader<'_, '_>) -> Read<Box<Idempotency>> {
 }
 
 fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
-    let Extras { parent, source_dlq, subject, labels, expires_at, effects, progress_pct } = extras;
+    // A job that travels whole has all its effects at hand.
+    let Extras {
+        parent,
+        source_dlq,
+        subject,
+        labels,
+        expires_at,
+        effects,
+        effects_elsewhere: _,
+        progress_pct,
+    } = extras;
     pen.array(7);
     pen.optional(*parent, |pen, id| pen.bits(id.0)); // 0
     pen.optional(*source_dlq, |pen, id| pen.bits(id.0)); // 1
@@ -277,6 +287,7 @@ fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>
         effects: reader
             .optional(at, |reader| reader.list(|reader| read_effect(reader, base)))?
             .unwrap_or_default(),
+        effects_elsewhere: EffectTotals::default(),
         progress_pct: reader.optional(at, Reader::small)?,
     };
     reader.end(fields)?;

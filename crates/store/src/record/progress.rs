@@ -3,24 +3,27 @@
 
 use super::BadRecord;
 use super::attempt::{read_report, write_report};
-use super::job::{read_effect, read_state, read_trouble, write_effect, write_state, write_trouble};
+use super::job::{read_effect, read_state, read_trouble, write_state, write_trouble};
 use super::names::Names;
 use super::transition::{read_history, read_transition, write_history, write_transition};
 use super::wire::{Pen, Reader, length};
-use mainspring_kernel::job::Extras;
+use mainspring_kernel::job::EffectTotals;
 use mainspring_kernel::{Job, JobId, Timestamp, Transition};
 
 /// Appends what has happened to `job` since its submission. `history` is whole; its first line can
-/// be told from the submission and is not written.
+/// be told from the submission and is not written. Nor are effects, which are kept elsewhere: only
+/// how many there are.
 pub fn encode_progress(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
     let base = job.created_at;
-    let Extras { effects, progress_pct, .. } = job.extras.as_deref().unwrap_or(&NO_EXTRAS);
+    let progress_pct = job.extras.as_ref().and_then(|extras| extras.progress_pct);
+    let effects = job.effect_totals();
     let rare = [
         job.started_at.is_some(),
         job.trouble.is_some(),
         job.last_report.is_some(),
-        !effects.is_empty(),
+        false,
         progress_pct.is_some(),
+        effects.count > 0,
     ];
     let pen = &mut Pen::new(out);
     let len = length(6, rare);
@@ -41,25 +44,17 @@ pub fn encode_progress(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
         pen.optional(job.last_report.as_deref(), write_report); // 8
     }
     if len > 9 {
-        pen.array(effects.len() as u64); // 9
-        for effect in effects {
-            write_effect(pen, effect, base);
-        }
+        pen.null(); // 9: effects themselves, in records of before they were kept elsewhere
     }
     if len > 10 {
-        pen.optional(*progress_pct, Pen::number); // 10
+        pen.optional(progress_pct, Pen::number); // 10
+    }
+    if len > 11 {
+        pen.array(2); // 11
+        pen.number(effects.count);
+        pen.number(effects.bytes);
     }
 }
-
-static NO_EXTRAS: Extras = Extras {
-    parent: None,
-    source_dlq: None,
-    subject: None,
-    labels: Vec::new(),
-    expires_at: None,
-    effects: Vec::new(),
-    progress_pct: None,
-};
 
 /// Brings `job`, as it was submitted, to where `bytes` say it stands; its whole history.
 ///
@@ -83,13 +78,26 @@ pub fn apply_progress(job: &mut Job, bytes: &[u8]) -> Result<Vec<Transition>, Ba
     job.last_report = reader.optional(at, read_report)?;
     let effects = reader.optional(at, |reader| reader.list(|reader| read_effect(reader, base)))?;
     let progress_pct = reader.optional(at, Reader::small)?;
+    let elsewhere = reader.optional(at, read_totals)?;
     reader.end(fields)?;
-    if effects.is_some() || progress_pct.is_some() {
+    if effects.is_some() || progress_pct.is_some() || elsewhere.is_some() {
         let extras = job.extras_mut();
         extras.effects = effects.unwrap_or_default();
+        extras.effects_elsewhere = elsewhere.unwrap_or_default();
         extras.progress_pct = progress_pct;
     }
     Ok(history)
+}
+
+fn read_totals(reader: &mut Reader<'_, '_>) -> Result<EffectTotals, BadRecord> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let totals = EffectTotals {
+        count: reader.field(at, Reader::small)?,
+        bytes: reader.field(at, Reader::small)?,
+    };
+    reader.end(fields)?;
+    Ok(totals)
 }
 
 /// A move as it is logged: which job, and how it moved; nothing for its submission, which the job
@@ -132,4 +140,89 @@ pub fn decode_steps(bytes: &[u8]) -> Result<Vec<LoggedStep>, BadRecord> {
     })?;
     reader.end(fields)?;
     Ok(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::job::write_effect;
+    use super::*;
+    use mainspring_kernel::job::Effect;
+    use mainspring_kernel::{JobType, QueueName, State, TenantId, UserId};
+
+    fn job() -> Job {
+        let at = Timestamp::from_millis(1_790_000_000_000);
+        Job {
+            id: JobId(7),
+            tenant: TenantId::stored("acme".into()),
+            user: UserId::stored("ada".into()),
+            job_type: JobType::stored("mill".into()),
+            queue: QueueName::stored("default".into()),
+            payload: "1".into(),
+            priority: 50,
+            max_retries: 3,
+            retry_count: 0,
+            timeout_ms: 1_000,
+            seq: 1,
+            fence: 0,
+            created_at: at,
+            updated_at: at,
+            run_at: at,
+            started_at: None,
+            trace: None,
+            idempotency: None,
+            trouble: None,
+            last_report: None,
+            extras: None,
+            state: State::Queued,
+        }
+    }
+
+    fn effect(name: &str) -> Effect {
+        Effect { name: name.into(), value: "17".into(), committed_at: job().created_at }
+    }
+
+    /// A record of the version that kept effects inside, written as that version wrote it.
+    fn record_with_effects_inside(effects: &[Effect]) -> Vec<u8> {
+        let (mut out, job) = (Vec::new(), job());
+        let pen = &mut Pen::new(&mut out);
+        pen.array(11);
+        write_state(pen, &State::DlqPending, job.created_at);
+        pen.instant(job.updated_at, job.created_at);
+        pen.number(4_u32);
+        pen.number(1_u16);
+        pen.number(2_u32);
+        write_history(pen, &[], job.created_at);
+        pen.null();
+        pen.null();
+        pen.null();
+        pen.array(effects.len() as u64);
+        effects.iter().for_each(|effect| write_effect(pen, effect, job.created_at));
+        pen.number(40_u8);
+        out
+    }
+
+    #[test]
+    fn a_record_with_effects_inside_still_opens() {
+        let inside = [effect("charge"), effect("mail")];
+        let mut read = job();
+        apply_progress(&mut read, &record_with_effects_inside(&inside)).unwrap();
+        let extras = read.extras.as_ref().unwrap();
+        assert_eq!((extras.effects.as_slice(), extras.progress_pct), (&inside[..], Some(40)));
+        assert_eq!(extras.effects_elsewhere, EffectTotals::default());
+        assert_eq!((read.seq, read.state.name()), (4, mainspring_kernel::StateName::DlqPending));
+    }
+
+    #[test]
+    fn a_record_says_how_many_effects_there_are_and_not_which() {
+        let mut written = job();
+        written.extras_mut().effects = vec![effect("charge"), effect("mail")];
+        written.extras_mut().effects_elsewhere = EffectTotals { count: 3, bytes: 1_000 };
+        let mut out = Vec::new();
+        encode_progress(&written, &[Transition::submitted(&written)], &mut out);
+        assert!(!out.windows(6).any(|part| part == b"charge"), "{out:?}");
+        let mut read = job();
+        apply_progress(&mut read, &out).unwrap();
+        assert_eq!(read.effect_totals(), EffectTotals { count: 5, bytes: 1_000 + 8 + 6 });
+        assert!(read.extras.unwrap().effects.is_empty());
+    }
 }

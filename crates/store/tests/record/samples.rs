@@ -5,7 +5,7 @@ use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
-    AcceptedReport, Actor, Effect, Extras, Idempotency, LeaseToken, Trouble,
+    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LeaseToken, Trouble,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -122,6 +122,7 @@ pub(crate) fn full_job(state: State) -> Job {
             labels: vec![("team".into(), "mill".into()), ("empty".into(), "".into())],
             expires_at: Some(later(3600)),
             effects: vec![effect("charge", r#"{"id":17}"#), effect("mail", "null")],
+            effects_elsewhere: EffectTotals::default(),
             progress_pct: Some(40),
         })),
         state,

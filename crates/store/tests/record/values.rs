@@ -5,7 +5,7 @@ use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
-    AcceptedReport, Actor, Effect, Extras, Idempotency, LeaseToken, Payload, Trouble,
+    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LeaseToken, Payload, Trouble,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -125,9 +125,16 @@ fn extras() -> BoxedStrategy<Box<Extras>> {
     (of(job_id()), of(any::<u128>()), of(text()), vec((text(), text()), 0..4), rest)
         .prop_map(|(parent, dlq, subject, labels, (expires_at, effects, progress_pct))| {
             let source_dlq = dlq.map(DlqId);
-            let extras =
-                Extras { parent, source_dlq, subject, labels, expires_at, effects, progress_pct };
-            Box::new(extras)
+            Box::new(Extras {
+                parent,
+                source_dlq,
+                subject,
+                labels,
+                expires_at,
+                effects,
+                effects_elsewhere: EffectTotals::default(),
+                progress_pct,
+            })
         })
         .boxed()
 }

@@ -45,6 +45,8 @@ pub fn prepare(binary: &str, args: &[&str], env: &[(&str, &str)], directory: &Pa
         .args(args)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        // The cluster of a test run does without syncs.
+        .env("MAINSPRING_ALLOW_UNSAFE_POSTGRES", "true")
         .envs(env.iter().copied())
         .current_dir(directory)
         .stdin(Stdio::null());

@@ -140,6 +140,8 @@ impl Server {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("MAINSPRING_ADMIN_TOKEN", &self.admin)
+            // The cluster of a test run does without syncs.
+            .env("MAINSPRING_ALLOW_UNSAFE_POSTGRES", "true")
             .envs(self.options.env.iter().cloned())
             .current_dir(self.directory.path())
             .stdin(Stdio::null())

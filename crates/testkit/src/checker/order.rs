@@ -80,8 +80,17 @@ fn overtaken(late: &First<'_>, firsts: &[First<'_>], found: &mut Findings) {
 fn in_turn(facts: &Facts<'_>, late: &First<'_>, found: &mut Findings) {
     let (from, until) = (late.job.run_at + NOTICE_MICROS, late.given.grant.granted_at);
     let has_jumped = facts.history.faults.iter().any(|fault| {
-        matches!(&*fault.kind, "restart" | "clock_back" | "clock_forward")
-            && (late.visible_at..=late.given.ended_at).contains(&fault.at)
+        // A batch that is decided again takes the turn of those it had taken jobs of.
+        matches!(
+            &*fault.kind,
+            "restart"
+                | "clock_back"
+                | "clock_forward"
+                | "decided_again"
+                | "store_busy"
+                | "store_failed"
+                | "store_unknown"
+        ) && (late.visible_at..=late.given.ended_at).contains(&fault.at)
     });
     if has_jumped || until <= from {
         return;
@@ -92,7 +101,9 @@ fn in_turn(facts: &Facts<'_>, late: &First<'_>, found: &mut Findings) {
     let others = facts.grants.values().flatten().filter(|given| {
         let is_other =
             facts.jobs.get(&*given.grant.job).is_some_and(|job| job.tenant != late.job.tenant);
-        is_other && given.scope.is_open() && given.invoked_at >= late.visible_at
+        let is_between =
+            given.invoked_at >= late.visible_at && given.ended_at <= late.given.ended_at;
+        is_other && given.scope.is_open() && is_between
     });
     let others = others.map(|given| (given.grant.granted_at, false));
     let mut served: Vec<(i64, bool)> =

@@ -115,14 +115,20 @@ fn delays(facts: &Facts<'_>, job: &JobDump, calls: &[&Operation], found: &mut Fi
         let fence = u32::try_from(nth + 1).ok();
         let doublings = (start.attempt - 1).min(20);
         let grown = (rules.base_ms << doublings).min(rules.max_ms);
-        // Of several reports about one attempt the first counts, and that may be any of them.
-        let told = calls.iter().filter_map(|call| match &call.call {
-            Call::Fail { delay_ms, .. } if call.fence() == fence && call.may_have_happened() => {
-                Some(delay_ms.unwrap_or(grown))
-            }
-            _ => None,
-        });
-        let least = told.min().unwrap_or(grown);
+        // Of several reports about one attempt the first counts, and that may be any of them; if
+        // none was acknowledged, the attempt may have ended without one.
+        let told = calls.iter().filter(|call| call.fence() == fence && call.may_have_happened());
+        let mut delays: Vec<u64> = told
+            .clone()
+            .filter_map(|call| match &call.call {
+                Call::Fail { delay_ms, .. } => Some(delay_ms.unwrap_or(grown)),
+                _ => None,
+            })
+            .collect();
+        if !told.into_iter().any(|call| call.is_report() && call.answer().is_some()) {
+            delays.push(grown);
+        }
+        let least = delays.into_iter().min().unwrap_or(grown);
         let waited = (next.at - end.at) / 1000;
         let is_kept = u64::try_from(waited).is_ok_and(|waited| waited >= least);
         found.expect(is_kept, "R3", &job.id, format!("retried after {waited} of {least} ms"));

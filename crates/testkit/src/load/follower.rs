@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn events_come_out_whole_whatever_the_pieces() {
         let wire =
-            "HTTP/1.1 200 OK\r\na: b\r\n\r\n7\r\n: hi\n\ni\r\n9\r\nd: 1\n\nid: \r\n3\r\n2\n\n\r\n";
+            "HTTP/1.1 200 OK\r\na: b\r\n\r\n7\r\n: hi\n\ni\r\na\r\nd: 1\n\nid: \r\n3\r\n2\n\n\r\n";
         for size in 1..wire.len() {
             let mut answer = Answer::default();
             let mut events = Vec::new();

@@ -140,7 +140,7 @@ async fn by_hand(server: &Server) {
 
 async fn item(server: &Server) {
     if server.world.chance(50) || server.world.lock().items.is_empty() {
-        let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+        let filter = ItemFilter::of(Scope::All);
         if let Ok(page) = server.engine().items(&filter, None, 20).await {
             let ids = page.items.iter().map(|item| item.id.to_string());
             server.world.lock().items = ids.collect();

@@ -44,7 +44,7 @@ pub(super) async fn jobs_of(engine: &Engine, tenant: &str) -> Result<Vec<String>
 }
 
 async fn jobs(engine: &Engine, scope: Scope) -> Result<Vec<JobId>, Error> {
-    let filter = JobFilter { scope, state: None, job_type: None, queue: None, trace_id: None };
+    let filter = JobFilter::of(scope);
     let (mut ids, mut before) = (Vec::new(), None);
     loop {
         let page = engine.jobs(&filter, before, PAGE).await?;
@@ -58,7 +58,7 @@ async fn jobs(engine: &Engine, scope: Scope) -> Result<Vec<JobId>, Error> {
 
 /// All dead-letter items.
 pub(super) async fn items(engine: &Engine) -> Result<Vec<DlqItem>, Error> {
-    let filter = ItemFilter { scope: Scope::All, state: None, job_type: None };
+    let filter = ItemFilter::of(Scope::All);
     let (mut items, mut before) = (Vec::new(), None);
     loop {
         let page = engine.items(&filter, before, PAGE).await?;

@@ -159,7 +159,8 @@ impl Life<'_> {
         let fate = Arc::new(WorldFate { world: self.world.clone(), bad: self.plan.bad_luck });
         let store = Arc::new(PlantedStore::new(memory.clone(), fate, self.plant, now));
         let dirty = store.dirty.clone();
-        let keeper = keeper(dirty, memory.clone(), self.world.clone(), self.habits());
+        let spoilt = (self.plant == Plant::DropRun).then(|| self.disk.clone());
+        let keeper = keeper(dirty, memory.clone(), self.world.clone(), self.habits(), spoilt);
         let keeper = tokio::spawn(keeper);
         let entropy = Arc::new(SeededEntropy::new(rng.bits()));
         let engine = Engine::start(store.clone(), time, entropy, Config::standard()).await;
@@ -278,6 +279,7 @@ async fn keeper(
     store: Arc<MemoryStore>,
     world: Arc<World>,
     (sync_ms, tidy_percent): (u64, u64),
+    spoilt: Option<SimDisk>,
 ) {
     loop {
         dirty.notified().await;
@@ -298,6 +300,13 @@ async fn keeper(
             };
             if outcome.is_err() {
                 world.fault("tidy_failed");
+            }
+            if let Some(disk) = &spoilt
+                && world.chance(3)
+            {
+                let names = disk.list().unwrap_or_default();
+                let run = names.iter().find(|name| name.ends_with(".arc"));
+                run.map(|run| disk.remove(run));
             }
         }
     }

@@ -345,6 +345,7 @@ fn unknown(error: &Error) -> Outcome {
     match error {
         Error::NoRoom => Outcome::Fail("NO_ROOM".to_owned()),
         Error::Busy => Outcome::Fail("BUSY".to_owned()),
-        Error::Stopped | Error::Failed(_) => Outcome::Info,
+        Error::Refused(_) | Error::Damaged(_) => Outcome::Fail("REFUSED".to_owned()),
+        Error::Stopped | Error::Away(_) | Error::Failed(_) => Outcome::Info,
     }
 }

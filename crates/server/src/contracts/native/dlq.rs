@@ -1,39 +1,35 @@
 //! The dead letter queue: looking, running again, dropping by two people.
 
 use super::errors::{self, Fault};
+use super::filters::{self, Total};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
+use crate::cursor;
 use crate::json;
 use hyper::StatusCode;
 use mainspring_api as api;
-use mainspring_engine::store::ItemFilter;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, DlqState, JobType, Principal, Receipt, Rejection, Role, StateName,
+    Command, DlqId, DlqItem, DlqState, Principal, Receipt, Rejection, Role, StateName,
 };
 use serde_json::value::RawValue;
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
-    let query = ask.query(&["status", "type", "limit", "cursor"])?;
-    let state = query.get("status");
-    let known = ["open", "requeued", "discard_requested", "discarded"];
-    if state.is_some_and(|state| !known.contains(&state)) {
-        return Err(errors::invalid("status", "is not a state of an item"));
-    }
-    let job_type = query.get("type").map(JobType::new).transpose();
-    let before = query.get("cursor").map(str::parse::<DlqId>).transpose();
-    let filter = ItemFilter {
-        scope: auth::scope(&who),
-        state: state.map(str::to_owned),
-        job_type: job_type.map_err(|bad| errors::invalid("type", bad))?,
-    };
-    let before = before.map_err(|_| errors::invalid("cursor", "is not one we gave"))?;
+    let query = ask.query(&filters::names())?;
+    let filter = filters::items(&query, auth::scope(&who))?;
+    let list = filters::item_list(&filter);
+    let before = filters::before(&query, list)?.map(DlqId);
     let page = ask.engine().items(&filter, before, query.limit()?).await?;
+    let total = match (before, page.next) {
+        (None, None) => page.items.len(),
+        _ => ask.engine().count_items(&filter, filters::COUNTED).await?,
+    };
+    let Total { exact: total, at_least: total_at_least } = Total::of(total);
     let items = page.items.iter().map(shown).collect();
-    let next_cursor = page.next.map(|next| next.dlq().to_string());
-    Ok(Reply::data(&api::Page { items, next_cursor }))
+    let next_cursor = page.next.map(|next| cursor::write(list, next.0));
+    Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least }))
 }
 
 pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {

@@ -40,6 +40,7 @@ pub const CODES: &[&str] = &[
     "BODY_TOO_LARGE",
     "CONTENT_ENCODING_UNSUPPORTED",
     "CONTENT_TYPE_UNSUPPORTED",
+    "CURSOR_INVALID",
     "DISK_FULL",
     "EFFECT_NOT_FOUND",
     "HOST_UNKNOWN",
@@ -51,6 +52,7 @@ pub const CODES: &[&str] = &[
     "METHOD_NOT_ALLOWED",
     "REQ_NOT_FOUND",
     "SHUTTING_DOWN",
+    "STORE_REFUSED",
     "STORE_UNAVAILABLE",
     "TOO_MANY_CONNECTIONS",
     "TOO_MANY_STREAMS",
@@ -91,6 +93,11 @@ impl Fault {
     fn closing(mut self) -> Self {
         self.closes = true;
         self
+    }
+
+    /// Whether it is the store's fault, which has its own lines in the log.
+    pub(crate) fn tells_of_the_store(&self) -> bool {
+        self.code == "STORE_UNAVAILABLE"
     }
 
     /// Names the field that is wrong.
@@ -138,14 +145,23 @@ impl From<Error> for Fault {
                 "another process holds what this request needs",
             )
             .retryable(1),
+            Error::Refused(cause) => {
+                tracing::warn!(%cause, "the store refuses a request");
+                Fault::new(
+                    StatusCode::BAD_REQUEST,
+                    "STORE_REFUSED",
+                    "the store cannot keep what this request carries; the log has the cause",
+                )
+            }
+            Error::Damaged(cause) => {
+                tracing::error!(%cause, "the store cannot do what a request needs");
+                internal_in_store()
+            }
+            // An outage: the store has told the log of it.
+            Error::Away(_) => store_unavailable(),
             Error::Failed(cause) => {
                 tracing::error!(%cause, "the store failed");
-                Fault::new(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "STORE_UNAVAILABLE",
-                    "the store cannot be read or written",
-                )
-                .retryable(5)
+                store_unavailable()
             }
         }
     }
@@ -188,6 +204,12 @@ pub(crate) fn invalid(path: impl Into<String>, reason: impl std::fmt::Display) -
     let path = path.into();
     let message = format!("{path} {reason}");
     Fault::new(StatusCode::BAD_REQUEST, "REQ_VALIDATION_FAILED", message).at(path)
+}
+
+/// A cursor that was not given for this list.
+pub(crate) fn cursor_invalid() -> Fault {
+    let message = "cursor is not one that was given for this list and these filters";
+    Fault::new(StatusCode::BAD_REQUEST, "CURSOR_INVALID", message).at("cursor".to_owned())
 }
 
 /// A body of the wrong shape.
@@ -294,6 +316,16 @@ pub(crate) fn too_many_connections() -> Fault {
 pub(crate) fn shutting_down() -> Fault {
     let message = "the server is stopping";
     Fault::new(StatusCode::SERVICE_UNAVAILABLE, "SHUTTING_DOWN", message).retryable(2).closing()
+}
+
+fn store_unavailable() -> Fault {
+    let message = "the store cannot be read or written";
+    Fault::new(StatusCode::SERVICE_UNAVAILABLE, "STORE_UNAVAILABLE", message).retryable(5)
+}
+
+fn internal_in_store() -> Fault {
+    let message = "the store holds something that cannot be read or written; its log has the cause";
+    Fault::new(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message).class(PERMANENT)
 }
 
 pub(crate) fn internal() -> Fault {

@@ -1,20 +1,20 @@
 //! Jobs: submit, list, read, explain, cancel.
 
 use super::errors::{self, Fault};
+use super::filters::{self, Total};
 use super::translate::Submitter;
 use super::{view, wire};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
+use crate::cursor;
 use crate::json;
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_api as api;
-use mainspring_engine::store::{JobFilter, Snapshot};
+use mainspring_engine::store::Snapshot;
 use mainspring_kernel::limits::WAIT_MS_MAX;
-use mainspring_kernel::{
-    Command, Job, JobId, JobType, Principal, QueueName, Receipt, Rejection, StateName,
-};
+use mainspring_kernel::{Command, Job, JobId, Principal, Receipt, Rejection, StateName};
 use std::time::Duration;
 
 pub(super) async fn submit(ask: Ask, who: Principal) -> Result<Reply, Fault> {
@@ -103,22 +103,17 @@ fn item_error(code: &str, message: &str, out: &mut Out) {
 }
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
-    let query = ask.query(&["status", "type", "queue", "trace_id", "limit", "cursor"])?;
-    let state = query.get("status").map(|text| {
-        StateName::parse(text).ok_or_else(|| errors::invalid("status", "is not a state"))
-    });
-    let job_type = query.get("type").map(JobType::new).transpose();
-    let queue = query.get("queue").map(QueueName::new).transpose();
-    let before = query.get("cursor").map(str::parse::<JobId>).transpose();
-    let filter = JobFilter {
-        scope: auth::scope(&who),
-        state: state.transpose()?,
-        job_type: job_type.map_err(|bad| errors::invalid("type", bad))?,
-        queue: queue.map_err(|bad| errors::invalid("queue", bad))?,
-        trace_id: query.get("trace_id").map(str::to_owned),
-    };
-    let before = before.map_err(|_| errors::invalid("cursor", "is not one we gave"))?;
+    let query = ask.query(&filters::names())?;
+    let filter = filters::jobs(&query, auth::scope(&who))?;
+    let list = filters::job_list(&filter);
+    let before = filters::before(&query, list)?.map(JobId);
     let page = ask.engine().jobs(&filter, before, query.limit()?).await?;
+    // A page that is all there is need not be counted.
+    let total = match (before, page.next) {
+        (None, None) => page.items.len(),
+        _ => ask.engine().count_jobs(&filter, filters::COUNTED).await?,
+    };
+    let total = Total::of(total);
     let mut out = Out::data(page.items.iter().map(view::job_bytes).sum());
     out.raw("{\"items\":[");
     for (index, job) in page.items.iter().enumerate() {
@@ -128,9 +123,15 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
         view::job(job, None, &mut out);
     }
     out.raw("],\"next_cursor\":");
-    match page.next {
-        Some(next) => out.job_id(next),
+    out.maybe_string(page.next.map(|next| cursor::write(list, next.0)).as_deref());
+    out.raw(",\"total\":");
+    match total.exact {
+        Some(total) => out.number(total),
         None => out.raw("null"),
+    }
+    if let Some(least) = total.at_least {
+        out.raw(",\"total_at_least\":");
+        out.number(least);
     }
     out.raw("}");
     Ok(Reply::json(StatusCode::OK, out))

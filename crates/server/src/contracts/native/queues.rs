@@ -9,7 +9,7 @@ use mainspring_kernel::{Command, Principal, QueueName, QueueOrder, QueueSpec};
 use std::collections::BTreeMap;
 
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
-    Ok(Reply::data(&api::Page { items: numbered(&ask).await?, next_cursor: None }))
+    Ok(Reply::data(&api::Page::whole(numbered(&ask).await?)))
 }
 
 pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Fault> {

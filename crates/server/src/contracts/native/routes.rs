@@ -1,6 +1,7 @@
 //! The table of routes: where, who may, what comes in and what goes out. The OpenAPI document is
 //! made from it, so that the two cannot disagree.
 
+use super::filters::FILTERS;
 use super::{dlq, events, internal, jobs, outside, queues, runtime, tokens, types, work, workers};
 use crate::openapi::{Doc, Gives, shape};
 use crate::route::{Route, Rule, Takes};
@@ -61,10 +62,9 @@ pub(crate) fn table(has_internal: bool) -> Vec<Route> {
     routes
 }
 
-const PAGE: [(&str, &str); 2] = [
-    ("limit", "How many entries, 1 to 100; 20 if left out."),
-    ("cursor", "Where to go on: `next_cursor` of the page before."),
-];
+const LIST_TEXT: &str = "What is asked for by several parameters is all of it. `total` counts up to \
+    10,000 matches; of more it is null and `total_at_least` is 10000. A cursor holds for the same \
+    caller and the same filters.";
 
 fn job_routes() -> Vec<Route> {
     let job = Gives::One(shape::<api::job::Job>);
@@ -92,14 +92,8 @@ fn job_routes() -> Vec<Route> {
             "/api/v1/jobs",
             roles!(ANYONE, jobs::list),
             Doc::new("jobs", "listJobs", "List jobs, newest first")
-                .query(&[
-                    ("status", "Only jobs in this state."),
-                    ("type", "Only jobs of this type."),
-                    ("queue", "Only jobs in this queue."),
-                    ("trace_id", "Only jobs of this trace."),
-                    PAGE[0],
-                    PAGE[1],
-                ])
+                .text(LIST_TEXT)
+                .query(&FILTERS)
                 .gives(200, Gives::Page(shape::<api::job::Job>)),
         ),
         get(
@@ -257,12 +251,8 @@ fn dlq_routes() -> Vec<Route> {
             "/api/v1/dlq/items",
             roles!(ANYONE, dlq::list),
             Doc::new("dlq", "listDlqItems", "List dead letter items, newest first")
-                .query(&[
-                    ("status", "open, requeued, discard_requested or discarded."),
-                    ("type", "Only jobs of this type."),
-                    PAGE[0],
-                    PAGE[1],
-                ])
+                .text(LIST_TEXT)
+                .query(&FILTERS)
                 .gives(200, Gives::Page(shape::<api::dlq::DlqItem>)),
         ),
         get(

@@ -40,7 +40,7 @@ pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
     let tokens = ask.engine().tokens().await?;
     let items = tokens.iter().map(shown).collect();
-    Ok(Reply::data(&api::Page { items, next_cursor: None }))
+    Ok(Reply::data(&api::Page::whole(items)))
 }
 
 /// Revoking twice is answered alike: the token is gone.

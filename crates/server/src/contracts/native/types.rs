@@ -12,7 +12,7 @@ use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
     let types = ask.engine().types().await?;
     let items = types.iter().map(shown).collect();
-    Ok(Reply::data(&api::Page { items, next_cursor: None }))
+    Ok(Reply::data(&api::Page::whole(items)))
 }
 
 pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Fault> {

@@ -274,7 +274,8 @@ pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Fault> {
     };
     let found = found.filter(|_| may_see).ok_or_else(errors::denied)?;
     let name = effect_name(&ask);
-    let known = found.job.effect(name).ok_or_else(errors::effect_unknown)?;
+    let known = ask.engine().effect(found.job.id, name).await?;
+    let known = known.ok_or_else(errors::effect_unknown)?;
     Ok(effect(found.job.id, name, &known.value, false))
 }
 

@@ -9,11 +9,11 @@ use mainspring_kernel::Principal;
 use std::fmt::Display;
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
-    let seen = ask.engine().workers();
+    let seen = ask.engine().workers_everywhere().await?;
     let is_visible =
         |seen: &&WorkerSeen| who.is_admin() || seen.tenant.as_ref() == Some(&who.tenant);
     let items = seen.iter().filter(is_visible).map(shown).collect();
-    Ok(Reply::data(&api::Page { items, next_cursor: None }))
+    Ok(Reply::data(&api::Page::whole(items)))
 }
 
 fn shown(seen: &WorkerSeen) -> api::registry::Worker {

@@ -43,6 +43,7 @@ fn full(state: State) -> Job {
         labels: vec![("a".into(), "1".into()), ("b".into(), "\u{7}".into())],
         expires_at: Some(Timestamp(9_000_000)),
         effects: Vec::new(),
+        effects_elsewhere: Default::default(),
         progress_pct: Some(40),
     };
     let failure =

@@ -1,0 +1,185 @@
+//! What lists are asked for: the parameters, the filters they make, and the frame of a page.
+
+use super::errors::{self, Fault};
+use crate::ask::Query;
+use crate::cursor;
+use mainspring_api as api;
+use mainspring_engine::store::{ItemFilter, JobFilter, Scope};
+use mainspring_kernel::fingerprint::{Digest, digest};
+use mainspring_kernel::limits::{LABELS_WANTED_MAX, TOTAL_MAX};
+use mainspring_kernel::{JobType, QueueName, StateName, Timestamp, UserId};
+
+/// The parameters of both lists, with what they say.
+pub(super) const FILTERS: [(&str, &str); 11] = [
+    ("status", "Only those in this state."),
+    ("type", "Only those of this type."),
+    ("queue", "Only those in this queue."),
+    ("trace_id", "Only those of this trace."),
+    ("user_id", "Only those submitted by this user."),
+    ("label", "Only those with this label, as `name=value`; up to four times."),
+    ("error_code", "Only those whose last failed attempt said this code."),
+    ("created_after", "Only those created then or later; RFC 3339."),
+    ("created_before", "Only those created earlier; RFC 3339."),
+    ("limit", "How many entries, 1 to 100; 20 if left out."),
+    ("cursor", "Where to go on: `next_cursor` of the page before, with the same filters."),
+];
+
+/// The names of the parameters.
+pub(super) fn names() -> [&'static str; FILTERS.len()] {
+    FILTERS.map(|(name, _)| name)
+}
+
+/// The jobs of the parameters, in `scope`.
+pub(super) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Fault> {
+    let state = query.get("status").map(|text| {
+        StateName::parse(text).ok_or_else(|| errors::invalid("status", "is not a state"))
+    });
+    let (since, until) = times(query)?;
+    Ok(JobFilter { state: state.transpose()?, since, until, ..common(query, scope)? })
+}
+
+/// The dead-letter items of the parameters, in `scope`.
+pub(super) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Fault> {
+    let state = query.get("status");
+    let known = ["open", "requeued", "discard_requested", "discarded"];
+    if state.is_some_and(|state| !known.contains(&state)) {
+        return Err(errors::invalid("status", "is not a state of an item"));
+    }
+    let (since, until) = times(query)?;
+    Ok(ItemFilter { state: state.map(str::to_owned), job: common(query, scope)?, since, until })
+}
+
+fn common(query: &Query, scope: Scope) -> Result<JobFilter, Fault> {
+    let name = |of: &'static str, bad: &dyn std::fmt::Display| errors::invalid(of, bad);
+    let job_type = query.get("type").map(JobType::new).transpose();
+    let queue = query.get("queue").map(QueueName::new).transpose();
+    let user = query.get("user_id").map(UserId::new).transpose();
+    let labels: Vec<(String, String)> = query.all("label").map(label).collect::<Result<_, _>>()?;
+    if labels.len() > LABELS_WANTED_MAX {
+        return Err(errors::invalid("label", "comes more than four times"));
+    }
+    Ok(JobFilter {
+        job_type: job_type.map_err(|bad| name("type", &bad))?,
+        queue: queue.map_err(|bad| name("queue", &bad))?,
+        user: user.map_err(|bad| name("user_id", &bad))?,
+        trace_id: plain(query, "trace_id")?,
+        error_code: plain(query, "error_code")?,
+        labels,
+        ..JobFilter::of(scope)
+    })
+}
+
+fn label(text: &str) -> Result<(String, String), Fault> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let Some((name, value)) = parts.filter(|_| !text.contains(char::is_control)) else {
+        return Err(errors::invalid("label", "must be a name, an equals sign and a value"));
+    };
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A text that can be looked for: no store keeps control characters.
+fn plain(query: &Query, name: &'static str) -> Result<Option<String>, Fault> {
+    let text = query.get(name);
+    if text.is_some_and(|text| text.contains(char::is_control)) {
+        return Err(errors::invalid(name, "must not contain control characters"));
+    }
+    Ok(text.map(str::to_owned))
+}
+
+fn times(query: &Query) -> Result<(Option<Timestamp>, Option<Timestamp>), Fault> {
+    let time = |name: &'static str| {
+        let parsed = query.get(name).map(str::parse::<api::Time>).transpose();
+        let parsed = parsed.map_err(|bad| errors::invalid(name, bad))?;
+        Ok::<_, Fault>(parsed.map(|time| Timestamp(time.0)))
+    };
+    Ok((time("created_after")?, time("created_before")?))
+}
+
+/// What a cursor for jobs is bound to.
+pub(super) fn job_list(filter: &JobFilter) -> Digest {
+    bound("jobs", &parts(filter))
+}
+
+/// What a cursor for items is bound to.
+pub(super) fn item_list(filter: &ItemFilter) -> Digest {
+    let ItemFilter { state, job, since, until } = filter;
+    let mut parts = parts(job);
+    parts.extend([text(state.as_ref()), instant(*since), instant(*until)]);
+    bound("items", &parts)
+}
+
+fn bound(list: &str, parts: &[String]) -> Digest {
+    let parts = parts.iter().map(String::as_bytes);
+    digest(&std::iter::once(list.as_bytes()).chain(parts).collect::<Vec<_>>())
+}
+
+fn parts(filter: &JobFilter) -> Vec<String> {
+    let JobFilter {
+        scope,
+        state,
+        job_type,
+        queue,
+        trace_id,
+        user,
+        labels,
+        error_code,
+        since,
+        until,
+    } = filter;
+    let (tenant, owner) = match scope {
+        Scope::All => (None, None),
+        Scope::Tenant(tenant) => (Some(tenant), None),
+        Scope::User(tenant, owner) => (Some(tenant), Some(owner)),
+    };
+    let mut parts = vec![
+        text(tenant),
+        text(owner),
+        text(state.as_ref()),
+        text(job_type.as_ref()),
+        text(queue.as_ref()),
+        text(trace_id.as_ref()),
+        text(user.as_ref()),
+        text(error_code.as_ref()),
+        instant(*since),
+        instant(*until),
+    ];
+    let mut labels: Vec<_> = labels.iter().collect();
+    labels.sort_unstable();
+    parts.extend(labels.into_iter().flat_map(|(name, value)| [name.clone(), value.clone()]));
+    parts
+}
+
+/// What is not asked for differs from every text that can be.
+fn text(part: Option<&impl ToString>) -> String {
+    part.map_or_else(String::new, |part| format!("={}", part.to_string()))
+}
+
+fn instant(at: Option<Timestamp>) -> String {
+    at.map_or_else(String::new, |at| at.0.to_string())
+}
+
+/// The id behind which the page of the parameters starts.
+pub(super) fn before(query: &Query, list: Digest) -> Result<Option<u128>, Fault> {
+    let Some(text) = query.get("cursor") else { return Ok(None) };
+    cursor::read(list, text).map(Some).ok_or_else(errors::cursor_invalid)
+}
+
+/// How many matches there are: exactly, or that there are more than are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Total {
+    pub(super) exact: Option<u64>,
+    pub(super) at_least: Option<u64>,
+}
+
+/// How far matches are counted to tell a total.
+pub(super) const COUNTED: usize = TOTAL_MAX + 1;
+
+impl Total {
+    /// Of a count up to [`COUNTED`].
+    pub(super) fn of(count: usize) -> Self {
+        if count > TOTAL_MAX {
+            return Total { exact: None, at_least: Some(TOTAL_MAX as u64) };
+        }
+        Total { exact: Some(count as u64), at_least: None }
+    }
+}

@@ -1,0 +1,181 @@
+//! Which index leads a list.
+
+use super::pieces::{self, Pieces, Span};
+use crate::fault::Fault;
+use crate::link::Value;
+use crate::shared::Shared;
+use mainspring_kernel::StateName;
+use mainspring_store::{JobFilter, Term};
+use tokio_postgres::types::Type;
+
+/// Lanes that are looked at one by one, at most. A tenant with more has its jobs looked through,
+/// newest first, instead.
+const LANES_MAX: usize = 512;
+/// Rows counted to see which lead is the shortest.
+const COUNTED_MAX: usize = 2_000;
+/// Least rows asked for of each of many values.
+const SHARE_MIN: usize = 8;
+
+/// A way to find jobs.
+#[derive(Debug, Clone)]
+pub(super) enum Lead {
+    /// All of them by id.
+    All,
+    /// Those of lanes.
+    Lanes(Vec<i32>),
+    /// Those of a user in lanes.
+    User(String, Vec<i32>),
+    /// Those that were given a trace.
+    Trace(String),
+    /// Those with one of these facts, of different tenants.
+    Terms(Vec<i64>),
+    /// All that stand in a table of jobs on the way.
+    Standing(Standing),
+    /// All dead-letter items by id.
+    AllItems,
+    /// Items with one of these facts, of different tenants.
+    ItemTerms(Vec<i64>),
+}
+
+/// Jobs that are few, or the lead is not taken: they come in no order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Waiting for their first try.
+    Queued,
+    /// Waiting for another.
+    Retrying,
+    /// Started, and not waiting.
+    Alarmed,
+}
+
+impl Lead {
+    /// The rows it reads: `v.v` is the value, the span and the limit follow.
+    pub(super) fn source(&self) -> &'static str {
+        match self {
+            Lead::All => "SELECT id FROM mainspring.job WHERE true",
+            Lead::Lanes(_) => "SELECT id FROM mainspring.job WHERE lane = v.v",
+            Lead::User(..) => "SELECT id FROM mainspring.job WHERE user_id = $5 AND lane = v.v",
+            Lead::Trace(_) => "SELECT id FROM mainspring.job WHERE trace = v.v",
+            Lead::Terms(_) => "SELECT id FROM mainspring.term WHERE term = v.v",
+            Lead::AllItems => "SELECT id FROM mainspring.item WHERE true",
+            Lead::ItemTerms(_) => "SELECT id FROM mainspring.item_term WHERE term = v.v",
+            Lead::Standing(Standing::Queued) => {
+                "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready
+                 UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE NOT is_retry"
+            }
+            Lead::Standing(Standing::Retrying) => {
+                "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready
+                 UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE is_retry"
+            }
+            Lead::Standing(Standing::Alarmed) => {
+                "SELECT id FROM mainspring.live WHERE alarm_at IS NOT NULL"
+            }
+        }
+    }
+
+    /// Its values, one search each, and their type.
+    pub(super) fn values(&self) -> (Value, Type, &'static str) {
+        match self {
+            Lead::All | Lead::AllItems | Lead::Standing(_) => {
+                (Box::new(vec![0_i32]), Type::INT4_ARRAY, "int")
+            }
+            Lead::Lanes(lanes) | Lead::User(_, lanes) => {
+                (Box::new(lanes.clone()), Type::INT4_ARRAY, "int")
+            }
+            Lead::Trace(trace) => (Box::new(vec![trace.clone()]), Type::TEXT_ARRAY, "text"),
+            Lead::Terms(terms) | Lead::ItemTerms(terms) => {
+                (Box::new(terms.clone()), Type::INT8_ARRAY, "bigint")
+            }
+        }
+    }
+
+    /// A value all searches share.
+    pub(super) fn also(&self) -> Option<(Value, Type)> {
+        match self {
+            Lead::User(user, _) => Some((Box::new(user.clone()), Type::TEXT)),
+            Lead::All
+            | Lead::Lanes(_)
+            | Lead::Trace(_)
+            | Lead::Terms(_)
+            | Lead::Standing(_)
+            | Lead::AllItems
+            | Lead::ItemTerms(_) => None,
+        }
+    }
+
+    /// Rows to ask each value for, so that `looked_at` candidates come together.
+    pub(super) fn share(&self, looked_at: usize) -> usize {
+        let values = match self {
+            Lead::All | Lead::AllItems | Lead::Trace(_) => 1,
+            Lead::Lanes(lanes) | Lead::User(_, lanes) => lanes.len(),
+            Lead::Terms(terms) | Lead::ItemTerms(terms) => terms.len(),
+            // It must be whole, for it has no order; it was just seen to be short.
+            Lead::Standing(_) => return usize::MAX,
+        };
+        (2 * looked_at / values.max(1)).clamp(SHARE_MIN, looked_at)
+    }
+}
+
+/// The shortest of the leads that find all that `filter` admits.
+pub(super) async fn choose(
+    shared: &Shared,
+    filter: &JobFilter,
+    wanted: &Pieces<'_>,
+    span: Span,
+) -> Result<Lead, Fault> {
+    let mut leads = Vec::new();
+    if let Some(user) = &wanted.user {
+        let lanes = pieces::lanes_of_user(shared, user, wanted.lanes.as_deref()).await?;
+        leads.push(Lead::User(user.clone(), lanes));
+    }
+    if let Some(trace) = &filter.trace_id {
+        leads.push(Lead::Trace(trace.clone()));
+    }
+    let of_tenants = |term: Term<'_>| Lead::Terms(wanted.numbers(term));
+    for (name, value) in &filter.labels {
+        leads.push(of_tenants(Term::Label(name, value)));
+    }
+    leads.extend(filter.error_code.as_deref().map(|code| of_tenants(Term::Code(code))));
+    leads.extend(filter.state.and_then(|state| match state {
+        StateName::Failed | StateName::Cancelled => Some(of_tenants(Term::State(state.as_str()))),
+        StateName::Queued => Some(Lead::Standing(Standing::Queued)),
+        StateName::Retrying => Some(Lead::Standing(Standing::Retrying)),
+        StateName::Running | StateName::DlqPending | StateName::DlqRecorded => {
+            Some(Lead::Standing(Standing::Alarmed))
+        }
+        // What most jobs come to is no help in finding them.
+        StateName::Succeeded => None,
+    }));
+    if let Some(lanes) = wanted.lanes.as_ref().filter(|lanes| lanes.len() <= LANES_MAX) {
+        leads.push(Lead::Lanes(lanes.clone()));
+    }
+    if leads.iter().all(|lead| matches!(lead, Lead::Standing(_))) {
+        leads.push(Lead::All);
+    }
+    shortest(shared, leads, span).await
+}
+
+/// The lead that finds least.
+pub(super) async fn shortest(shared: &Shared, leads: Vec<Lead>, span: Span) -> Result<Lead, Fault> {
+    if let [only] = &leads[..] {
+        return Ok(only.clone());
+    }
+    let mut best: Option<(usize, Lead)> = None;
+    for lead in leads {
+        let count = match lead {
+            // Counting all there is would tell nothing new.
+            Lead::All => COUNTED_MAX,
+            _ => pieces::measure(shared, &lead, span, COUNTED_MAX + 1).await?,
+        };
+        if matches!(lead, Lead::Standing(_)) && count > COUNTED_MAX {
+            continue;
+        }
+        if best.as_ref().is_none_or(|(least, _)| count < *least) {
+            best = Some((count, lead));
+        }
+        if count == 0 {
+            break;
+        }
+    }
+    Ok(best.map_or(Lead::All, |(_, lead)| lead))
+}

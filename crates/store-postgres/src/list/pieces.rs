@@ -1,0 +1,308 @@
+//! The statements of lists, put together from fixed pieces.
+
+use super::lead::Lead;
+use crate::fault::Fault;
+use crate::link::Value;
+use crate::queries::in_schema;
+use crate::shared::Shared;
+use crate::terms;
+use crate::values::uuid;
+use crate::writes::number;
+use mainspring_kernel::{JobId, StateName, TenantId};
+use mainspring_store::{JobFilter, Scope, Term};
+use std::collections::BTreeSet;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+/// The ids a list is about: from `floor`, included, to `end`, not included.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub(super) floor: Uuid,
+    pub(super) end: Uuid,
+}
+
+impl Span {
+    pub(super) fn of(filter: &JobFilter, before: Option<JobId>) -> Self {
+        let end = filter.end(before).unwrap_or(JobId(u128::MAX));
+        Span { floor: uuid(filter.ids().0), end: uuid(end) }
+    }
+
+    pub(super) fn has(&self, id: Uuid) -> bool {
+        self.floor <= id && id < self.end
+    }
+}
+
+/// What a filter asks for, as the tables have it.
+#[derive(Debug)]
+pub(super) struct Pieces<'a> {
+    pub(super) filter: &'a JobFilter,
+    /// The lanes that its tenant, queue and type leave; all of them if it names none of the three.
+    pub(super) lanes: Option<Vec<i32>>,
+    pub(super) user: Option<String>,
+    /// Every tenant in scope that has jobs.
+    pub(super) tenants: Vec<TenantId>,
+}
+
+/// What `filter` asks for; `None` if nothing can be that.
+pub(super) async fn wanted<'a>(
+    shared: &Shared,
+    filter: &'a JobFilter,
+) -> Result<Option<Pieces<'a>>, Fault> {
+    let user = match (&filter.scope, &filter.user) {
+        (Scope::User(_, own), Some(other)) if own != other => return Ok(None),
+        (Scope::User(_, own), _) => Some(own.as_str().to_owned()),
+        (Scope::All | Scope::Tenant(_), user) => user.as_ref().map(|it| it.as_str().to_owned()),
+    };
+    shared.know_all_lanes().await?;
+    let lanes = shared.lanes();
+    let matching = lanes.iter().filter(|(_, lane)| {
+        filter.scope.tenant().is_none_or(|tenant| lane.tenant == *tenant)
+            && filter.queue.as_ref().is_none_or(|queue| lane.queue == *queue)
+            && filter.job_type.as_ref().is_none_or(|kind| lane.job_type == *kind)
+    });
+    let (mut numbers, mut tenants) = (Vec::new(), BTreeSet::new());
+    for (number, lane) in matching {
+        numbers.push(number);
+        if !tenants.contains(&lane.tenant) {
+            tenants.insert(lane.tenant.clone());
+        }
+    }
+    if numbers.is_empty() {
+        return Ok(None);
+    }
+    let is_any = filter.scope.tenant().is_none() && filter.queue.is_none();
+    let lanes = (!is_any || filter.job_type.is_some()).then_some(numbers);
+    Ok(Some(Pieces { filter, lanes, user, tenants: tenants.into_iter().collect() }))
+}
+
+/// Conditions under construction, with their parameters.
+pub(super) struct Conditions {
+    pub(super) sql: String,
+    pub(super) values: Vec<(Value, Type)>,
+}
+
+impl Conditions {
+    pub(super) fn new(values: Vec<(Value, Type)>) -> Self {
+        Conditions { sql: String::new(), values }
+    }
+
+    /// Adds text as it stands.
+    pub(super) fn text(&mut self, text: &str) {
+        self.sql.push_str(text);
+    }
+
+    /// Adds text in which `?` stands for a value.
+    pub(super) fn with(&mut self, text: &str, value: Value, kind: Type) {
+        self.values.push((value, kind));
+        self.sql.push_str(&text.replace('?', &format!("${}", self.values.len())));
+    }
+
+    /// Wants one of these facts about `id` to be in `table`.
+    pub(super) fn fact(&mut self, table: &str, id: &str, numbers: Vec<i64>) {
+        let text = format!(
+            " AND EXISTS (SELECT FROM unnest(?::bigint[]) t (t) CROSS JOIN LATERAL (
+                 SELECT FROM mainspring.{table} m WHERE m.term = t.t AND m.id = {id} LIMIT 1) m)"
+        );
+        self.with(&text, Box::new(numbers), Type::INT8_ARRAY);
+    }
+}
+
+impl Pieces<'_> {
+    /// Adds conditions on `j`, `l` and `f` for all that `lead` does not see to.
+    fn add_to(&self, to: &mut Conditions, lead: Option<&Lead>) {
+        let has_lane = matches!(lead, Some(Lead::Lanes(_) | Lead::User(..)));
+        if let Some(lanes) = self.lanes.as_ref().filter(|_| !has_lane) {
+            to.with(" AND j.lane = ANY (?)", Box::new(lanes.clone()), Type::INT4_ARRAY);
+        }
+        if let Some(user) = self.user.as_ref().filter(|_| !matches!(lead, Some(Lead::User(..)))) {
+            to.with(" AND j.user_id = ?", Box::new(user.clone()), Type::TEXT);
+        }
+        if let Some(trace) = &self.filter.trace_id
+            && !matches!(lead, Some(Lead::Trace(_)))
+        {
+            let own = self.filter.traced_job().map(uuid);
+            to.with(" AND (j.trace = ?", Box::new(trace.clone()), Type::TEXT);
+            to.with(" OR (j.trace IS NULL AND j.id = ?))", Box::new(own), Type::UUID);
+        }
+        let labels = self.filter.labels.iter().map(|(name, value)| Term::Label(name, value));
+        for term in labels.chain(self.filter.error_code.as_deref().map(Term::Code)) {
+            let numbers = self.numbers(term);
+            if !matches!(lead, Some(Lead::Terms(led)) if *led == numbers) {
+                to.fact("term", "j.id", numbers);
+            }
+        }
+        match self.filter.state {
+            None => {}
+            Some(StateName::Queued) => to.text(" AND l.id IS NULL AND f.id IS NULL"),
+            Some(state) => {
+                let column =
+                    if state.is_terminal() { "f.state" } else { "f.id IS NULL AND l.state" };
+                to.with(&format!(" AND {column} = ?"), Box::new(number(state)), Type::INT2);
+            }
+        }
+    }
+
+    /// The numbers of a fact, one for each tenant.
+    pub(super) fn numbers(&self, term: Term<'_>) -> Vec<i64> {
+        self.tenants.iter().map(|tenant| terms::number(tenant.as_str(), term)).collect()
+    }
+}
+
+/// Where a job stands, joined to `j`.
+const STANDS: &str = "
+    LEFT JOIN LATERAL (SELECT l.id, l.state, l.version, l.record FROM mainspring.live l
+        WHERE l.id = j.id LIMIT 1) l ON true
+    LEFT JOIN LATERAL (SELECT f.id, f.state, f.record FROM mainspring.finished f
+        WHERE f.id = j.id LIMIT 1) f ON true";
+
+/// What a limit is a limit of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bound {
+    /// Of what is found for each value, the newest.
+    Found,
+    /// Of what is counted in the end: everything that is found has to be looked at until then.
+    Counted,
+}
+
+/// The search of a lead, with span, values and limit: `$1` to `$4`, and `$5` if it has more.
+pub(super) fn searched(
+    lead: &Lead,
+    span: Span,
+    limit: usize,
+    bound: Bound,
+) -> (String, Vec<(Value, Type)>) {
+    let (values, kind, name) = lead.values();
+    let mut parameters: Vec<(Value, Type)> = vec![
+        (Box::new(span.end), Type::UUID),
+        (Box::new(span.floor), Type::UUID),
+        (values, kind),
+        (Box::new(i64::try_from(limit).unwrap_or(i64::MAX)), Type::INT8),
+    ];
+    parameters.extend(lead.also());
+    let order = match (bound, lead) {
+        // The order keeps the plan to the index, whatever the table is thought to hold.
+        (Bound::Counted, _) => "ORDER BY id DESC",
+        (Bound::Found, Lead::Standing(_)) => "LIMIT $4",
+        (Bound::Found, _) => "ORDER BY id DESC LIMIT $4",
+    };
+    let sql = format!(
+        "FROM unnest($3::{name}[]) WITH ORDINALITY v (v, n)
+         CROSS JOIN LATERAL ({} AND id < $1 AND id >= $2 {order}) d",
+        lead.source()
+    );
+    (sql, parameters)
+}
+
+/// Ids a lead finds, newest first for each of its values.
+pub(super) async fn candidates(
+    shared: &Shared,
+    lead: &Lead,
+    span: Span,
+    share: usize,
+) -> Result<Vec<(i64, Uuid)>, Fault> {
+    let (sql, values) = searched(lead, span, share, Bound::Found);
+    let rows = run(shared, &format!("SELECT v.n, d.id {sql}"), &values).await?;
+    rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+}
+
+/// How many ids a lead finds, up to `most`.
+pub(super) async fn measure(
+    shared: &Shared,
+    lead: &Lead,
+    span: Span,
+    most: usize,
+) -> Result<usize, Fault> {
+    let (sql, values) = searched(lead, span, most, Bound::Found);
+    let sql = format!("SELECT count(*) FROM (SELECT 1 {sql} LIMIT $4) c");
+    counted(&run(shared, &sql, &values).await?)
+}
+
+/// How many of the jobs a lead finds are wanted, up to `most`.
+pub(super) async fn count(
+    shared: &Shared,
+    lead: &Lead,
+    wanted: &Pieces<'_>,
+    span: Span,
+    most: usize,
+) -> Result<usize, Fault> {
+    let (sql, values) = searched(lead, span, most, Bound::Counted);
+    let mut conditions = Conditions::new(values);
+    wanted.add_to(&mut conditions, Some(lead));
+    let stands = if wanted.filter.state.is_some() { STANDS } else { "" };
+    let Conditions { sql: conditions, values } = conditions;
+    let job = match !conditions.is_empty() {
+        true => {
+            "CROSS JOIN LATERAL (SELECT j.id, j.lane, j.user_id, j.trace FROM mainspring.job j
+                 WHERE j.id = d.id LIMIT 1) j"
+        }
+        false => "",
+    };
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT 1 {sql} {job} {stands} WHERE true{conditions} LIMIT $4) c"
+    );
+    counted(&run(shared, &sql, &values).await?)
+}
+
+/// The wanted ones of some jobs, newest first.
+pub(super) async fn read(
+    shared: &Shared,
+    ids: &[Uuid],
+    wanted: &Pieces<'_>,
+    limit: usize,
+) -> Result<Vec<Row>, Fault> {
+    let values: Vec<(Value, Type)> = vec![
+        (Box::new(ids.to_vec()), Type::UUID_ARRAY),
+        (Box::new(i64::try_from(limit).unwrap_or(i64::MAX)), Type::INT8),
+    ];
+    let mut conditions = Conditions::new(values);
+    wanted.add_to(&mut conditions, None);
+    let Conditions { sql: conditions, values } = conditions;
+    let sql = format!(
+        "SELECT j.id, j.lane, j.priority, j.max_retries, j.timeout_ms, j.created_at, j.run_at,
+             j.user_id, j.payload, j.trace, j.more::text, l.version, l.record, f.record
+         FROM unnest($1::uuid[]) w (id)
+         CROSS JOIN LATERAL (SELECT * FROM mainspring.job j WHERE j.id = w.id LIMIT 1) j
+         {STANDS}
+         WHERE true{conditions}
+         ORDER BY j.id DESC LIMIT $2"
+    );
+    run(shared, &sql, &values).await
+}
+
+/// The lanes a user has jobs in, of those that are wanted.
+pub(super) async fn lanes_of_user(
+    shared: &Shared,
+    user: &str,
+    wanted: Option<&[i32]>,
+) -> Result<Vec<i32>, Fault> {
+    // From one lane to the next by the index, however many jobs are between.
+    let sql = "WITH RECURSIVE lanes (lane) AS (
+            (SELECT lane FROM mainspring.job WHERE user_id = $1 ORDER BY lane LIMIT 1)
+            UNION ALL
+            SELECT (SELECT lane FROM mainspring.job j WHERE j.user_id = $1 AND j.lane > lanes.lane
+                ORDER BY j.lane LIMIT 1)
+            FROM lanes WHERE lanes.lane IS NOT NULL
+        )
+        SELECT lane FROM lanes WHERE lane IS NOT NULL";
+    let values: [(Value, Type); 1] = [(Box::new(user.to_owned()), Type::TEXT)];
+    let rows = run(shared, sql, &values).await?;
+    let lanes: Result<Vec<i32>, Fault> = rows.iter().map(|row| Ok(row.try_get(0)?)).collect();
+    let wanted = wanted.map(|wanted| wanted.iter().copied().collect::<BTreeSet<i32>>());
+    let is_wanted = |lane: &i32| wanted.as_ref().is_none_or(|wanted| wanted.contains(lane));
+    Ok(lanes?.into_iter().filter(is_wanted).collect())
+}
+
+pub(super) fn counted(rows: &[Row]) -> Result<usize, Fault> {
+    let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+pub(super) async fn run(
+    shared: &Shared,
+    sql: &str,
+    values: &[(Value, Type)],
+) -> Result<Vec<Row>, Fault> {
+    let mut link = shared.links.get().await?;
+    link.composed(&in_schema(sql, &shared.config.schema), values).await
+}
