@@ -2,7 +2,7 @@
 //! hold over all of them, and each looks after the jobs that another handed out. The memory store
 //! has one server and keeps the same promises.
 
-use mainspring_testkit::blackbox::caller::text;
+use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Caller, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use mainspring_testkit::load::Stopwatch;
@@ -18,6 +18,7 @@ both_stores![
     d17_limits_hold_over_all_servers,
     d16_after_a_pause_is_acknowledged_no_server_hands_out_a_job,
     d16_tenants_take_turns_over_all_servers,
+    d16_every_server_knows_of_the_workers_of_the_others,
 ];
 
 /// As many servers as the store allows, up to three.
@@ -328,4 +329,34 @@ mod only {
             super::super::d17_another_server_reaps_what_a_dead_one_handed_out();
         }
     }
+}
+
+/// A worker pulls from one server; every server says so, and explains by it.
+fn d16_every_server_knows_of_the_workers_of_the_others(store: Store) {
+    let servers = servers(store, ANY_TYPE);
+    let callers = everywhere(&servers, "acme", "ann");
+    let (first, last) = (&callers[0], callers.last().expect("one"));
+    let job = first.submit_plain("lonely");
+    let codes = |caller: &Caller| -> Vec<String> {
+        let told = caller.get(&format!("/api/v1/jobs/{job}/explain")).data();
+        told["reasons"].as_array().expect("a list").iter().map(|why| text(why, "code")).collect()
+    };
+    assert!(codes(last).contains(&"NO_WORKER".to_owned()), "{:?}", codes(last));
+    // A worker of the right type that gets nothing, because its queue is another one.
+    let ask = json!({ "worker_id": "w-far", "types": ["lonely"], "queues": ["default", "other"],
+        "limit": 1 });
+    assert_eq!(first.pull_with(ask.clone()).len(), 1);
+    let other = first.submit_plain("lonely");
+    for caller in &callers {
+        eventually("every server knows of the worker", || {
+            let told = caller.get(&format!("/api/v1/jobs/{other}/explain")).data();
+            let reasons = told["reasons"].to_string();
+            (!reasons.contains("NO_WORKER")).then_some(())
+        });
+    }
+    let admin = servers.last().expect("one").admin();
+    let workers = items(admin.get("/api/v1/workers").data());
+    let far = workers.iter().find(|it| it["worker_id"] == "w-far").expect("it is listed");
+    assert_eq!(far["granted"], json!(1), "{far}");
+    assert_eq!(workers.iter().filter(|it| it["worker_id"] == "w-far").count(), 1, "{workers:?}");
 }

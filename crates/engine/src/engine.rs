@@ -3,28 +3,32 @@
 
 use crate::clock::Clock;
 use crate::colleagues;
-use crate::commit::{self, Request};
+use crate::commit;
 use crate::config::Config;
 use crate::entropy::{Entropy, Ids};
 use crate::explain::{self, Explanation};
+use crate::limits::{PASS_OVER_EVERY, QUEUE_MAX};
 use crate::pull::{Grant, Pull};
+use crate::request::Request;
 use crate::timers;
+use crate::waiters::{self, Waiters};
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, Timestamp, Token, TokenId,
-    TypeSpec,
+    Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, TenantId, Timestamp, Token,
+    TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Scope, Snapshot, Store,
     WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What became of each command of a request, in order.
@@ -84,8 +88,11 @@ pub(crate) struct Shared {
     pub(crate) requests: mpsc::Sender<Request>,
     pub(crate) workers: Workers,
     pub(crate) tally: Tally,
-    /// Rung after every commit that moved a job.
+    /// Rung after every commit that moved a job, here or elsewhere.
     pub(crate) moved: watch::Sender<u64>,
+    /// Rung when jobs may have moved elsewhere.
+    pub(crate) moved_elsewhere: Notify,
+    pub(crate) waiters: Waiters,
     /// Rung when a waiting job has become due, so that pulls that wait are served.
     pub(crate) work_is_due: Notify,
     pub(crate) ids: Ids,
@@ -106,9 +113,6 @@ pub(crate) struct Tally {
     pub(crate) idempotent_hits: AtomicU64,
     pub(crate) parked_pulls: AtomicU64,
 }
-
-/// Requests that may wait for the commit loop before callers have to.
-const QUEUE_MAX: usize = 8_192;
 
 impl Engine {
     /// Starts the commit loop and the timers on the present tokio runtime.
@@ -132,6 +136,8 @@ impl Engine {
             workers: Workers::default(),
             tally: Tally::default(),
             moved: watch::Sender::new(0),
+            moved_elsewhere: Notify::new(),
+            waiters: Waiters::default(),
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
             ids: Ids::default(),
@@ -140,11 +146,12 @@ impl Engine {
             started_at,
         });
         shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
-        shared.keep(tokio::spawn(commit::run(shared.clone(), inbox)));
+        shared.keep("the commit loop", commit::run(shared.clone(), inbox));
         let engine = Engine { shared };
-        timers::extend_leases(&engine.shared, started_at + engine.shared.config.restart_grace)
-            .await?;
-        engine.shared.keep(tokio::spawn(timers::run(engine.shared.clone())));
+        let grace_until = started_at + engine.shared.config.restart_grace;
+        let reaper = timers::Reaper::new(&engine.shared, grace_until).await?;
+        engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
+        engine.shared.keep("the waiters", waiters::look_elsewhere(engine.shared.clone()));
         Ok(engine)
     }
 
@@ -210,10 +217,9 @@ impl Engine {
     }
 
     async fn request(&self, commands: Vec<Command>, pull: Option<Pull>) -> Result<Reply, Error> {
-        let (answer, reply) = oneshot::channel();
-        let request = Request::new(commands, pull, answer);
+        let (request, reply) = Request::new(commands, pull, &self.shared.requests);
         self.shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
-        reply.await.map_err(|_| Error::Stopped)?
+        Ok(reply.await.map_err(|_| Error::Stopped)??.unpack())
     }
 
     /// One job with its history.
@@ -222,6 +228,14 @@ impl Engine {
     /// If the store failed.
     pub async fn job(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
         self.shared.store.job(id).await
+    }
+
+    /// One job with its history, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+        self.shared.store.job_within(id, scope).await
     }
 
     /// One committed effect of a job.
@@ -237,20 +251,19 @@ impl Engine {
     /// # Errors
     /// If the store failed.
     pub async fn job_ended(&self, id: JobId, wait: Duration) -> Result<Option<Snapshot>, Error> {
-        let mut moved = self.shared.moved.subscribe();
-        let deadline = tokio::time::Instant::now() + wait;
+        let mut place = self.shared.waiters.jobs.wait(id);
+        let deadline = Instant::now() + wait;
         loop {
-            moved.mark_unchanged();
             let found = self.shared.store.job(id).await?;
             let has_ended = found.as_ref().is_none_or(|found| found.job.state.name().is_terminal());
-            if has_ended || self.shared.stop.is_cancelled() {
+            if has_ended || self.shared.stop.is_cancelled() || deadline <= Instant::now() {
                 return Ok(found);
             }
             tokio::select! {
                 biased;
-                _ = moved.changed() => {}
-                () = self.shared.stop.cancelled() => return Ok(found),
-                () = tokio::time::sleep_until(deadline) => return Ok(found),
+                () = place.is_rung() => {}
+                () = self.shared.stop.cancelled() => {}
+                () = tokio::time::sleep_until(deadline) => {}
             }
         }
     }
@@ -282,6 +295,14 @@ impl Engine {
     /// If the store failed.
     pub async fn item(&self, id: DlqId) -> Result<Option<DlqItem>, Error> {
         self.shared.store.item(id).await
+    }
+
+    /// One dead-letter item, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item_within(&self, id: DlqId, scope: &Scope) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item_within(id, scope).await
     }
 
     /// Dead-letter items, newest first.
@@ -353,7 +374,7 @@ impl Engine {
         self.shared.store.counts(self.now()).await
     }
 
-    /// Durable moves after `position`, waiting up to `wait` for the first one.
+    /// Durable moves of all jobs after `position`, waiting up to `wait` for the first one.
     ///
     /// # Errors
     /// If the store failed.
@@ -363,19 +384,49 @@ impl Engine {
         limit: usize,
         wait: Duration,
     ) -> Result<MovesPage, Error> {
+        self.moves_for(None, position, limit, wait).await
+    }
+
+    /// As [`Engine::moves_after`] for somebody who is only concerned by moves of one tenant's jobs.
+    /// Others are answered, too, so that they can be passed over, but not at once.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn moves_for(
+        &self,
+        tenant: Option<&TenantId>,
+        position: u64,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<MovesPage, Error> {
+        let mut place = tenant.map(|tenant| self.shared.waiters.tenants.wait(tenant.clone()));
         let mut moved = self.shared.moved.subscribe();
-        let deadline = tokio::time::Instant::now() + wait;
+        let deadline = Instant::now() + wait;
         loop {
             moved.mark_unchanged();
+            let looked_at = Instant::now();
             let page = self.shared.store.moves_after(position, limit).await?;
-            if !page.moves.is_empty() || page.has_gap || self.shared.stop.is_cancelled() {
+            let is_over = self.shared.stop.is_cancelled() || deadline <= Instant::now();
+            if !page.moves.is_empty() || page.has_gap || is_over {
                 return Ok(page);
             }
+            let pause = if tenant.is_some() { PASS_OVER_EVERY } else { Duration::ZERO };
+            let anything = async {
+                let _ = moved.changed().await;
+                tokio::time::sleep_until(looked_at + pause).await;
+            };
+            let ours = async {
+                match &mut place {
+                    Some(place) => place.is_rung().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
-                _ = moved.changed() => {}
-                () = self.shared.stop.cancelled() => return Ok(page),
-                () = tokio::time::sleep_until(deadline) => return Ok(page),
+                () = ours => {}
+                () = anything => {}
+                () = self.shared.stop.cancelled() => {}
+                () = tokio::time::sleep_until(deadline) => {}
             }
         }
     }
@@ -400,7 +451,11 @@ impl Engine {
 
     /// How the store is.
     pub fn health(&self) -> Health {
-        self.shared.store.health()
+        let health = self.shared.store.health();
+        match self.shared.config.fatal.reason() {
+            Some(reason) => Health { broken: Some(reason.to_owned()), ..health },
+            None => health,
+        }
     }
 
     /// Numbers of this process.
@@ -452,6 +507,7 @@ impl News for Elsewhere {
     fn moved(&self) {
         if let Some(shared) = self.0.upgrade() {
             shared.moved.send_modify(|turn| *turn += 1);
+            shared.moved_elsewhere.notify_one();
         }
     }
 
@@ -467,7 +523,9 @@ impl News for Elsewhere {
 }
 
 impl Shared {
-    fn keep(&self, task: JoinHandle<()>) {
+    /// Starts a task that lives as long as the engine; its death is fatal.
+    fn keep(&self, part: &'static str, body: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(self.config.fatal.clone().watch(part, body));
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 }

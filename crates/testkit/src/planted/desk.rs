@@ -44,6 +44,10 @@ impl Desk for PlantedDesk<'_> {
         tried.or(stale).or_else(|| self.inner.job(id))
     }
 
+    fn is_unreadable(&self, id: JobId) -> bool {
+        self.inner.is_unreadable(id)
+    }
+
     fn item(&self, id: DlqId) -> Option<&DlqItem> {
         let tried = self.trial.as_ref().and_then(|trial| trial.items.get(&id));
         tried.or_else(|| self.inner.item(id))

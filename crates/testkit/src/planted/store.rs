@@ -215,6 +215,10 @@ impl Store for PlantedStore {
             .boxed()
     }
 
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        self.inner.ended(jobs)
+    }
+
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,

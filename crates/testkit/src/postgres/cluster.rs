@@ -17,6 +17,8 @@ pub struct ClusterOptions {
     pub is_durable: bool,
     /// More settings, as in `postgresql.conf`.
     pub settings: Vec<(String, String)>,
+    /// Environment variables of its processes.
+    pub env: Vec<(String, String)>,
 }
 
 impl ClusterOptions {
@@ -31,6 +33,13 @@ impl ClusterOptions {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
     }
+
+    /// With one more environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
 }
 
 /// A running (or stopped) cluster. It listens on a port of 127.0.0.1 that it keeps.
@@ -38,6 +47,7 @@ impl ClusterOptions {
 pub struct Cluster {
     admin: Admin,
     settings: Vec<(String, String)>,
+    env: Vec<(String, String)>,
     postmaster: Option<Child>,
     /// Whether its port is known to others, so that it must be the same after a restart.
     has_port: bool,
@@ -59,7 +69,9 @@ impl Cluster {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let admin = Admin { host: "127.0.0.1".to_owned(), port: 0, role: ROLE.to_owned() };
         let settings = settings(options);
-        let mut cluster = Cluster { admin, settings, postmaster: None, has_port: false, place };
+        let env = options.env.clone();
+        let mut cluster =
+            Cluster { admin, settings, env, postmaster: None, has_port: false, place };
         cluster.bring_up();
         cluster
     }
@@ -195,6 +207,7 @@ impl Cluster {
         for (name, value) in &self.settings {
             command.arg("-c").arg(format!("{name}={value}"));
         }
+        command.envs(self.env.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         command.spawn().expect("postgres starts")
     }

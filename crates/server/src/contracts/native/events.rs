@@ -87,7 +87,8 @@ impl Follower {
             if wait.is_zero() {
                 return Some(Bytes::from_static(b": beat\n\n"));
             }
-            let page = self.engine.moves_after(self.position, STREAM_PAGE, wait).await.ok()?;
+            let page = self.engine.moves_for(self.scope.tenant(), self.position, STREAM_PAGE, wait);
+            let page = page.await.ok()?;
             let mut out = Out::sized(64 + 512 * page.moves.len());
             if page.has_gap {
                 self.position = page.newest;
