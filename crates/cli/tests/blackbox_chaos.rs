@@ -297,7 +297,8 @@ fn found_out(statement: &str, seed: u64) -> Option<String> {
     let servers: Vec<_> =
         (0..2).map(|_| mainspring_testkit::blackbox::Server::start(options.clone())).collect();
     servers[0].database().expect("has one").sql(statement);
-    let fleet = Fleet::start_among(&servers.iter().collect::<Vec<_>>(), None, seed, Temper::Rough);
+    let fleet = Fleet::start_among(&servers.iter().collect::<Vec<_>>(), None, seed, Temper::Rough)
+        .watched(&servers[0], seed);
     eventually("the load gets on", || {
         (fleet.recorder.acknowledged() >= SABOTAGED_MIN).then_some(())
     });

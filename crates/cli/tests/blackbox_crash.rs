@@ -113,9 +113,8 @@ fn round(store: Store, seed: u64, cycles: u64) {
             seen.unsynced_bytes_cut += shim.tear(&mut rng);
             seen.looked_at(&server.data_dir(), &mut last_snapshot);
         }
-        fleet.recorder.fault("restart");
         server.restart();
-        fleet.recorder.fault("ready");
+        fleet.recorder.fault("restart");
         seen.restarted(&server);
     }
     let acknowledged = fleet.recorder.acknowledged();

@@ -22,8 +22,8 @@ pub struct History {
     pub stream: Vec<Streamed>,
     /// Whether the stream was followed from the first move to the last.
     pub is_stream_whole: bool,
-    /// Whether one server alone hands out jobs, so that nothing but the rules decides the order.
-    pub is_order_strict: bool,
+    /// Whether time is simulated, so that nothing but the rules decides the order and the pace.
+    pub is_simulated: bool,
     /// Retry delays and concurrency limits of the types, which do not change during a run.
     pub types: Vec<TypeRules>,
     /// The server's final answer.

@@ -24,7 +24,7 @@ struct First<'a> {
 }
 
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
-    if !facts.history.is_order_strict {
+    if !facts.history.is_simulated {
         return;
     }
     let firsts = firsts(facts);

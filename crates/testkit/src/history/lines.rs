@@ -78,7 +78,7 @@ pub fn write(history: &History) -> String {
     let Dump { jobs: _, items: _, by_state, is_settled, kept_since } = &history.dump;
     let line = json!({"line": "final", "by_state": by_state, "settled": is_settled,
         "kept_since": kept_since, "whole_stream": history.is_stream_whole,
-        "strict_order": history.is_order_strict});
+        "simulated": history.is_simulated});
     lines.push(line.to_string());
     lines.join("\n") + "\n"
 }
@@ -158,7 +158,7 @@ fn take(line: &Value, history: &mut History, calls: &mut BTreeMap<u64, Operation
             history.dump.is_settled = line["settled"].as_bool()?;
             history.dump.kept_since = line["kept_since"].as_i64();
             history.is_stream_whole = line["whole_stream"].as_bool()?;
-            history.is_order_strict = line["strict_order"].as_bool()?;
+            history.is_simulated = line["simulated"].as_bool()?;
             if let Some(counts) = line["by_state"].as_array() {
                 let counts: Option<Vec<u64>> = counts.iter().map(Value::as_u64).collect();
                 history.dump.by_state = Some(counts?.try_into().ok()?);

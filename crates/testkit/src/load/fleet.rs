@@ -181,9 +181,6 @@ impl Fleet {
             yards: Vec::new(),
             follower: None,
         };
-        if temper == Temper::Rough {
-            fleet.follow();
-        }
         for (nth, tenant) in TENANTS.into_iter().enumerate() {
             let badge = Badge {
                 tenant,
@@ -193,10 +190,18 @@ impl Fleet {
             };
             fleet.employ(&badge, seed * 100 + nth as u64 * 10, temper);
         }
-        if temper == Temper::Rough {
-            fleet.intrude(server, seed);
-        }
         fleet
+    }
+
+    /// Somebody follows all moves from the first on, and somebody tries what is others'.
+    ///
+    /// # Panics
+    /// If a token cannot be made.
+    #[must_use]
+    pub fn watched(mut self, server: &Server, seed: u64) -> Self {
+        self.follow();
+        self.intrude(server, seed);
+        self
     }
 
     fn follow(&mut self) {

@@ -48,7 +48,7 @@ impl World {
         World {
             time: Arc::new(SimTime::new()),
             inner: Mutex::new(Memory {
-                history: History { is_order_strict: true, ..History::default() },
+                history: History { is_simulated: true, ..History::default() },
                 rng: Rng::new(seed, 11),
                 jobs: Vec::new(),
                 items: Vec::new(),

@@ -50,7 +50,7 @@ fn job(id: &str, tenant: &str, at: i64, start: i64) -> JobDump {
 /// Jobs in the order in which they were handed out, all submitted at second 1 and granted one per
 /// second from second 10 on. Harness and server have the same time.
 fn handed_out(jobs: &[(&str, &str)]) -> History {
-    let mut history = History { is_order_strict: true, ..History::default() };
+    let mut history = History { is_simulated: true, ..History::default() };
     history.types = vec![TypeRules {
         name: "plain".to_owned(),
         base_ms: 1_000,
@@ -105,7 +105,7 @@ fn overtaking_and_waiting_in_vain_are_named() {
     let mut wrong = fair.clone();
     wrong.dump.jobs[2].priority = 60;
     assert_eq!(rules(&wrong), ["F2"]);
-    wrong.is_order_strict = false;
+    wrong.is_simulated = false;
     assert_eq!(rules(&wrong), Vec::<&str>::new());
 
     let others = ["b", "c", "d", "e", "f", "g", "h"].map(|id| (id, "bolt"));
@@ -179,7 +179,7 @@ fn trespassers_are_named() {
 fn keys_that_are_free_too_soon_or_too_late_are_named() {
     let again = |ended: i64, second_at: i64, is_hit: bool| {
         let mut history = handed_out(&[("a", "acme"), ("b", "acme")]);
-        history.is_order_strict = false;
+        history.is_simulated = false;
         for made in &mut history.dump.jobs {
             made.key = Some("k".to_owned());
             made.payload = "\"same\"".to_owned();
