@@ -134,3 +134,40 @@ fn what_retention_removed_is_not_missed_and_nothing_else_is_excused() {
     history.dump.kept_since = Some(job.created_at + 1_000);
     assert!(!missed(&history));
 }
+
+#[test]
+fn clocks_and_reads_that_go_back_are_named() {
+    let clean = clean();
+    names("S7", &clean, |history| {
+        history.faults.clear();
+        let mut last = None;
+        for operation in &mut history.operations {
+            if let Outcome::Ok(Answer::Submitted { is_hit: false, created_at, .. }) =
+                &mut operation.outcome
+            {
+                last = Some(created_at);
+            }
+        }
+        last.map(|created_at| *created_at -= 600_000_000).is_some()
+    });
+    names("D2", &clean, |history| {
+        let reads = history
+            .operations
+            .iter()
+            .filter(|op| matches!(&op.outcome, Outcome::Ok(Answer::Seen(seen)) if seen.seq >= 2));
+        let Some(mut again) = reads.last().cloned() else { return false };
+        again.invoked_at = u64::MAX - 1;
+        again.ended_at = Some(u64::MAX);
+        if let Outcome::Ok(Answer::Seen(seen)) = &mut again.outcome {
+            let job = match &again.call {
+                Call::Read { job } => history.dump.jobs.iter().find(|dump| dump.id == *job),
+                _ => None,
+            };
+            let Some(first) = job.map(|job| job.events[0].clone()) else { return false };
+            (seen.seq, seen.state, seen.updated_at) = (first.seq, first.to, first.at);
+            (seen.retry_count, seen.due_at, seen.has_item) = (None, None, None);
+        }
+        history.operations.push(again);
+        true
+    });
+}
