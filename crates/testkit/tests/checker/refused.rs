@@ -158,12 +158,10 @@ fn clocks_and_reads_that_go_back_are_named() {
         let Some(mut again) = reads.last().cloned() else { return false };
         again.invoked_at = u64::MAX - 1;
         again.ended_at = Some(u64::MAX);
+        let Call::Read { job } = &again.call else { return false };
+        let job = history.dump.jobs.iter().find(|dump| dump.id == *job);
+        let Some(first) = job.map(|job| job.events[0].clone()) else { return false };
         if let Outcome::Ok(Answer::Seen(seen)) = &mut again.outcome {
-            let job = match &again.call {
-                Call::Read { job } => history.dump.jobs.iter().find(|dump| dump.id == *job),
-                _ => None,
-            };
-            let Some(first) = job.map(|job| job.events[0].clone()) else { return false };
             (seen.seq, seen.state, seen.updated_at) = (first.seq, first.to, first.at);
             (seen.retry_count, seen.due_at, seen.has_item) = (None, None, None);
         }
