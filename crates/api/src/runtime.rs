@@ -40,6 +40,9 @@ pub struct StoreHealth {
     pub broken: Option<String>,
     /// Whether new work is refused for want of space.
     pub low_on_space: bool,
+    /// Blocks of finished jobs found damaged since the start: lists leave them out.
+    #[serde(default)]
+    pub damaged_blocks: u64,
 }
 
 /// What was found when the store was opened.

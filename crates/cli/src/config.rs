@@ -12,6 +12,7 @@ pub(crate) mod suggest;
 mod tests;
 
 use mainspring_kernel::TypeSpec;
+use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use reader::Problem;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -75,6 +76,13 @@ pub(crate) struct Postgres {
     pub(crate) allows_unsafe: bool,
 }
 
+/// `[strict]`: what callers must send that is optional otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Strict {
+    pub(crate) idempotency_key: bool,
+    pub(crate) trace_id: bool,
+}
+
 /// `[retention]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Retention {
@@ -104,6 +112,8 @@ pub(crate) struct Alerts {
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) internal_routes: bool,
+    /// Host names served on a loopback address besides this machine's own.
+    pub(crate) hosts: Vec<String>,
     pub(crate) contracts: Vec<&'static str>,
     pub(crate) store: StoreChoice,
     pub(crate) layout: Layout,
@@ -111,6 +121,9 @@ pub(crate) struct Settings {
     pub(crate) allow_client_clock: bool,
     /// How long workers have to come back after a restart before their leases run out.
     pub(crate) restart_grace: Duration,
+    pub(crate) strict: Strict,
+    /// How long an idempotency key stays taken after its job ended; `None` is for ever.
+    pub(crate) key_window: Option<Duration>,
     pub(crate) postgres: Postgres,
     pub(crate) retention: Retention,
     pub(crate) types_strict: bool,
@@ -130,6 +143,7 @@ impl Settings {
         Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             internal_routes: false,
+            hosts: Vec::new(),
             contracts: CONTRACTS.to_vec(),
             store: StoreChoice::Directory("./mainspring-data".into()),
             layout: Layout {
@@ -140,6 +154,8 @@ impl Settings {
             executor_mode: EXECUTOR_MODES[0],
             allow_client_clock: false,
             restart_grace: Duration::from_secs(5),
+            strict: Strict { idempotency_key: false, trace_id: false },
+            key_window: Some(Duration::from_secs(u64::from(KEY_WINDOW_SECS_DEFAULT))),
             postgres: Postgres {
                 schema: "mainspring".to_owned(),
                 connections: 8,
@@ -161,6 +177,13 @@ impl Settings {
             trigger_roots: Vec::new(),
             not_yet: Vec::new(),
         }
+    }
+}
+
+impl Settings {
+    /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
+    pub(crate) fn key_window_secs(&self) -> Option<u32> {
+        self.key_window.map(|window| u32::try_from(window.as_secs()).unwrap_or(u32::MAX))
     }
 }
 

@@ -366,8 +366,9 @@ fn o15_nothing_is_acknowledged_while_the_disk_of_the_database_fails_to_sync() {
     let (source, library) = (folder.path().join("eio.c"), folder.path().join("eio.so"));
     let flag = folder.path().join("broken");
     std::fs::write(&source, NO_SYNC).expect("writes");
-    let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
-    let made = made.arg("-ldl").status().expect("a C compiler");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl");
+    let made = compiler.status().expect("a C compiler");
     assert!(made.success());
     let options = ClusterOptions::durable()
         .env("LD_PRELOAD", &library.display().to_string())

@@ -316,6 +316,9 @@ fn decide_one(
     desk: &dyn Desk,
     now: Timestamp,
 ) -> Result<Decision, Rejection> {
+    if command.job().is_some_and(|id| desk.is_unreadable(id)) {
+        return Err(Rejection::JobUnreadable);
+    }
     let job = command.job().and_then(|id| desk.job(id));
     let mut facts = Facts {
         now,
@@ -334,8 +337,14 @@ fn decide_one(
             facts.fresh_id = shared.ids.next(now, shared.entropy.bits());
             facts.job_type = desk.job_type(&wish.job_type);
             facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
+            // A second job under a key whose first one cannot be read would be done twice.
+            let held = facts.key_holder.filter(|holder| holder.holds_at(now));
+            if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
+                return Err(Rejection::JobUnreadable);
+            }
             facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
         }
+        Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
         Command::RequeueItem { .. } => facts.fresh_id = shared.ids.next(now, shared.entropy.bits()),
         Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
             facts.fresh_secret = shared.entropy.bits();

@@ -1,6 +1,7 @@
 //! What the engine can be told. No defaults here for anything that matters: the command line
 //! decides, in one place.
 
+use mainspring_store::Fatal;
 use std::time::Duration;
 
 /// Settings of one engine.
@@ -16,6 +17,8 @@ pub struct Config {
     pub maintain_every: Duration,
     /// How long a worker that is not heard of is still listed.
     pub worker_memory: Duration,
+    /// Told when the commit loop or the timers die.
+    pub fatal: Fatal,
 }
 
 impl Config {
@@ -27,6 +30,7 @@ impl Config {
             restart_grace: Duration::from_secs(5),
             maintain_every: Duration::from_secs(1),
             worker_memory: Duration::from_secs(120),
+            fatal: Fatal::default(),
         }
     }
 }

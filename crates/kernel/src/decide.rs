@@ -74,6 +74,8 @@ pub enum Receipt {
         item: Option<DlqId>,
         /// When the next try is due, if there is one.
         retry_at: Option<Timestamp>,
+        /// How long after the failure that is, by the rule.
+        retry_after_ms: Option<u64>,
     },
     /// A dead-letter item runs again as this job.
     Requeued {
@@ -114,7 +116,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::DiscardReviewed { reason, reviewer, reviewer_2, .. } => {
             item::discard_reviewed(reason, reviewer, reviewer_2, facts)
         }
-        Command::SetType(spec) => registry::set_type(spec),
+        Command::SetType(spec) => registry::set_type(spec, facts),
         Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::RevokeToken { token } => {

@@ -8,6 +8,7 @@ pub mod id;
 pub mod limits;
 pub mod name;
 pub mod paged;
+pub mod text;
 pub mod time;
 
 pub mod access;
@@ -20,8 +21,12 @@ pub mod event;
 pub mod facts;
 pub mod rejection;
 
+pub mod canonical;
+pub mod idempotency;
+
 pub mod decide;
 pub mod dispatch;
+pub mod error_class;
 pub mod evolve;
 pub mod fingerprint;
 pub mod retry;

@@ -2,6 +2,8 @@
 
 /// Largest payload or result, in bytes of JSON text.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// Deepest nesting of arrays and objects in a payload that comes with an idempotency key.
+pub const PAYLOAD_DEPTH_MAX: usize = 64;
 /// Longest name of a type, queue, tenant, user, worker or effect.
 pub const NAME_BYTES_MAX: usize = 200;
 /// Longest idempotency key or scope.

@@ -50,6 +50,8 @@ pub enum Class {
     Lease,
     /// A second person is missing.
     Approval,
+    /// The thing is there, but what was kept of it is damaged.
+    Damage,
 }
 
 type F<'a, 'b> = &'a mut fmt::Formatter<'b>;
@@ -64,6 +66,9 @@ rejections! {
     /// The job does not exist.
     JobUnknown => "JOB_NOT_FOUND", Unknown,
         |f: F<'_, '_>| f.write_str("no such job");
+    /// The job is there, but what was kept of it cannot be read.
+    JobUnreadable => "JOB_UNREADABLE", Damage,
+        |f: F<'_, '_>| f.write_str("what was kept of this job is damaged and cannot be read");
     /// The dead-letter item does not exist.
     ItemUnknown => "DLQ_ITEM_NOT_FOUND", Unknown,
         |f: F<'_, '_>| f.write_str("no such dead-letter item");

@@ -107,7 +107,9 @@ fn texts_of_a_submission_have_bounds() {
     assert_eq!(refused(|wish| wish.labels = label(most, most)), None);
     assert_eq!(refused(|wish| wish.labels = label(most + 1, 1)), Some("labels"));
     assert_eq!(refused(|wish| wish.labels = label(1, most + 1)), Some("labels"));
-    let many = |count| move |wish: &mut Submit| wish.labels = vec![(text(1), text(1)); count];
+    let many = |count: usize| {
+        move |wish: &mut Submit| wish.labels = (1..=count).map(|n| (text(n), text(1))).collect()
+    };
     assert_eq!(refused(many(LABELS_MAX)), None);
     assert_eq!(refused(many(LABELS_MAX + 1)), Some("labels"));
     let keyed = |bytes| move |wish: &mut Submit| wish.idempotency = key(&text(bytes));

@@ -2,21 +2,21 @@
 //! between hyper and the handlers.
 
 use crate::answer::{Body, Reply, refusal};
-use crate::ask::Ask;
+use crate::ask::{Ask, Query};
 use crate::auth;
 use crate::config::Config;
 use crate::contracts::native;
 use crate::contracts::native::errors::{self, Fault};
 use crate::docs_page;
 use crate::limits::{TARGET_BYTES_MAX, TRACE_BYTES_MAX};
-use crate::openapi;
+use crate::openapi::{self, KeyRule};
 use crate::route::{Route, Router, Rule, Takes};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, Version};
-use mainspring_api::TRACE_HEADER;
+use mainspring_api::{IDEMPOTENCY_HEADER, TRACE_HEADER};
 use mainspring_engine::Engine;
 use mainspring_kernel::{Principal, Role};
 use std::future::poll_fn;
@@ -43,6 +43,8 @@ pub(crate) struct Ids {
     pub(crate) trace: String,
     pub(crate) request: String,
     pub(crate) is_trace_given: bool,
+    /// Whether there is an `x-trace-id` that cannot be taken.
+    pub(crate) is_trace_bad: bool,
 }
 
 impl App {
@@ -96,7 +98,9 @@ impl App {
 
     fn ids(&self, headers: &HeaderMap) -> Ids {
         let bits = self.engine.fresh_bits();
-        let given = headers.get(TRACE_HEADER).and_then(|value| value.to_str().ok());
+        let mut values = headers.get_all(TRACE_HEADER).iter();
+        let first = values.next();
+        let given = first.filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok());
         let given = given.filter(|trace| {
             (1..=TRACE_BYTES_MAX).contains(&trace.len())
                 && trace.bytes().all(|b| b.is_ascii_graphic())
@@ -105,6 +109,7 @@ impl App {
             trace: given.map_or_else(|| format!("trace_{bits:032x}"), str::to_owned),
             request: format!("req_{bits:032x}"),
             is_trace_given: given.is_some(),
+            is_trace_bad: first.is_some() && given.is_none(),
         }
     }
 
@@ -114,9 +119,14 @@ impl App {
     {
         let (head, body) = request.into_parts();
         self.check_target(&head)?;
+        if ids.is_trace_bad {
+            let reason = format!("must be 1 to {TRACE_BYTES_MAX} visible ASCII characters, once");
+            return Err(errors::invalid(TRACE_HEADER, reason).closed());
+        }
         let (route, params) = self.router.find(&head.method, head.uri.path())?;
         // Who asks comes first: a body is read only for those who may send it.
         let who = self.admit(route, &head.headers).await?;
+        self.check_head(route, &head, ids)?;
         let body = self.read_body(route.takes, &head.headers, body).await?;
         let ask = Ask {
             app: self.clone(),
@@ -137,6 +147,31 @@ impl App {
         }
     }
 
+    /// What a route of the API wants of a request besides its body. Parameters it does not know are
+    /// refused here, once for all routes: one that is left alone would look as if it had worked.
+    fn check_head(&self, route: &Route, head: &Parts, ids: &Ids) -> Result<(), Fault> {
+        if !route.path.starts_with("/api/") {
+            return Ok(());
+        }
+        let is_for_workers = matches!(route.rule, Rule::Lease(_));
+        if self.config.is_trace_required && !ids.is_trace_given && !is_for_workers {
+            return Err(errors::trace_required());
+        }
+        let has_key = head.headers.contains_key(IDEMPOTENCY_HEADER);
+        let told = match route.doc.key {
+            KeyRule::Header if self.config.is_key_required && !has_key => {
+                Err(errors::idempotency_missing())
+            }
+            KeyRule::Items if has_key => {
+                let reason = "has no meaning here: give each job its own idempotency_key";
+                Err(errors::invalid("Idempotency-Key", reason))
+            }
+            KeyRule::None | KeyRule::Header | KeyRule::HeaderOrBody | KeyRule::Items => Ok(()),
+        };
+        let known: Vec<&'static str> = route.doc.query.iter().map(|(name, _)| *name).collect();
+        told.and_then(|()| Query::read(head.uri.query(), &known).map(drop)).map_err(Fault::closed)
+    }
+
     /// Applies the rule of the route.
     async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<Option<Principal>, Fault> {
         let may = match &route.rule {
@@ -153,7 +188,8 @@ impl App {
                 (is_said && who.roles.has(Role::Internal)).then_some(who)
             }
         };
-        may.map(Some).ok_or_else(errors::denied)
+        let who = may.ok_or_else(errors::denied)?;
+        auth::in_named_tenant(who, headers).map(Some)
     }
 
     fn check_target(&self, head: &Parts) -> Result<(), Fault> {

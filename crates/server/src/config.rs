@@ -15,6 +15,10 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Whether the routes for moving jobs by hand exist.
     pub has_internal_routes: bool,
+    /// Whether public writes need an idempotency key.
+    pub is_key_required: bool,
+    /// Whether requests need an `x-trace-id`.
+    pub is_trace_required: bool,
     /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
     pub key_window_secs: Option<u32>,
     /// Largest body of a request about one thing.
@@ -42,6 +46,8 @@ impl Config {
             is_public: false,
             hosts: Vec::new(),
             has_internal_routes: false,
+            is_key_required: false,
+            is_trace_required: false,
             key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
             body_bytes_max: limits::BODY_BYTES_MAX,
             batch_bytes_max: limits::BATCH_BYTES_MAX,

@@ -78,6 +78,8 @@ fn render(
     page.one("mainspring_workers", "gauge", "Workers heard of lately.", workers);
     page.one("mainspring_store_up", "gauge", "Whether the store serves.", is_up);
     page.one("mainspring_store_low_on_space", "gauge", "Whether new work is refused.", is_low);
+    let help = "Blocks of finished jobs found damaged since the process started.";
+    page.one("mainspring_store_damaged_blocks", "gauge", help, health.damaged_blocks);
     let started = status.started_at.0 as f64 / 1e6;
     page.one("mainspring_start_time_seconds", "gauge", "When the process started.", started);
     page.0
@@ -138,6 +140,7 @@ mod tests {
             kind: "memory",
             broken: None,
             is_low_on_space: false,
+            damaged_blocks: 3,
             recovery: Recovery::default(),
         };
         let text = render(&counts, &status, &health, 2, Timestamp(3_500_000));
@@ -148,6 +151,7 @@ mod tests {
             "job_retry_rate 0.5",
             "dead_letter_count 1",
             "mainspring_jobs{state=\"cancelled\"} 5",
+            "mainspring_store_damaged_blocks 3",
             "mainspring_queue_ready{queue=\"a\\\"b\"} 1",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is missing in\n{text}");

@@ -116,6 +116,7 @@ fn turn_away(stream: &TcpStream, app: &App) {
         trace: format!("trace_{bits:032x}"),
         request: format!("req_{bits:032x}"),
         is_trace_given: false,
+        is_trace_bad: false,
     };
     let response = refusal(&errors::too_many_connections(), &ids);
     let mut text = String::from("HTTP/1.1 503 Service Unavailable\r\n");

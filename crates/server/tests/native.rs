@@ -6,6 +6,7 @@
 mod native {
     mod access;
     mod dlq;
+    mod door;
     mod jobs;
     mod server;
     mod socket;

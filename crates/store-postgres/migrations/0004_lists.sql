@@ -6,6 +6,7 @@
 
 CREATE INDEX job_lane ON mainspring.job (lane, id);
 CREATE INDEX job_user ON mainspring.job (user_id, lane, id);
+CREATE INDEX waiting_lane ON mainspring.waiting (lane);
 CREATE INDEX job_trace ON mainspring.job (trace, id) WHERE trace IS NOT NULL;
 
 -- Jobs by a fact about them. The number is of tenant and fact, so no tenant's list reads another's.

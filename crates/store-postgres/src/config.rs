@@ -1,6 +1,8 @@
 //! What a store has to be told.
 
 use mainspring_kernel::Timestamp;
+use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
+use mainspring_store::Fatal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +31,17 @@ pub struct PostgresConfig {
     pub is_notified: bool,
     /// Whether jobs of unknown types are refused; kept for submissions by SQL.
     pub are_types_strict: bool,
+    /// Seconds an idempotency key stays taken after its job ended, `None` for ever; kept for
+    /// submissions by SQL.
+    pub key_window_secs: Option<u32>,
     /// Whether a server that may lose or tear what it acknowledged is taken all the same.
     pub allows_unsafe: bool,
     /// The present instant.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called with the database's present time, again and again.
     pub on_time: Arc<dyn Fn(Timestamp) + Send + Sync>,
+    /// Told when one of the store's tasks dies.
+    pub fatal: Fatal,
 }
 
 /// The schema used unless another is named; the one the SQL files are written for.
@@ -57,9 +64,11 @@ impl PostgresConfig {
             poll_every: Duration::from_millis(500),
             is_notified: true,
             are_types_strict: true,
+            key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
             allows_unsafe: false,
             now,
             on_time: Arc::new(|_| ()),
+            fatal: Fatal::default(),
         }
     }
 }

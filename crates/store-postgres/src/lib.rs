@@ -42,6 +42,8 @@ mod writes;
 pub use config::{PostgresConfig, SCHEMA};
 #[doc(hidden)]
 pub use link::session_settings;
+#[doc(hidden)]
+pub use list::list_samples;
 pub use migrate::{
     MIGRATIONS, MigrateError, Migration, MigrationStatus, POSTGRES_MIN, prepare, prepare_with,
     refuse_problems, status, up, up_with,

@@ -20,6 +20,11 @@ use mainspring_store::{JobFilter, Page};
 use pieces::{Pieces, Span};
 use uuid::Uuid;
 
+/// A statement of each kind that lists are made of, for whoever wants to see their plans.
+pub fn list_samples() -> Vec<(String, String, Vec<tokio_postgres::types::Type>)> {
+    pieces::samples()
+}
+
 /// Candidates looked at in one go, at least and at most.
 const LOOKED_AT: (usize, usize) = (64, 4_096);
 

@@ -46,6 +46,11 @@ pub const MIGRATIONS: &[Migration] = &[
         written: include_str!("../migrations/0003_effects_and_workers.sql"),
     },
     Migration { version: 4, name: "lists", written: include_str!("../migrations/0004_lists.sql") },
+    Migration {
+        version: 5,
+        name: "refuse_at_the_door",
+        written: include_str!("../migrations/0005_refuse_at_the_door.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

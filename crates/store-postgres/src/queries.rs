@@ -97,7 +97,7 @@ queries! {
     LoadToken = "load_token" [UUID];
     LoadLanes = "load_lanes" [INT4];
     CountLanes = "count_lanes" [];
-    SetStrict = "set_strict" [BOOL];
+    SetStrict = "set_strict" [BOOL, INT8];
     // Time.
     PromoteDue = "promote_due" [TIMESTAMPTZ, INT4];
     NextInstants = "next_instants" [TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ];
@@ -106,11 +106,12 @@ queries! {
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];
     FindRunning = "find_running" [TIMESTAMPTZ];
     // Reading.
+    OwnerOfJob = "owner_of_job" [UUID];
     ReadJob = "read_job" [UUID];
     ReadEffects = "read_effects" [UUID_ARRAY];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];
-    ReadItem = "read_item" [UUID];
+    ReadItem = "read_item" [UUID, TEXT, TEXT];
     OldestDue = "oldest_due" [];
     CountOpenItems = "count_open_items" [];
     ReadTally = "read_tally" [];

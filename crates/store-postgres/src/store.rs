@@ -21,8 +21,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::record::{Entity, Names, entities_of};
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Snapshot,
-    Standing, Store, Ticket, Wake, Work, WorkerNote,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Scope,
+    Snapshot, Standing, Store, Ticket, Wake, Work, WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -85,7 +85,8 @@ impl PostgresStore {
         shared.read_registry().await.map_err(failed)?;
         node::see(&shared).await.map_err(failed)?;
         upkeep::make_partitions(&shared).await.map_err(failed)?;
-        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict)];
+        let window = shared.config.key_window_secs.map(i64::from);
+        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict), Box::new(window)];
         shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
         let stamper = Arc::new(Mutex::new(Stamper::default()));
         stamper.lock().await.stamp(&shared).await.map_err(failed)?;
@@ -97,12 +98,15 @@ impl PostgresStore {
             running,
             ..Recovery::default()
         };
+        let watch = || shared.config.fatal.clone();
+        let life = node::run(shared.clone(), stamper.clone());
         let mut tasks = vec![
-            tokio::spawn(node::run(shared.clone(), stamper.clone())),
-            tokio::spawn(node::tell(shared.clone())),
+            tokio::spawn(watch().watch("the look at other servers", life)),
+            tokio::spawn(watch().watch("the teller", node::tell(shared.clone()))),
         ];
         if shared.config.is_notified && !shared.links.is_pooled() {
-            tasks.push(tokio::spawn(node::listen(shared.clone())));
+            let listener = node::listen(shared.clone());
+            tasks.push(tokio::spawn(watch().watch("the listener", listener)));
         }
         Ok(PostgresStore {
             shared,
@@ -154,7 +158,8 @@ impl PostgresStore {
     }
 
     async fn commit_patiently(&self, needs: Needs, work: &mut Work<'_>) -> Result<Ticket, Error> {
-        if self.shared.is_closed.load(Ordering::Acquire) {
+        let is_broken = self.shared.config.fatal.reason().is_some();
+        if is_broken || self.shared.is_closed.load(Ordering::Acquire) {
             return Err(Error::Stopped);
         }
         let mut writer = self.writer.lock().await;
@@ -267,6 +272,22 @@ impl Store for PostgresStore {
         })
     }
 
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            if *scope != Scope::All {
+                let owner = self.patiently(|| read::owner(&self.shared, id)).await?;
+                if !owner.is_some_and(|(tenant, user)| scope.covers(&tenant, &user)) {
+                    return Ok(None);
+                }
+            }
+            self.job(id).await
+        })
+    }
+
     fn effect<'a>(
         &'a self,
         id: JobId,
@@ -297,7 +318,15 @@ impl Store for PostgresStore {
     }
 
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::item(&self.shared, id)))
+        Box::pin(self.patiently(move || read::item(&self.shared, id, &Scope::All)))
+    }
+
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(self.patiently(move || read::item(&self.shared, id, scope)))
     }
 
     fn items<'a>(
@@ -397,11 +426,23 @@ impl Store for PostgresStore {
     }
 
     fn health(&self) -> Health {
-        let broken = match self.shared.is_closed.load(Ordering::Acquire) {
-            true => Some("the store is closed".to_owned()),
-            false => self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}")),
+        let broken = match (
+            self.shared.config.fatal.reason(),
+            self.shared.is_closed.load(Ordering::Acquire),
+        ) {
+            (Some(reason), _) => Some(reason.to_owned()),
+            (None, true) => Some("the store is closed".to_owned()),
+            (None, false) => {
+                self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}"))
+            }
         };
-        Health { kind: "postgres", broken, is_low_on_space: false, recovery: self.recovery.clone() }
+        Health {
+            kind: "postgres",
+            broken,
+            is_low_on_space: false,
+            damaged_blocks: 0,
+            recovery: self.recovery.clone(),
+        }
     }
 
     fn workers_elsewhere(&self) -> BoxFuture<'_, Result<Vec<WorkerNote>, Error>> {

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod fatal;
 pub mod filter;
 pub mod read;
 pub mod record;
@@ -10,6 +11,7 @@ pub mod store;
 pub mod ticket;
 pub mod transfer;
 
+pub use fatal::Fatal;
 pub use filter::{ItemFilter, JobFilter, Scope, Term};
 pub use read::{
     Counts, Health, LoggedMove, MovesPage, Page, QueueCount, Recovery, Snapshot, Standing,

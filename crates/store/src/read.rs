@@ -134,6 +134,9 @@ pub struct Health {
     pub broken: Option<String>,
     /// Whether new work is refused for want of space.
     pub is_low_on_space: bool,
+    /// Blocks of finished jobs found damaged since the start. They are left out of lists, and what
+    /// they hold is refused.
+    pub damaged_blocks: u64,
     /// What was found at opening.
     pub recovery: Recovery,
 }

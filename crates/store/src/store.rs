@@ -1,7 +1,7 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::filter::{ItemFilter, JobFilter};
+use crate::filter::{ItemFilter, JobFilter, Scope};
 use crate::read::{Counts, Health, MovesPage, Page, Snapshot, Standing, WorkerNote};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
@@ -41,6 +41,10 @@ pub enum Error {
     /// an outage and once at its end.
     #[error("{0}")]
     Away(Arc<str>),
+    /// What was asked for is there, but its bytes are damaged; the text names file and place. Nothing
+    /// else is concerned, and asking again does not help.
+    #[error("{0}")]
+    Unreadable(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.
     #[error("{0}")]
     Failed(Arc<str>),
@@ -50,7 +54,7 @@ impl Error {
     /// Whether nothing was written and a smaller batch may get through.
     pub fn is_divisible(&self) -> bool {
         match self {
-            Error::Busy | Error::Refused(_) | Error::Damaged(_) => true,
+            Error::Busy | Error::Refused(_) | Error::Damaged(_) | Error::Unreadable(_) => true,
             Error::Stopped | Error::NoRoom | Error::Away(_) | Error::Failed(_) => false,
         }
     }
@@ -134,6 +138,11 @@ pub struct Wake {
 pub trait Desk {
     /// A job, live or finished.
     fn job(&self, id: JobId) -> Option<&Job>;
+    /// Whether a job is there but its bytes are damaged: then nobody can say what it was, only that
+    /// it was.
+    fn is_unreadable(&self, _id: JobId) -> bool {
+        false
+    }
     /// A dead-letter item.
     fn item(&self, id: DlqId) -> Option<&DlqItem>;
     /// A registered type.
@@ -165,6 +174,18 @@ pub trait Store: Send + Sync + 'static {
     /// One job with its history, perhaps without its effects. Like every read, it answers only what
     /// is durable.
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>>;
+    /// One job with its history, if it is in scope. Whoever may not see a job must not learn from
+    /// the time it takes that there is one: a store looks at the owner before it reads the rest.
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            let found = self.job(id).await?;
+            Ok(found.filter(|found| scope.covers(&found.job.tenant, &found.job.user)))
+        })
+    }
     /// One committed effect of a job.
     fn effect<'a>(
         &'a self,
@@ -199,6 +220,17 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<usize, Error>>;
     /// One dead-letter item.
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>>;
+    /// One dead-letter item, if it is in scope; for the same reason.
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(async move {
+            let found = self.item(id).await?;
+            Ok(found.filter(|item| scope.covers(&item.job.tenant, &item.job.user)))
+        })
+    }
     /// Dead-letter items, newest first, older than `before`.
     fn items<'a>(
         &'a self,

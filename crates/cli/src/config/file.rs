@@ -5,12 +5,19 @@ use super::reader::{Problem, Problems, Section};
 use super::{
     CONTRACTS, EXECUTOR_MODES, Postgres, Rhythm, Settings, StoreChoice, Template, suggest,
 };
+use crate::span;
+use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, TypeSpec};
 use std::time::Duration;
 use toml::de::DeTable;
+
+/// Most host names served besides this machine's own.
+const HOSTS_MAX: usize = 100;
+/// Longest of them.
+const HOST_BYTES_MAX: usize = 255;
 
 const SCOPES: [&str; 3] = ["global", "tenant", "user"];
 
@@ -48,6 +55,15 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
         set(&mut settings.restart_grace, section.span("restart_grace"));
         section.finish();
     }
+    if let Some(section) = root.section("strict") {
+        set(&mut settings.strict.idempotency_key, section.flag("idempotency_key"));
+        set(&mut settings.strict.trace_id, section.flag("trace_id"));
+        section.finish();
+    }
+    if let Some(section) = root.section("idempotency") {
+        read_key_window(&section, settings);
+        section.finish();
+    }
     if let Some(section) = root.section("retention") {
         set(&mut settings.retention.finished, section.span("finished"));
         set(&mut settings.retention.dlq, section.span("dlq"));
@@ -83,6 +99,23 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
     root.finish();
 }
 
+/// `window = "24h"`, or `window = "forever"`.
+fn read_key_window(section: &Section<'_>, settings: &mut Settings) {
+    let Some(text) = section.text("window") else { return };
+    if text == "forever" {
+        settings.key_window = None;
+        return;
+    }
+    match span::parse(&text) {
+        Ok(window) if (1..=u64::from(u32::MAX)).contains(&window.as_secs()) => {
+            settings.key_window = Some(Duration::from_secs(window.as_secs()));
+        }
+        Ok(_) | Err(_) => {
+            section.refuse("window", "must be a span like \"24h\", at least 1s, or \"forever\"");
+        }
+    }
+}
+
 fn read_server(root: &Section<'_>, settings: &mut Settings) {
     let Some(section) = root.section("server") else { return };
     if let Some(text) = section.text("listen") {
@@ -92,6 +125,16 @@ fn read_server(root: &Section<'_>, settings: &mut Settings) {
         }
     }
     set(&mut settings.internal_routes, section.flag("internal_routes"));
+    if let Some(hosts) = section.texts("hosts") {
+        let is_host = |host: &String| {
+            (1..=HOST_BYTES_MAX).contains(&host.len())
+                && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
+        };
+        match hosts.iter().all(is_host) && hosts.len() <= HOSTS_MAX {
+            true => settings.hosts = hosts,
+            false => section.refuse("hosts", "must be up to 100 names like jobs.example.org"),
+        }
+    }
     if let Some(names) = section.texts("contracts") {
         settings.contracts.clear();
         for name in &names {
@@ -193,7 +236,7 @@ fn read_type(name: &str, entry: Section<'_>, not_yet: &mut Vec<String>) -> Optio
         not_yet.push(format!("type {name}: executor {mode:?} arrives later; jobs are pulled"));
     }
     let plain = TypeSpec::plain(parsed?);
-    Some(TypeSpec {
+    let mut spec = TypeSpec {
         domain: domain.map_or(plain.domain, String::into_boxed_str),
         is_schedulable: schedulable.unwrap_or(plain.is_schedulable),
         priority: narrow(priority).unwrap_or(plain.priority),
@@ -206,8 +249,29 @@ fn read_type(name: &str, entry: Section<'_>, not_yet: &mut Vec<String>) -> Optio
             base_ms: narrow(base).unwrap_or(plain.backoff.base_ms),
             max_ms: narrow(max).unwrap_or(plain.backoff.max_ms),
         },
+        file_entry: None,
         name: plain.name,
-    })
+    };
+    spec.file_entry = Some(entry_digest(&spec));
+    Some(spec)
+}
+
+/// What tells one entry of the file from another that says something else.
+fn entry_digest(spec: &TypeSpec) -> Digest {
+    let said = [
+        spec.domain.to_string(),
+        spec.is_schedulable.to_string(),
+        spec.priority.to_string(),
+        spec.timeout_ms.to_string(),
+        spec.max_retries.to_string(),
+        spec.concurrency_limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string()),
+        spec.concurrency_scope.as_str().to_owned(),
+        spec.queue.to_string(),
+        spec.backoff.base_ms.to_string(),
+        spec.backoff.max_ms.to_string(),
+    ];
+    let parts: Vec<&[u8]> = said.iter().map(String::as_bytes).collect();
+    digest(&parts)
 }
 
 fn read_templates(root: &Section<'_>, settings: &mut Settings) {

@@ -15,6 +15,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "[server]")?;
     writeln!(out, "listen = \"{}\"", settings.listen)?;
     writeln!(out, "internal_routes = {}", settings.internal_routes)?;
+    writeln!(out, "hosts = {:?}", settings.hosts)?;
     writeln!(out, "contracts = {:?}", settings.contracts)?;
     writeln!(out, "\n[store]")?;
     match &settings.store {
@@ -38,6 +39,11 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "\n[executor]\nmode = {:?}", settings.executor_mode)?;
     writeln!(out, "\n[scheduler]\nallow_client_clock = {}", settings.allow_client_clock)?;
     writeln!(out, "restart_grace = {:?}", span::show(settings.restart_grace))?;
+    let strict = &settings.strict;
+    writeln!(out, "\n[strict]\nidempotency_key = {}", strict.idempotency_key)?;
+    writeln!(out, "trace_id = {}", strict.trace_id)?;
+    let window = settings.key_window.map_or_else(|| "forever".to_owned(), span::show);
+    writeln!(out, "\n[idempotency]\nwindow = {window:?}")?;
     let keep = &settings.retention;
     writeln!(out, "\n[retention]\nfinished = {:?}", span::show(keep.finished))?;
     writeln!(out, "dlq = {:?}\naudit = {:?}", span::show(keep.dlq), span::show(keep.audit))?;

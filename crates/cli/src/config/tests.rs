@@ -17,6 +17,12 @@ const WHOLE: &str = r#"
 listen = "127.0.0.1:7071"
 internal_routes = true
 contracts = ["native", "jobs"]
+hosts = ["jobs.example.org"]
+[strict]
+idempotency_key = true
+trace_id = true
+[idempotency]
+window = "2h"
 [store]
 data_dir = "/tmp/x"
 segment_bytes = 1_048_576
@@ -61,6 +67,9 @@ fn every_documented_key_is_read() {
     assert_eq!(settings.listen.port(), 7071);
     assert!(settings.internal_routes && settings.allow_client_clock && !settings.types_strict);
     assert_eq!(settings.contracts, ["native", "jobs"]);
+    assert_eq!(settings.hosts, ["jobs.example.org"]);
+    assert!(settings.strict.idempotency_key && settings.strict.trace_id);
+    assert_eq!(settings.key_window_secs(), Some(7_200));
     assert_eq!(settings.store, StoreChoice::Directory("/tmp/x".into()));
     assert_eq!(settings.layout.segment_bytes, 1 << 20);
     assert_eq!(settings.layout.snapshot_bytes_min, 4 << 20);
@@ -73,6 +82,47 @@ fn every_documented_key_is_read() {
         (1_800_000, 0, Some(2))
     );
     assert_eq!(settings.templates[0].rhythm, Rhythm::Every(Duration::from_secs(120)));
+}
+
+#[test]
+fn a_key_window_is_a_span_or_for_ever() {
+    let window = |text: &str| {
+        read(&format!("[idempotency]\nwindow = {text:?}")).map(|it| it.key_window_secs())
+    };
+    assert_eq!(window("forever"), Ok(None));
+    assert_eq!(window("1s"), Ok(Some(1)));
+    for bad in ["", "0s", "999ms", "never", "200000d"] {
+        assert!(window(bad).is_err(), "{bad}");
+    }
+    for bad in ["[server]\nhosts = [\"\"]", "[server]\nhosts = [\"a b\"]", "[strict]\nkeys = true"]
+    {
+        assert!(read(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn an_entry_of_a_type_is_told_from_another_by_what_it_says() {
+    let entry = |text: &str| read(&format!("[types.a]\n{text}")).unwrap().types[0].file_entry;
+    assert!(entry("priority = 7").is_some());
+    assert_eq!(entry("priority = 7\nqueue = \"q\""), entry("queue = \"q\"\npriority = 7"));
+    let all = [
+        "priority = 7",
+        "priority = 8",
+        "queue = \"7\"",
+        "domain = \"7\"",
+        "schedulable = false",
+        "timeout_seconds = 7",
+        "max_retries = 7",
+        "concurrency_limit = 7",
+        "concurrency_scope = \"user\"",
+        "backoff_base_ms = 7",
+        "backoff_max_ms = 77777",
+        "",
+    ];
+    let mut digests: Vec<_> = all.iter().map(|text| entry(text)).collect();
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), all.len());
 }
 
 #[test]

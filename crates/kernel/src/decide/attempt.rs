@@ -15,6 +15,8 @@ use crate::limits::{
 };
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
+use crate::text::{cleaned, has_control};
+use std::sync::Arc;
 
 pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let result = report.result.as_deref().unwrap_or("");
@@ -159,17 +161,23 @@ fn accepted(token: LeaseToken, digest: Digest) -> Option<Box<AcceptedReport>> {
 /// A failure as it is kept: within bounds, and never without a code.
 pub(super) fn kept(failure: &Failure) -> Failure {
     let Failure { code, message, retryable } = failure;
-    let code = match code.trim() {
+    let code: Arc<str> = match code.trim() {
         "" => TASK_EXECUTION_FAILED.into(),
-        _ if code.len() > NAME_BYTES_MAX => cut_to(code, NAME_BYTES_MAX).into(),
+        _ if code.len() > NAME_BYTES_MAX || has_control(code) => kept_text(code, NAME_BYTES_MAX),
         _ => code.clone(),
     };
     Failure { code, message: cut(message), retryable: *retryable }
 }
 
-/// Text for people, as much of it as is kept.
+/// Text for people as it is kept: without stray control characters, and not more than so much.
 pub(super) fn cut(text: &str) -> Box<str> {
-    cut_to(text, MESSAGE_BYTES_MAX).into()
+    kept_text(text, MESSAGE_BYTES_MAX)
+}
+
+fn kept_text<T: for<'a> From<&'a str>>(text: &str, bytes_max: usize) -> T {
+    // Cut before, so that only what is kept is looked through; and after, because what is put in
+    // place of a control character is longer.
+    cut_to(&cleaned(cut_to(text, bytes_max)), bytes_max).into()
 }
 
 /// The beginning of `text`, cut at a character boundary.

@@ -171,7 +171,14 @@ impl FromArchive for () {
     fn archived(_: Key, _: Arc<Run>) -> Self {}
 }
 
+/// The job itself; none if it lies in a damaged block, which is counted and told.
 fn fetched(key: &Key, run: &Run) -> Result<Option<Job>, Error> {
-    let record = run.get(key).map_err(|error| failed(&error))?;
+    let record = match run.get(key) {
+        Err(error) if error.is_damage() => return Ok(None),
+        read => read.map_err(|error| failed(&error))?,
+    };
     record.map(|record| Ok(thawed(&record.value)?.job)).transpose()
 }
+
+#[cfg(test)]
+mod tests;

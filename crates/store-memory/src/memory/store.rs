@@ -7,8 +7,8 @@ use mainspring_kernel::{
     DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Recovery, Snapshot,
-    Standing, Store, Ticket, Wake, Work,
+    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Recovery, Scope,
+    Snapshot, Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -44,6 +44,20 @@ impl Store for MemoryStore {
             match self.settled(|state| state.snapshot(id)).await? {
                 Some(found) => Ok(Some(found)),
                 None => self.shared.archived(id),
+            }
+        })
+    }
+
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            match self.settled(|state| state.snapshot_within(id, scope)).await? {
+                Some(found) => Ok(Some(found)),
+                // Looked for in the archive whether or not it is a stranger's that is in RAM.
+                None => self.shared.archived_within(id, scope),
             }
         })
     }
@@ -146,15 +160,19 @@ impl Store for MemoryStore {
     }
 
     fn health(&self) -> Health {
-        let broken = if self.shared.settled.is_broken() {
-            Some("the journal could not be written; restart to recover".to_owned())
-        } else {
-            self.shared.is_closed.load(Ordering::Acquire).then(|| "the store is closed".to_owned())
+        let broken = match self.shared.config.fatal.reason() {
+            Some(reason) => Some(format!("{reason}; restart to recover")),
+            None => self
+                .shared
+                .is_closed
+                .load(Ordering::Acquire)
+                .then(|| "the store is closed".to_owned()),
         };
         Health {
             kind: "memory",
             broken,
             is_low_on_space: self.is_low_on_space(),
+            damaged_blocks: self.shared.archive().damaged_blocks(),
             recovery: Recovery {
                 took_ms: self.shared.opening_ms.load(Ordering::Relaxed),
                 ..self.shared.recovery.clone()

@@ -276,6 +276,9 @@ pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) 
             key_holder: None,
             key_job: None,
         };
+        if let Command::SetType(spec) = command {
+            facts.job_type = desk.job_type(&spec.name);
+        }
         if let Command::Submit(wish) = command {
             facts.job_type = desk.job_type(&wish.job_type);
             facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));

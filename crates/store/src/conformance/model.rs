@@ -392,7 +392,7 @@ impl Store for ModelStore {
 
     fn health(&self) -> Health {
         let recovery = Recovery::default();
-        Health { kind: "model", broken: None, is_low_on_space: false, recovery }
+        Health { kind: "model", broken: None, is_low_on_space: false, damaged_blocks: 0, recovery }
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), Error>> {

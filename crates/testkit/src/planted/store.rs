@@ -47,6 +47,10 @@ impl Desk for PlantedDesk<'_> {
         self.inner.job(id)
     }
 
+    fn is_unreadable(&self, id: JobId) -> bool {
+        self.inner.is_unreadable(id)
+    }
+
     fn item(&self, id: DlqId) -> Option<&DlqItem> {
         self.inner.item(id)
     }

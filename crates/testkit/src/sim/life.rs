@@ -14,8 +14,8 @@ use crate::rng::Rng;
 use mainspring_engine::{Clock, Config, Engine, Entropy};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{Command, TypeSpec};
-use mainspring_store::Store;
 use mainspring_store::conformance::dump as store_dump;
+use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::sim::Faults;
 use mainspring_store_memory::disk::{Disk, SimDisk};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
@@ -55,7 +55,7 @@ fn config(seed: u64, world: Option<Arc<World>>) -> MemoryConfig {
         snapshot_bytes_min: 24 << 10,
         finished_bytes_max: 4_000,
         has_threads: false,
-        on_fatal: Arc::new(move |_| {
+        fatal: Fatal::new(move |_| {
             let Some(world) = &world else { return };
             let (is_up, has_bad_disk) = {
                 let memory = world.lock();

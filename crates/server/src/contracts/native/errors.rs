@@ -44,18 +44,22 @@ pub const CODES: &[&str] = &[
     "DISK_FULL",
     "EFFECT_NOT_FOUND",
     "HOST_UNKNOWN",
+    "IDEMPOTENCY_MISSING",
     "INTERNAL_ERROR",
     "JSON_DUPLICATE_KEY",
     "JSON_INVALID",
     "JSON_NOT_UTF8",
     "JSON_TOO_DEEP",
     "METHOD_NOT_ALLOWED",
+    "QUEUE_NOT_FOUND",
     "REQ_NOT_FOUND",
     "SHUTTING_DOWN",
     "STORE_REFUSED",
     "STORE_UNAVAILABLE",
+    "TENANT_SCOPE_VIOLATION",
     "TOO_MANY_CONNECTIONS",
     "TOO_MANY_STREAMS",
+    "TRACE_ID_REQUIRED",
     "TYPE_NOT_FOUND",
 ];
 
@@ -93,6 +97,11 @@ impl Fault {
     fn closing(mut self) -> Self {
         self.closes = true;
         self
+    }
+
+    /// The same for a request whose body was not read.
+    pub(crate) fn closed(self) -> Self {
+        self.closing()
     }
 
     /// Whether it is the store's fault, which has its own lines in the log.
@@ -159,6 +168,10 @@ impl From<Error> for Fault {
             }
             // An outage: the store has told the log of it.
             Error::Away(_) => store_unavailable(),
+            Error::Unreadable(cause) => {
+                tracing::error!(%cause, "a job cannot be read");
+                Rejection::JobUnreadable.into()
+            }
             Error::Failed(cause) => {
                 tracing::error!(%cause, "the store failed");
                 store_unavailable()
@@ -173,6 +186,7 @@ impl From<Rejection> for Fault {
             Class::Validation | Class::Approval => (StatusCode::BAD_REQUEST, VALIDATION),
             Class::Unknown => (StatusCode::NOT_FOUND, BUSINESS),
             Class::Conflict | Class::Lease => (StatusCode::CONFLICT, BUSINESS),
+            Class::Damage => (StatusCode::INTERNAL_SERVER_ERROR, PERMANENT),
         };
         let is_same_person = matches!(rejection, Rejection::SamePerson);
         let status = if is_same_person { StatusCode::CONFLICT } else { status };
@@ -295,6 +309,27 @@ pub(crate) fn item_unknown() -> Fault {
 
 pub(crate) fn type_unknown() -> Fault {
     Fault::new(StatusCode::NOT_FOUND, "TYPE_NOT_FOUND", "no such type").class(BUSINESS)
+}
+
+pub(crate) fn queue_unknown() -> Fault {
+    let message = "no such queue: nobody configured it, no type names it and no job is in it";
+    Fault::new(StatusCode::NOT_FOUND, "QUEUE_NOT_FOUND", message).class(BUSINESS)
+}
+
+pub(crate) fn idempotency_missing() -> Fault {
+    let message = "this server takes this request with an idempotency key only";
+    Fault::new(StatusCode::BAD_REQUEST, "IDEMPOTENCY_MISSING", message).at("Idempotency-Key")
+}
+
+pub(crate) fn trace_required() -> Fault {
+    let message = "this server takes requests with an x-trace-id header only";
+    Fault::new(StatusCode::BAD_REQUEST, "TRACE_ID_REQUIRED", message).at("x-trace-id").closing()
+}
+
+/// The token belongs to another tenant than the header names.
+pub(crate) fn tenant_violation() -> Fault {
+    let message = "x-tenant-id names another tenant than the access token's";
+    Fault::new(StatusCode::FORBIDDEN, "TENANT_SCOPE_VIOLATION", message).class(SECURITY)
 }
 
 pub(crate) fn effect_unknown() -> Fault {

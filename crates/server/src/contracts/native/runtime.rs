@@ -18,6 +18,7 @@ pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
             healthy: health.broken.is_none(),
             broken: health.broken,
             low_on_space: health.is_low_on_space,
+            damaged_blocks: health.damaged_blocks,
         },
         recovery: api::runtime::Recovery {
             jobs: health.recovery.jobs,

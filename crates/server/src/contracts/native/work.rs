@@ -115,6 +115,7 @@ async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Fault> {
             if !who.roles.any(PULLERS) {
                 return Err(errors::denied());
             }
+            let who = auth::in_named_tenant(who, &ask.headers)?;
             Some(translate::pull(&wish, &who)?)
         }
         None => None,
@@ -266,6 +267,7 @@ pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Fault> {
         }
         None => {
             let who = auth::principal(ask.engine(), &ask.headers).await?;
+            let who = auth::in_named_tenant(who, &ask.headers)?;
             if found.is_none() && who.is_admin() {
                 return Err(errors::job_unknown());
             }
