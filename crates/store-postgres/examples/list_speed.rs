@@ -42,7 +42,10 @@ async fn main() {
         _ => {
             let database = Database::create(shared());
             let now = Arc::new(move || mainspring_engine::Clock::now(&SystemClock::new()));
-            let settings = PostgresConfig::standard(&database.url, now);
+            let settings = PostgresConfig {
+                allows_unsafe: true,
+                ..PostgresConfig::standard(&database.url, now)
+            };
             let store = PostgresStore::open(settings, 1).await.expect("it opens");
             let store: Arc<dyn Store> = Arc::new(store);
             let engine =
