@@ -30,6 +30,7 @@ impl MemoryStore {
             let wanted = limit + 1 - found.len();
             let take = |job: &Job| (job.id, Place::Here(Box::new(job.clone())));
             let (round, stopped_at) = self.round(filter, end, wanted, take).await?;
+            let last = round.last().map(|(id, _)| *id).filter(|_| round.len() >= wanted);
             for (_, place) in round {
                 found.push(match place {
                     Place::Here(job) => *job,
@@ -39,7 +40,8 @@ impl MemoryStore {
                     },
                 });
             }
-            match stopped_at {
+            // Some of a full round may be left out, and there is more behind it.
+            match last.or(stopped_at) {
                 Some(at) => end = Some(at),
                 None => break,
             }
