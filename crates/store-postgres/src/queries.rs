@@ -77,7 +77,6 @@ queries! {
     InsertTerms = "insert_terms" [INT8_ARRAY, UUID_ARRAY];
     DeleteTerms = "delete_terms" [INT8_ARRAY, UUID_ARRAY];
     InsertItemTerms = "insert_item_terms" [INT8_ARRAY, UUID_ARRAY];
-    DeleteItemTerms = "delete_item_terms" [INT8_ARRAY, UUID_ARRAY];
     SetType = "set_type" [TEXT, TEXT, INT2, INT2, INT4, BOOL, BYTEA];
     SetQueue = "set_queue" [TEXT, BOOL, BOOL];
     SetToken = "set_token" [UUID, BYTEA];

@@ -224,8 +224,8 @@ pub trait Store: Send + Sync + 'static {
             Ok(extras.map(|extras| extras.effects).unwrap_or_default())
         })
     }
-    /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and what
-    /// it costs does not grow with the jobs that the filter does not admit.
+    /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and
+    /// what it costs does not grow with the jobs that the filter does not admit.
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,

@@ -1,5 +1,5 @@
-//! One run: checksummed blocks of sorted records, then blocks of terms (`archive/terms.rs`), then an
-//! index, then a trailer that finds it. The first format had no terms.
+//! One run: checksummed blocks of sorted records, then blocks of terms (`archive/terms.rs`), then
+//! an index, then a trailer that finds it. The first format had no terms.
 //!
 //! Written under a temporary name and published when durable, so a run is whole or `Damaged`.
 //! Blocks are verified on every read, the index once at opening. Must never hold values in memory
