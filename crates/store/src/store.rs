@@ -41,8 +41,8 @@ pub enum Error {
     /// an outage and once at its end.
     #[error("{0}")]
     Away(Arc<str>),
-    /// What was asked for is there, but its bytes are damaged; the text names file and place. Nothing
-    /// else is concerned, and asking again does not help.
+    /// What was asked for is there, but its bytes are damaged; the text names file and place.
+    /// Nothing else is concerned, and asking again does not help.
     #[error("{0}")]
     Unreadable(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.

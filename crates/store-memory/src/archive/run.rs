@@ -190,6 +190,11 @@ impl Run {
             });
             examined.damage.extend(judged.err());
         }
+        let terms = self.terms.iter().flat_map(|terms| (0..terms.len()).map(move |it| (terms, it)));
+        for (terms, index) in terms {
+            examined.blocks += 1;
+            examined.damage.extend(terms.read(index, self.file.as_ref(), &self.name).err());
+        }
         examined
     }
 
