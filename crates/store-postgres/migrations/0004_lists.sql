@@ -9,6 +9,11 @@ CREATE INDEX job_user ON mainspring.job (user_id, lane, id);
 CREATE INDEX waiting_lane ON mainspring.waiting (lane);
 CREATE INDEX job_trace ON mainspring.job (trace, id) WHERE trace IS NOT NULL;
 
+-- The primary key anew, so that it is the newest index: of several that cost the same, as all do while
+-- the partition of a day is empty, PostgreSQL takes the newest, and keeps the plan for a while.
+ALTER TABLE mainspring.job DROP CONSTRAINT job_pkey;
+ALTER TABLE mainspring.job ADD PRIMARY KEY (id);
+
 -- Jobs by a fact about them. The number is of tenant and fact, so no tenant's list reads another's.
 CREATE TABLE mainspring.term (
     term bigint NOT NULL,
