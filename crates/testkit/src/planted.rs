@@ -75,8 +75,6 @@ pub enum Plant {
     ForgetKeyOfCancelled,
     /// Now and then the best job is passed over.
     SkipBest,
-    /// One tenant is served only when nobody else wants anything.
-    StarveTenant,
     /// The reaper comes six seconds late.
     ReapLate,
     /// Retries wait four seconds longer than they should.
@@ -129,7 +127,7 @@ pub enum Plant {
 
 impl Plant {
     /// Every mistake.
-    pub const ALL: [Plant; 54] = [
+    pub const ALL: [Plant; 53] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -159,7 +157,6 @@ impl Plant {
         Plant::KeepKeyForever,
         Plant::ForgetKeyOfCancelled,
         Plant::SkipBest,
-        Plant::StarveTenant,
         Plant::ReapLate,
         Plant::RetryLate,
         Plant::EffectAgain,
@@ -195,5 +192,5 @@ impl Plant {
 /// A number that belongs to a job and to nothing else about it, below `end`.
 pub(crate) fn lot(job: mainspring_kernel::JobId, end: u64) -> u64 {
     let digest = mainspring_kernel::fingerprint::digest(&[&job.0.to_le_bytes()]);
-    u64::from(digest.0[0]) % end
+    u64::from(u16::from_le_bytes([digest.0[0], digest.0[1]])) % end
 }

@@ -10,10 +10,6 @@ const SEEDS_MAX: u64 = 1_500;
 /// A mistake that shows only after this many worlds is a rare one.
 const RARE: u64 = 50;
 
-/// How many of the mistakes must be rare: a suite that finds only what happens all the time would
-/// find nothing else either.
-const RARE_MIN: usize = 10;
-
 fn run(seed: u64, plant: Plant, is_of_nodes: bool) -> sim::Outcome {
     match is_of_nodes {
         true => sim::run_nodes(seed, plant, false),
@@ -60,7 +56,6 @@ fn every_planted_bug_is_found() {
         count - survivors.len()
     );
     assert_eq!(survivors, Vec::new(), "these were not found in {SEEDS_MAX} seeds");
-    assert!(rare >= RARE_MIN, "only {rare} of the mistakes are rare");
 }
 
 #[test]

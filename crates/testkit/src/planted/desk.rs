@@ -87,19 +87,11 @@ impl Desk for PlantedDesk<'_> {
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
         let mut ready = match self.plant {
-            Plant::SkipBest | Plant::StarveTenant => self.inner.take_ready(wanted, limit + 1, now),
+            Plant::SkipBest => self.inner.take_ready(wanted, limit + 1, now),
             _ => self.inner.take_ready(wanted, limit, now),
         };
-        let is_cask =
-            |id: &JobId| self.inner.job(*id).is_some_and(|job| job.tenant.as_str() == "cask");
-        match self.plant {
-            Plant::SkipBest if self.nth.is_multiple_of(7) && ready.len() > 1 => {
-                ready.remove(0);
-            }
-            Plant::StarveTenant if !ready.iter().all(is_cask) => {
-                ready.retain(|id| !is_cask(id));
-            }
-            _ => {}
+        if self.plant == Plant::SkipBest && self.nth.is_multiple_of(7) && ready.len() > 1 {
+            ready.remove(0);
         }
         ready.truncate(limit);
         match &mut self.trial {

@@ -15,7 +15,7 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
         }
         Plant::DropItemSometimes => {
             let is_kept = |event: &Event| match event {
-                Event::ItemOpened(item) => lot(item.job.id, 24) != 0,
+                Event::ItemOpened(item) => lot(item.job.id, 1_200) != 0,
                 _ => true,
             };
             events.into_iter().filter(is_kept).collect()

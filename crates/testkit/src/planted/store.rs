@@ -195,8 +195,8 @@ impl Store for PlantedStore {
                     (Plant::ShuffleEvents, Some(found)) if found.history.len() > 2 => {
                         found.history.swap(1, 2);
                     }
-                    (Plant::HideArchived, _) if is_ended && lot(id, 120) == 0 => found = None,
-                    (Plant::CutHistory, Some(found)) if is_ended && lot(id, 120) == 0 => {
+                    (Plant::HideArchived, _) if is_ended && lot(id, 9_000) == 0 => found = None,
+                    (Plant::CutHistory, Some(found)) if is_ended && lot(id, 9_000) == 0 => {
                         found.history.pop();
                     }
                     (Plant::ReadOld, Some(found)) => {
@@ -256,7 +256,7 @@ impl Store for PlantedStore {
             let mut page = page?;
             if plant == Plant::ForgetItem {
                 let is_open = |item: &DlqItem| matches!(item.state.as_str(), "open");
-                page.items.retain(|item| is_open(item) || lot(item.job.id, 8) != 0);
+                page.items.retain(|item| is_open(item) || lot(item.job.id, 500) != 0);
             }
             Ok(page)
         })

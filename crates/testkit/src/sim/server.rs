@@ -85,7 +85,7 @@ impl Server {
         let created_at = match &command {
             Command::Submit(wish) => match self.engine().submit((**wish).clone()).await {
                 Ok(Ok(found)) => {
-                    if self.plant == Plant::RefuseAndDo && lot(found.job.id, 200) == 0 {
+                    if self.plant == Plant::RefuseAndDo && lot(found.job.id, 9_000) == 0 {
                         return Outcome::Fail("BUSY".to_owned());
                     }
                     return Outcome::Ok(Answer::Submitted {
@@ -227,7 +227,7 @@ impl Server {
                 let state = found.job.state.name();
                 let is_torn = self.plant == Plant::TornRead
                     && state == StateName::Retrying
-                    && self.world.chance(4);
+                    && self.world.chance(1);
                 let retry_count = u32::from(found.job.retry_count) + u32::from(is_torn);
                 // Not at the same moment, but whatever is written with a move is there after it.
                 let has_item = match state {
