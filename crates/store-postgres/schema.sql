@@ -501,9 +501,22 @@ END $$;
 CREATE FUNCTION mainspring.term_number(tenant text, kind text, first text, second text) RETURNS bigint
     LANGUAGE sql IMMUTABLE
     AS $$
-    SELECT ('x' || left(replace(mainspring.digest(tenant, kind, first, second)::text, '-', ''), 16))
+    SELECT ('x' || encode(substr(sha256(
+        int8send(octet_length(tenant)) || convert_to(tenant, 'UTF8')
+        || int8send(octet_length(kind)) || convert_to(kind, 'UTF8')
+        || int8send(octet_length(first)) || convert_to(first, 'UTF8')
+        || int8send(octet_length(second)) || convert_to(second, 'UTF8')), 1, 8), 'hex'))
         ::bit(64)::bigint
 $$;
+CREATE TABLE mainspring.effect (
+    job uuid NOT NULL,
+    name text NOT NULL,
+    number integer NOT NULL,
+    value text NOT NULL,
+    committed_at timestamp with time zone NOT NULL,
+    CONSTRAINT effect_number_check CHECK ((number >= 0))
+);
+
 CREATE TABLE mainspring.effect (
     job uuid NOT NULL,
     name text NOT NULL,

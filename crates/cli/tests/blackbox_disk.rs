@@ -342,6 +342,9 @@ fn o05_a_directory_that_cannot_be_written_is_refused_and_ends_a_server() {
     let start = || Raw::start_as(who, &data, SMALL, &[]);
     let mut server = start();
     let admin = server.admin().unwrap_or_else(|| panic!("{}", server.said()));
+    // The one after it has to be made without the right to.
+    let next = data.join("journal-0000000000000002.log");
+    eventually("the next segment is ready", || next.exists().then_some(()));
     mode(&data, 0o555);
     let mut known = Vec::new();
     for nth in 0.. {

@@ -2,6 +2,9 @@
 //! tell the truth, and nobody has to restart anything. And it stays quick while somebody holds a
 //! transaction open. `MAINSPRING_TEST=full` holds it for three minutes.
 
+#[path = "blackbox_outage/held.rs"]
+mod held;
+
 use mainspring_testkit::blackbox::{Caller, Nodes, Request, Response, Server, eventually};
 use mainspring_testkit::load::Stopwatch;
 use mainspring_testkit::postgres::{Cluster, ClusterOptions, Proxy};
@@ -166,11 +169,11 @@ fn o15_an_outage_shorter_than_five_seconds_is_only_a_wait() {
     assert_eq!(nodes.admin(1).pull("patient", 10).len(), 3, "each once");
 }
 
-/// A session of `psql` that holds a snapshot.
+/// A session of `psql` that holds on to what a transaction got.
 struct Pin(Child);
 
 impl Pin {
-    fn set(cluster: &Cluster, database: &str) -> Self {
+    fn set(cluster: &Cluster, database: &str, sql: &str) -> Self {
         let admin = cluster.admin();
         let psql = mainspring_testkit::postgres::programs::directory().join("psql");
         let mut child = Command::new(psql)
@@ -181,11 +184,7 @@ impl Pin {
             .spawn()
             .expect("psql starts");
         let stdin = child.stdin.as_mut().expect("its input");
-        stdin
-            .write_all(
-                b"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM mainspring.job;\n",
-            )
-            .expect("it listens");
+        stdin.write_all(format!("{sql}\n").as_bytes()).expect("it listens");
         Pin(child)
     }
 }
@@ -229,7 +228,9 @@ fn o05_a_transaction_held_open_does_not_slow_the_work() {
             scope.spawn(move || toil(admin, nth, is_over, done));
         }
         std::thread::sleep(Duration::from_secs(3)); // paced: warm up
-        let _pin = Pin::set(&nodes.cluster, &nodes.database.name);
+        let snapshot =
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM mainspring.job;";
+        let _pin = Pin::set(&nodes.cluster, &nodes.database.name, snapshot);
         eventually("the snapshot is held", || {
             let held = nodes.database.sql(
                 "SELECT count(*) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND \
@@ -421,6 +422,21 @@ mod postgres {
     #[test]
     fn o15_an_outage_shorter_than_five_seconds_is_only_a_wait() {
         super::o15_an_outage_shorter_than_five_seconds_is_only_a_wait();
+    }
+
+    #[test]
+    fn o05_a_key_in_an_open_transaction_slows_nobody_else_and_is_granted_to_nobody() {
+        super::held::o05_a_key_in_an_open_transaction_slows_nobody_else();
+    }
+
+    #[test]
+    fn o05_a_locked_row_delays_no_other_rescue_and_no_other_report() {
+        super::held::o05_a_locked_row_delays_no_other_rescue();
+    }
+
+    #[test]
+    fn o15_a_lease_that_ran_out_in_an_outage_has_a_grace_after_it() {
+        super::held::o15_a_lease_that_ran_out_in_an_outage_has_a_grace_after_it();
     }
 
     #[test]

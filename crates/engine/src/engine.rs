@@ -3,12 +3,15 @@
 
 use crate::clock::Clock;
 use crate::colleagues;
-use crate::commit::{self, Request};
+use crate::commit;
 use crate::config::Config;
 use crate::entropy::{Entropy, Ids};
 use crate::explain::{self, Explanation};
+use crate::limits::{PASS_OVER_EVERY, QUEUE_MAX};
 use crate::pull::{Grant, Pull};
+use crate::request::Request;
 use crate::timers;
+use crate::waiters::{self, Waiters};
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::job::Effect;
@@ -23,8 +26,9 @@ use mainspring_store::{
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What became of each command of a request, in order.
@@ -84,10 +88,13 @@ pub(crate) struct Shared {
     pub(crate) requests: mpsc::Sender<Request>,
     pub(crate) workers: Workers,
     pub(crate) tally: Tally,
-    /// Rung after every commit that moved a job.
+    /// Rung after every commit that moved a job, here or elsewhere.
     pub(crate) moved: watch::Sender<u64>,
     /// Rung when tokens may have changed, here or elsewhere.
     pub(crate) tokens_changed: watch::Sender<u64>,
+    /// Rung when jobs may have moved elsewhere.
+    pub(crate) moved_elsewhere: Notify,
+    pub(crate) waiters: Waiters,
     /// Rung when a waiting job has become due, so that pulls that wait are served.
     pub(crate) work_is_due: Notify,
     pub(crate) ids: Ids,
@@ -112,9 +119,6 @@ pub(crate) struct Tally {
 /// A token that is waited on is looked at again after this long, should no word of it come.
 const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Requests that may wait for the commit loop before callers have to.
-const QUEUE_MAX: usize = 8_192;
-
 impl Engine {
     /// Starts the commit loop and the timers on the present tokio runtime.
     ///
@@ -138,6 +142,8 @@ impl Engine {
             tally: Tally::default(),
             moved: watch::Sender::new(0),
             tokens_changed: watch::Sender::new(0),
+            moved_elsewhere: Notify::new(),
+            waiters: Waiters::default(),
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
             ids: Ids::default(),
@@ -148,9 +154,10 @@ impl Engine {
         shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
         shared.keep("the commit loop", commit::run(shared.clone(), inbox));
         let engine = Engine { shared };
-        timers::extend_leases(&engine.shared, started_at + engine.shared.config.restart_grace)
-            .await?;
-        engine.shared.keep("the timers", timers::run(engine.shared.clone()));
+        let grace_until = started_at + engine.shared.config.restart_grace;
+        let reaper = timers::Reaper::new(&engine.shared, grace_until).await?;
+        engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
+        engine.shared.keep("the waiters", waiters::look_elsewhere(engine.shared.clone()));
         Ok(engine)
     }
 
@@ -216,10 +223,9 @@ impl Engine {
     }
 
     async fn request(&self, commands: Vec<Command>, pull: Option<Pull>) -> Result<Reply, Error> {
-        let (answer, reply) = oneshot::channel();
-        let request = Request::new(commands, pull, answer);
+        let (request, reply) = Request::new(commands, pull, &self.shared.requests);
         self.shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
-        reply.await.map_err(|_| Error::Stopped)?
+        Ok(reply.await.map_err(|_| Error::Stopped)??.unpack())
     }
 
     /// One job with its history.
@@ -251,20 +257,19 @@ impl Engine {
     /// # Errors
     /// If the store failed.
     pub async fn job_ended(&self, id: JobId, wait: Duration) -> Result<Option<Snapshot>, Error> {
-        let mut moved = self.shared.moved.subscribe();
-        let deadline = tokio::time::Instant::now() + wait;
+        let mut place = self.shared.waiters.jobs.wait(id);
+        let deadline = Instant::now() + wait;
         loop {
-            moved.mark_unchanged();
             let found = self.shared.store.job(id).await?;
             let has_ended = found.as_ref().is_none_or(|found| found.job.state.name().is_terminal());
-            if has_ended || self.shared.stop.is_cancelled() {
+            if has_ended || self.shared.stop.is_cancelled() || deadline <= Instant::now() {
                 return Ok(found);
             }
             tokio::select! {
                 biased;
-                _ = moved.changed() => {}
-                () = self.shared.stop.cancelled() => return Ok(found),
-                () = tokio::time::sleep_until(deadline) => return Ok(found),
+                () = place.is_rung() => {}
+                () = self.shared.stop.cancelled() => {}
+                () = tokio::time::sleep_until(deadline) => {}
             }
         }
     }
@@ -409,7 +414,7 @@ impl Engine {
         self.shared.store.counts(self.now()).await
     }
 
-    /// Durable moves after `position`, waiting up to `wait` for the first one.
+    /// Durable moves of all jobs after `position`, waiting up to `wait` for the first one.
     ///
     /// # Errors
     /// If the store failed.
@@ -419,19 +424,49 @@ impl Engine {
         limit: usize,
         wait: Duration,
     ) -> Result<MovesPage, Error> {
+        self.moves_for(None, position, limit, wait).await
+    }
+
+    /// As [`Engine::moves_after`] for somebody who is only concerned by moves of one tenant's jobs.
+    /// Others are answered, too, so that they can be passed over, but not at once.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn moves_for(
+        &self,
+        tenant: Option<&TenantId>,
+        position: u64,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<MovesPage, Error> {
+        let mut place = tenant.map(|tenant| self.shared.waiters.tenants.wait(tenant.clone()));
         let mut moved = self.shared.moved.subscribe();
-        let deadline = tokio::time::Instant::now() + wait;
+        let deadline = Instant::now() + wait;
         loop {
             moved.mark_unchanged();
+            let looked_at = Instant::now();
             let page = self.shared.store.moves_after(position, limit).await?;
-            if !page.moves.is_empty() || page.has_gap || self.shared.stop.is_cancelled() {
+            let is_over = self.shared.stop.is_cancelled() || deadline <= Instant::now();
+            if !page.moves.is_empty() || page.has_gap || is_over {
                 return Ok(page);
             }
+            let pause = if tenant.is_some() { PASS_OVER_EVERY } else { Duration::ZERO };
+            let anything = async {
+                let _ = moved.changed().await;
+                tokio::time::sleep_until(looked_at + pause).await;
+            };
+            let ours = async {
+                match &mut place {
+                    Some(place) => place.is_rung().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
-                _ = moved.changed() => {}
-                () = self.shared.stop.cancelled() => return Ok(page),
-                () = tokio::time::sleep_until(deadline) => return Ok(page),
+                () = ours => {}
+                () = anything => {}
+                () = self.shared.stop.cancelled() => {}
+                () = tokio::time::sleep_until(deadline) => {}
             }
         }
     }
@@ -512,6 +547,7 @@ impl News for Elsewhere {
     fn moved(&self) {
         if let Some(shared) = self.0.upgrade() {
             shared.moved.send_modify(|turn| *turn += 1);
+            shared.moved_elsewhere.notify_one();
         }
     }
 

@@ -11,11 +11,14 @@ pub mod limits;
 pub mod pull;
 pub mod workers;
 
+mod aside;
 mod batch;
 mod colleagues;
 mod commit;
 mod dispatcher;
+mod request;
 mod timers;
+mod waiters;
 
 pub use clock::{Clock, SharedClock, SystemClock};
 pub use config::Config;

@@ -16,7 +16,8 @@ pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// A job with everything that hangs on it: payload and result, effects, labels and names, the
-/// moves of all its attempts with a message each.
+/// moves of all its attempts with a message each. The effects by number, not by their sum: jobs
+/// that are older than the bound on the sum may have that many.
 const JOB_BYTES_MAX: usize = 2 * PAYLOAD_BYTES_MAX
     + EFFECTS_MAX * (EFFECT_BYTES_MAX + NAME_BYTES_MAX)
     + LABELS_MAX * 2 * NAME_BYTES_MAX

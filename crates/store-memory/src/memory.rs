@@ -47,8 +47,8 @@ pub struct MemoryConfig {
     pub has_threads: bool,
     /// Random for every start; see [`crate::journal::Config`].
     pub segment_id_seed: u64,
-    /// Struck when a write fails or one of the store's threads dies. Once it is struck, by whomever,
-    /// the store takes nothing more.
+    /// Struck when a write fails or one of the store's threads dies. Once it is struck, by
+    /// whomever, the store takes nothing more.
     pub fatal: Fatal,
 }
 

@@ -42,7 +42,10 @@ async fn main() {
         _ => {
             let database = Database::create(shared());
             let now = Arc::new(move || mainspring_engine::Clock::now(&SystemClock::new()));
-            let settings = PostgresConfig::standard(&database.url, now);
+            let settings = PostgresConfig {
+                allows_unsafe: true,
+                ..PostgresConfig::standard(&database.url, now)
+            };
             let store = PostgresStore::open(settings, 1).await.expect("it opens");
             let store: Arc<dyn Store> = Arc::new(store);
             let engine =
@@ -60,7 +63,7 @@ async fn main() {
 
 /// Copies of what there is, with ids of now, until there are enough.
 const FILL: &str = "
-    CREATE TABLE public.seed AS SELECT j.*, row_number() OVER (ORDER BY j.id) AS n, f.record AS ended
+    CREATE TABLE public.seed AS SELECT j.*, f.record AS ended
     FROM mainspring.job j LEFT JOIN mainspring.finished f ON f.id = j.id AND f.state = 5;
     CREATE TABLE public.made AS
     SELECT s.*, mainspring.fresh_id(clock_timestamp()) AS fresh

@@ -10,7 +10,7 @@ use crate::desk::{Entry, Ground, Origin, PostgresDesk};
 use crate::fault::Fault;
 use crate::field::{Field, Offer, Plan, Spot};
 use crate::held::OnItsWay;
-use crate::link::Call;
+use crate::link::{Call, Wait};
 use crate::load::{Loaded, Transaction, Wants, fetch};
 use crate::queries::Query;
 use crate::rows::Stored;
@@ -59,6 +59,8 @@ struct Lessons {
     limits: HashSet<Digest>,
     /// Whether remembered jobs must not be trusted.
     is_wary: bool,
+    /// Whether somebody was found to hold something.
+    is_held: bool,
     /// The ready jobs that the last attempt would have handed out.
     claimed: Vec<JobId>,
     /// Whether to hand out nothing: the database refuses something, and it may be among those.
@@ -117,8 +119,17 @@ impl Writer {
                     self.field.distrust();
                     tokio::time::sleep(PAUSE * attempt.saturating_sub(2)).await;
                 }
-                Err(Fault::Held) if attempt == 0 => {
+                Err(Fault::Held) if needs.is_hasty || lessons.is_held => {
                     self.field.drop_stock();
+                    return Err(Fault::Held);
+                }
+                Err(Fault::Held) => {
+                    // Perhaps only a ready job that was to be handed out: others are, then.
+                    match needs.pulls.is_empty() {
+                        true => self.field.drop_stock(),
+                        false => self.field.distrust(),
+                    }
+                    lessons.is_held = true;
                     last = Fault::Held;
                 }
                 Err(fault) => {
@@ -151,7 +162,9 @@ impl Writer {
         for event in &lessons.settings {
             Arc::make_mut(&mut registry).apply(event);
         }
+        let wait = if needs.is_hasty || lessons.is_held { Wait::Hardly } else { Wait::Short };
         let mut transaction = Transaction::new(shared.links.get().await?);
+        transaction.link.wait = wait;
         if !lessons.settings.is_empty() {
             let guard = Call::new(Query::GuardForChange, vec![Box::new(known.version)]);
             transaction.run(vec![guard]).await?;
@@ -205,7 +218,7 @@ impl Writer {
             return Ok(None);
         }
         let unnumbered = writes::lanes_needed(&desk, &shared.lanes());
-        shared.number_lanes(unnumbered).await?;
+        shared.number_lanes(unnumbered, wait).await?;
         let held = desk.tallies.all_held();
         let mut calls = writes::calls(&mut desk, &shared.lanes())?;
         let is_claimed = |entry: &&Entry| entry.locked.is_some() && entry.is_changed;

@@ -77,7 +77,6 @@ queries! {
     InsertTerms = "insert_terms" [INT8_ARRAY, UUID_ARRAY];
     DeleteTerms = "delete_terms" [INT8_ARRAY, UUID_ARRAY];
     InsertItemTerms = "insert_item_terms" [INT8_ARRAY, UUID_ARRAY];
-    DeleteItemTerms = "delete_item_terms" [INT8_ARRAY, UUID_ARRAY];
     SetType = "set_type" [TEXT, TEXT, INT2, INT2, INT4, BOOL, BYTEA];
     SetQueue = "set_queue" [TEXT, BOOL, BOOL];
     SetToken = "set_token" [UUID, BYTEA];
@@ -105,8 +104,10 @@ queries! {
     NextAlarm = "next_alarm" [];
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];
     FindRunning = "find_running" [TIMESTAMPTZ];
+    FindHeld = "find_held" [UUID_ARRAY];
     // Reading.
     OwnerOfJob = "owner_of_job" [UUID];
+    FindEnded = "find_ended" [UUID_ARRAY];
     ReadJob = "read_job" [UUID];
     ReadEffects = "read_effects" [UUID_ARRAY];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];

@@ -7,7 +7,7 @@ use crate::fault::Fault;
 use crate::field::Field;
 use crate::heard::Heard;
 use crate::held::HeldKnown;
-use crate::link::{Call, Links};
+use crate::link::{Call, Links, Wait};
 use crate::outage::{Line, Outages};
 use crate::queries::Query;
 use crate::registry::{Lanes, Registry, read_registry};
@@ -189,7 +189,11 @@ impl Shared {
     }
 
     /// Gives lanes that have none a number.
-    pub(crate) async fn number_lanes(&self, lanes: HashSet<LaneKey>) -> Result<(), Fault> {
+    pub(crate) async fn number_lanes(
+        &self,
+        lanes: HashSet<LaneKey>,
+        wait: Wait,
+    ) -> Result<(), Fault> {
         if lanes.is_empty() {
             return Ok(());
         }
@@ -200,7 +204,8 @@ impl Shared {
             lane.user.as_ref().map(|user| user.as_str().to_owned()).unwrap_or_default()
         };
         self.links
-            .read(
+            .write(
+                wait,
                 Query::AddLanes,
                 vec![
                     Box::new(column(|lane| lane.tenant.as_str())),

@@ -14,7 +14,7 @@ use crate::read;
 use crate::shared::Shared;
 use crate::stream::{self, Stamper};
 use crate::upkeep;
-use crate::values::{At, job_id};
+use crate::values::{At, job_id, uuid};
 use futures_util::future::BoxFuture;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
@@ -248,6 +248,13 @@ impl PostgresStore {
         }
     }
 
+    /// Those of `jobs` that a statement picks.
+    async fn find_jobs(&self, query: Query, jobs: &[JobId]) -> Result<Vec<JobId>, Fault> {
+        let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
+        let rows = self.shared.links.read(query, vec![Box::new(ids)]).await?;
+        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
+    }
+
     async fn find_running(&self) -> Result<Vec<JobId>, Fault> {
         // While others serve, workers have somebody to send their heartbeats to, and a lease that
         // ran out is reaped at once: one that was not shows that nobody served.
@@ -290,6 +297,14 @@ impl Store for PostgresStore {
             }
             self.job(id).await
         })
+    }
+
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(self.patiently(move || self.find_jobs(Query::FindEnded, jobs)))
+    }
+
+    fn held<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(async move { Ok(self.find_jobs(Query::FindHeld, jobs).await?) })
     }
 
     fn effect<'a>(

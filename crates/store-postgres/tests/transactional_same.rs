@@ -410,7 +410,10 @@ async fn a_payload_has_one_fingerprint_in_the_kernel_and_in_sql_however_it_is_sp
 #[tokio::test]
 async fn what_json_can_spell_and_text_cannot_is_refused_in_labels_and_kept_in_payloads() {
     let database = Database::create(shared());
-    let config = PostgresConfig::standard(&database.url, Arc::new(|| Timestamp::EPOCH));
+    let config = PostgresConfig {
+        allows_unsafe: true,
+        ..PostgresConfig::standard(&database.url, Arc::new(|| Timestamp::EPOCH))
+    };
     let store = PostgresStore::open(config, 1).await.expect("it opens");
     let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
     tokio::spawn(connection);

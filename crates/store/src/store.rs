@@ -41,8 +41,8 @@ pub enum Error {
     /// an outage and once at its end.
     #[error("{0}")]
     Away(Arc<str>),
-    /// What was asked for is there, but its bytes are damaged; the text names file and place. Nothing
-    /// else is concerned, and asking again does not help.
+    /// What was asked for is there, but its bytes are damaged; the text names file and place.
+    /// Nothing else is concerned, and asking again does not help.
     #[error("{0}")]
     Unreadable(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.
@@ -79,6 +79,8 @@ pub struct Needs {
     pub pulls: Vec<Ask>,
     /// The instant of the commit.
     pub now: Timestamp,
+    /// Whether to fail as busy rather than to wait for anybody who holds something: others wait.
+    pub is_hasty: bool,
 }
 
 /// What one pull will ask for. Cheap to clone: a pull that waits is named in every batch.
@@ -191,6 +193,24 @@ pub trait Store: Send + Sync + 'static {
             Ok(found.filter(|found| scope.covers(&found.job.tenant, &found.job.user)))
         })
     }
+    /// Which of these jobs have ended; for callers that wait for it, many at once.
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(async move {
+            let mut ended = Vec::new();
+            for job in jobs {
+                let found = self.job(*job).await?;
+                if found.is_some_and(|found| found.job.state.name().is_terminal()) {
+                    ended.push(*job);
+                }
+            }
+            Ok(ended)
+        })
+    }
+    /// Which of these jobs somebody outside holds at the moment, as far as that can be told without
+    /// waiting. A commit that names them would be busy.
+    fn held<'a>(&'a self, _jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
     /// One committed effect of a job.
     fn effect<'a>(
         &'a self,
@@ -209,8 +229,8 @@ pub trait Store: Send + Sync + 'static {
             Ok(extras.map(|extras| extras.effects).unwrap_or_default())
         })
     }
-    /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and what
-    /// it costs does not grow with the jobs that the filter does not admit.
+    /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and
+    /// what it costs does not grow with the jobs that the filter does not admit.
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,

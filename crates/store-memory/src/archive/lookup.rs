@@ -141,7 +141,7 @@ impl Archive {
             found.keys.extend(keys.into_iter().map(|key| (key, run.clone())));
         }
         // Stable: among equal keys the newest run stays first.
-        found.keys.sort_by(|a, b| b.0.cmp(&a.0));
+        found.keys.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
         found.keys.dedup_by(|next, first| next.0 == first.0);
         found.keys.truncate(seek.limit);
         Ok(found)

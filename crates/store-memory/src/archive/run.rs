@@ -1,5 +1,5 @@
-//! One run: checksummed blocks of sorted records, then blocks of terms (`archive/terms.rs`), then an
-//! index, then a trailer that finds it. The first format had no terms.
+//! One run: checksummed blocks of sorted records, then blocks of terms (`archive/terms.rs`), then
+//! an index, then a trailer that finds it. The first format had no terms.
 //!
 //! Written under a temporary name and published when durable, so a run is whole or `Damaged`.
 //! Blocks are verified on every read, the index once at opening. Must never hold values in memory
@@ -189,6 +189,11 @@ impl Run {
                 judged.map_err(|reason| FileError::damaged(&self.name, block.offset, reason))
             });
             examined.damage.extend(judged.err());
+        }
+        let terms = self.terms.iter().flat_map(|terms| (0..terms.len()).map(move |it| (terms, it)));
+        for (terms, index) in terms {
+            examined.blocks += 1;
+            examined.damage.extend(terms.read(index, self.file.as_ref(), &self.name).err());
         }
         examined
     }

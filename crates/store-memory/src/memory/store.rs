@@ -62,6 +62,23 @@ impl Store for MemoryStore {
         })
     }
 
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(async move {
+            let found = self.settled(|state| {
+                let has_ended = |id: &JobId| Some(state.job(*id)?.state.name().is_terminal());
+                jobs.iter().map(|id| (*id, has_ended(id))).collect::<Vec<_>>()
+            });
+            let mut ended = Vec::new();
+            for (id, has_ended) in found.await? {
+                // Only jobs that have ended leave for the archive.
+                if has_ended.map_or_else(|| Ok(self.shared.archived(id)?.is_some()), Ok)? {
+                    ended.push(id);
+                }
+            }
+            Ok(ended)
+        })
+    }
+
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,

@@ -34,6 +34,8 @@ pub(super) enum Lead {
     Terms(Vec<i64>),
     /// Those in a state of `live`, by its number.
     Live(i16),
+    /// Those in a state of `finished`, by its number.
+    Finished(i16),
     /// All that stand in a table of jobs on the way, in lanes if there are not too many.
     Standing(Standing, Option<Vec<i32>>),
     /// All dead-letter items by id.
@@ -65,6 +67,7 @@ impl Lead {
             Lead::AllItems => "SELECT id FROM mainspring.item WHERE true",
             Lead::ItemTerms(_) => "SELECT id FROM mainspring.item_term WHERE term = v.v",
             Lead::Live(_) => "SELECT id FROM mainspring.live WHERE state = v.v",
+            Lead::Finished(_) => "SELECT id FROM mainspring.finished WHERE state = v.v",
             Lead::Standing(Standing::Queued, None) => {
                 "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready
                      UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE NOT is_retry"
@@ -105,6 +108,7 @@ impl Lead {
             | Lead::Trace(_)
             | Lead::Terms(_)
             | Lead::Live(_)
+            | Lead::Finished(_)
             | Lead::Standing(Standing::Alarmed, _)
             | Lead::AllItems
             | Lead::ItemTerms(_) => self.source(),
@@ -117,7 +121,9 @@ impl Lead {
             Lead::All | Lead::AllItems | Lead::Standing(_, None) => {
                 (Box::new(vec![0_i32]), Type::INT4_ARRAY, "int")
             }
-            Lead::Live(state) => (Box::new(vec![*state]), Type::INT2_ARRAY, "smallint"),
+            Lead::Live(state) | Lead::Finished(state) => {
+                (Box::new(vec![*state]), Type::INT2_ARRAY, "smallint")
+            }
             Lead::Lanes(lanes) | Lead::User(_, lanes) | Lead::Standing(_, Some(lanes)) => {
                 (Box::new(lanes.clone()), Type::INT4_ARRAY, "int")
             }
@@ -137,6 +143,7 @@ impl Lead {
             | Lead::Trace(_)
             | Lead::Terms(_)
             | Lead::Live(_)
+            | Lead::Finished(_)
             | Lead::Standing(..)
             | Lead::AllItems
             | Lead::ItemTerms(_) => None,
@@ -146,7 +153,7 @@ impl Lead {
     /// Rows to ask each value for, so that `looked_at` candidates come together.
     pub(super) fn share(&self, looked_at: usize) -> usize {
         let values = match self {
-            Lead::All | Lead::AllItems | Lead::Trace(_) | Lead::Live(_) => 1,
+            Lead::All | Lead::AllItems | Lead::Trace(_) | Lead::Live(_) | Lead::Finished(_) => 1,
             Lead::Lanes(lanes) | Lead::User(_, lanes) => lanes.len(),
             Lead::Terms(terms) | Lead::ItemTerms(terms) => terms.len(),
             // It must be whole, for it has no order; it was just seen to be short.
@@ -156,13 +163,13 @@ impl Lead {
     }
 }
 
-/// The shortest of the leads that find all that `filter` admits.
+/// The leads that find all that `filter` admits: the shortest, and another if that is long, too.
 pub(super) async fn choose(
     shared: &Shared,
     filter: &JobFilter,
     wanted: &Pieces<'_>,
     span: Span,
-) -> Result<Lead, Fault> {
+) -> Result<Vec<Lead>, Fault> {
     let mut leads = Vec::new();
     if let Some(user) = &wanted.user {
         let lanes = pieces::lanes_of_user(shared, user, wanted.lanes.as_deref()).await?;
@@ -189,8 +196,9 @@ pub(super) async fn choose(
         Some(state @ (StateName::Running | StateName::DlqPending | StateName::DlqRecorded)) => {
             leads.extend([Lead::Standing(Standing::Alarmed, None), Lead::Live(number(state))]);
         }
-        // What most jobs come to is no help in finding them.
-        Some(StateName::Succeeded) | None => {}
+        // What most jobs come to; before the lanes, whose newest jobs may all be waiting.
+        Some(state @ StateName::Succeeded) => leads.push(Lead::Finished(number(state))),
+        None => {}
     }
     if let Some(lanes) = few_lanes {
         leads.push(Lead::Lanes(lanes.clone()));
@@ -201,29 +209,38 @@ pub(super) async fn choose(
     shortest(shared, leads, span).await
 }
 
-/// The lead that finds least.
-pub(super) async fn shortest(shared: &Shared, leads: Vec<Lead>, span: Span) -> Result<Lead, Fault> {
-    if let [only] = &leads[..] {
-        return Ok(only.clone());
+/// The lead that finds least; if that is much, the next one, too. Which of two long leads comes
+/// sooner to what is wanted cannot be told beforehand.
+pub(super) async fn shortest(
+    shared: &Shared,
+    leads: Vec<Lead>,
+    span: Span,
+) -> Result<Vec<Lead>, Fault> {
+    if leads.len() == 1 {
+        return Ok(leads);
     }
-    let mut best: Option<(usize, Lead)> = None;
+    let mut measured: Vec<(usize, Lead)> = Vec::new();
     for lead in leads {
         let is_standing = matches!(lead, Lead::Standing(..));
         let most = if is_standing { STANDING_MAX + 1 } else { COUNTED_MAX + 1 };
-        let count = match lead {
-            // Counting all there is would tell nothing new.
-            Lead::All => COUNTED_MAX,
-            _ => pieces::measure(shared, &lead, span, most).await?,
+        // Counting all there is would tell nothing new.
+        let count = match matches!(lead, Lead::All) {
+            true => COUNTED_MAX + 1,
+            false => pieces::measure(shared, &lead, span, most).await?,
         };
         if is_standing && count > STANDING_MAX {
             continue;
         }
-        if best.as_ref().is_none_or(|(least, _)| count < *least) {
-            best = Some((count, lead));
-        }
-        if count == 0 {
+        let is_empty = count == 0;
+        measured.push((count, lead));
+        if is_empty {
             break;
         }
     }
-    Ok(best.map_or(Lead::All, |(_, lead)| lead))
+    // Stable: of two that are equally long, the first.
+    measured.sort_by_key(|(count, _)| *count);
+    let is_short = measured.first().is_some_and(|(count, _)| *count <= COUNTED_MAX);
+    measured.truncate(if is_short { 1 } else { 2 });
+    let leads: Vec<Lead> = measured.into_iter().map(|(_, lead)| lead).collect();
+    Ok(if leads.is_empty() { vec![Lead::All] } else { leads })
 }

@@ -161,8 +161,8 @@ const STANDS: &str = "
 pub(super) enum Bound {
     /// Of what is found for each value, the newest.
     Found,
-    /// Of what is counted in the end: everything that is found has to be looked at until then.
-    Counted,
+    /// Of what is counted in the end. So many are looked at for each value until then.
+    Counted(usize),
 }
 
 /// The search of a lead, with span, values and limit: `$1` to `$4`, and `$5` if it has more.
@@ -182,9 +182,12 @@ pub(super) fn searched(
     parameters.extend(lead.also());
     let order = match (bound, lead) {
         // The order keeps the plan to the index, whatever the table is thought to hold.
-        (Bound::Counted, _) => "ORDER BY id DESC",
-        (Bound::Found, Lead::Standing(..)) => "LIMIT $4",
-        (Bound::Found, _) => "ORDER BY id DESC LIMIT $4",
+        (Bound::Counted(within), _) => match i64::try_from(within) {
+            Ok(within) => format!("ORDER BY id DESC LIMIT {within}"),
+            Err(_) => "ORDER BY id DESC".to_owned(),
+        },
+        (Bound::Found, Lead::Standing(..)) => "LIMIT $4".to_owned(),
+        (Bound::Found, _) => "ORDER BY id DESC LIMIT $4".to_owned(),
     };
     let sql = format!(
         "FROM unnest($3::{name}[]) WITH ORDINALITY v (v, n)
@@ -218,27 +221,23 @@ pub(super) async fn measure(
 }
 
 fn measured(lead: &Lead, span: Span, most: usize) -> (String, Vec<(Value, Type)>) {
-    let (sql, values) = searched(lead, span, most, Bound::Found);
-    let sql = match lead {
-        Lead::Standing(..) => {
-            let kind = lead.values().2;
-            let whole = lead.whole();
-            format!("FROM unnest($3::{kind}[]) v (v) CROSS JOIN LATERAL ({whole} LIMIT $4) d")
-        }
-        _ => sql,
-    };
+    let (mut sql, values) = searched(lead, span, most, Bound::Found);
+    if let Lead::Standing(..) = lead {
+        let (kind, whole) = (lead.values().2, lead.whole());
+        sql = format!("FROM unnest($3::{kind}[]) v (v) CROSS JOIN LATERAL ({whole} LIMIT $4) d");
+    }
     (format!("SELECT count(*) FROM (SELECT 1 {sql} LIMIT $4) c"), values)
 }
 
-/// How many of the jobs a lead finds are wanted, up to `most`.
+/// How many of the first `within` jobs a lead finds for each value are wanted, up to `most`.
 pub(super) async fn count(
     shared: &Shared,
     lead: &Lead,
     wanted: &Pieces<'_>,
     span: Span,
-    most: usize,
+    (within, most): (usize, usize),
 ) -> Result<usize, Fault> {
-    let (sql, values) = count_of(lead, wanted, span, most);
+    let (sql, values) = count_of(lead, wanted, span, (within, most));
     counted(&run(shared, &sql, &values).await?)
 }
 
@@ -246,9 +245,9 @@ fn count_of(
     lead: &Lead,
     wanted: &Pieces<'_>,
     span: Span,
-    most: usize,
+    (within, most): (usize, usize),
 ) -> (String, Vec<(Value, Type)>) {
-    let (sql, values) = searched(lead, span, most, Bound::Counted);
+    let (sql, values) = searched(lead, span, most, Bound::Counted(within));
     let mut conditions = Conditions::new(values);
     wanted.add_to(&mut conditions, Some(lead));
     let stands = if wanted.filter.state.is_some() { STANDS } else { "" };
@@ -342,6 +341,7 @@ pub(super) fn samples() -> Vec<(String, String, Vec<Type>)> {
         ("items", Lead::AllItems),
         ("item_terms", Lead::ItemTerms(vec![1, 2])),
         ("live", Lead::Live(2)),
+        ("finished", Lead::Finished(5)),
         ("waiting", Lead::Standing(Standing::Queued, Some(vec![1, 2]))),
     ];
     let mut samples = Vec::new();
@@ -353,7 +353,7 @@ pub(super) fn samples() -> Vec<(String, String, Vec<Type>)> {
         add(format!("list_{name}"), (format!("SELECT v.n, d.id {sql}"), values));
         add(format!("list_{name}_measure"), measured(&lead, span, 20));
         if !matches!(lead, Lead::AllItems | Lead::ItemTerms(_)) {
-            add(format!("list_{name}_count"), count_of(&lead, &all, span, 20));
+            add(format!("list_{name}_count"), count_of(&lead, &all, span, (100, 20)));
         }
     }
     add("list_read".to_owned(), read_of(&[], &all, 20));

@@ -25,7 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct ModelStore(Mutex<Memory>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Memory {
     pub(super) jobs: BTreeMap<JobId, Snapshot>,
     pub(super) items: BTreeMap<DlqId, DlqItem>,
@@ -279,6 +279,11 @@ impl Desk for ModelDesk<'_> {
 }
 
 impl ModelStore {
+    /// Another store that holds the same: for trying what must not count.
+    pub fn copy(&self) -> ModelStore {
+        ModelStore(Mutex::new(self.lock().clone()))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Memory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,6 +2,7 @@
 //! and a wall clock beside it that can be set forward and back.
 
 use crate::drive::BEGINNING;
+use crate::planted::Plant;
 use mainspring_engine::Clock;
 use mainspring_kernel::Timestamp;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,9 +20,12 @@ struct Inner {
     start: Option<Instant>,
     /// How far the wall is ahead of the monotonic clock.
     offset: i64,
+    /// How far the wall was set back in all.
+    back_micros: u64,
     given: Timestamp,
     given_at: u64,
     jumped: Duration,
+    plant: Plant,
 }
 
 /// As for the engine's own clock.
@@ -61,6 +65,11 @@ impl SimTime {
         inner.jumped = Duration::ZERO;
     }
 
+    /// The clock makes this mistake from now on.
+    pub(super) fn spoil(&self, plant: Plant) {
+        self.lock().plant = plant;
+    }
+
     /// The process has ended, still inside its runtime.
     pub(super) fn end(&self) {
         let mut inner = self.lock();
@@ -71,7 +80,15 @@ impl SimTime {
 
     /// Sets the wall clock.
     pub(super) fn jump(&self, micros: i64) {
-        self.lock().offset += micros;
+        let mut inner = self.lock();
+        inner.back_micros += u64::try_from(-micros).unwrap_or(0);
+        inner.offset += micros;
+    }
+
+    /// How much longer things may take because the clock was set back: a restart makes the server
+    /// believe it, and when the clock is set forward again leases are extended.
+    pub(super) fn behind(&self) -> Duration {
+        Duration::from_micros(self.lock().back_micros)
     }
 }
 
@@ -85,12 +102,19 @@ impl Clock for SimTime {
         if jump >= JUMP_MIN {
             inner.jumped += jump;
         }
-        inner.given = wall.max(steady);
+        let is_straight = inner.plant == Plant::ClockBack;
+        inner.given = if is_straight { wall } else { wall.max(steady) };
         inner.given_at = mono;
         inner.given
     }
 
     fn take_jump(&self) -> Duration {
-        std::mem::take(&mut self.lock().jumped)
+        let mut inner = self.lock();
+        let jumped = std::mem::take(&mut inner.jumped);
+        match inner.plant {
+            Plant::IgnoreJump => Duration::ZERO,
+            Plant::HalfJump if jumped > Duration::from_secs(100) => jumped / 2,
+            _ => jumped,
+        }
     }
 }

@@ -86,9 +86,10 @@ impl Follower {
             if wait.is_zero() {
                 return Some(Bytes::from_static(b": beat\n\n"));
             }
+            let page = self.engine.moves_for(self.scope.tenant(), self.position, STREAM_PAGE, wait);
             let page = tokio::select! {
                 biased;
-                page = self.engine.moves_after(self.position, STREAM_PAGE, wait) => page.ok()?,
+                page = page => page.ok()?,
                 () = self.engine.token_ended(self.token) => return None,
             };
             // What moved while the token was revoked is not shown either.

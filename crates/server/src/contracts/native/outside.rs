@@ -20,7 +20,8 @@ pub(super) async fn readyz(ask: Ask) -> Result<Reply, Fault> {
     }
     match ask.engine().health().broken {
         None => Ok(Reply::other("text/plain; charset=utf-8", "ready\n")),
-        Some(cause) => Err(mainspring_engine::Error::Failed(cause.into()).into()),
+        // Probes come every second: the store has told the log why.
+        Some(cause) => Err(mainspring_engine::Error::Away(cause.into()).into()),
     }
 }
 

@@ -62,9 +62,9 @@ pub(crate) fn table(has_internal: bool) -> Vec<Route> {
     routes
 }
 
-const LIST_TEXT: &str = "What is asked for by several parameters is all of it. `total` counts up to \
-    10,000 matches; of more it is null and `total_at_least` is 10000. A cursor holds for the same \
-    caller and the same filters.";
+const LIST_TEXT: &str = "What is asked for by several parameters is all of it. `total` counts up \
+    to 10,000 matches; of more it is null and `total_at_least` is 10000. A cursor holds for the \
+    same caller and the same filters.";
 
 const WAIT: (&str, &str) = ("wait_ms", "Wait this long for the job to end, at most 60000.");
 

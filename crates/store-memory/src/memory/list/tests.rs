@@ -105,6 +105,8 @@ fn a_page_costs_what_it_shows_and_not_what_there_is() {
         runs > 1
             && store.shared.archive().runs().iter().map(|run| run.records()).sum::<u64>() > 20_000
     );
+    let (listed, held) = store.shared.read().listed_and_held();
+    assert_eq!(listed, held, "what went to the archive leaves no postings behind");
     let mut filters = rare();
     filters.push(JobFilter::of(Scope::All));
     filters.push(JobFilter { state: Some(StateName::Queued), ..JobFilter::of(Scope::All) });
@@ -141,7 +143,8 @@ fn a_list_without_matches_in_common_looks_at_the_shorter_side() {
 
 #[test]
 fn jobs_are_listed_once_wherever_they_lie() {
-    let (store, jobs) = filled(9_000);
+    let (store, jobs) = filled(20_000);
+    assert!(!store.shared.archive().runs().is_empty());
     for filter in rare().into_iter().chain([JobFilter::of(Scope::All)]) {
         let admitted = jobs.iter().rev().filter(|job| filter.admits(job));
         let admitted: Vec<JobId> = admitted.map(|job| job.id).collect();
@@ -156,4 +159,53 @@ fn jobs_are_listed_once_wherever_they_lie() {
         }
         assert_eq!(seen, admitted, "{filter:?}");
     }
+}
+
+#[test]
+fn two_long_lists_with_one_job_in_common_are_walked_in_rounds() {
+    let config = MemoryConfig { has_threads: false, ..MemoryConfig::standard(1) };
+    let store = MemoryStore::ephemeral(config);
+    let crossed = |n: u32| {
+        let mut job = job(2 * n);
+        job.job_type = JobType::new(if n % 2 == 0 { "even" } else { "odd" }).unwrap();
+        job.queue = QueueName::new(if n % 2 == 1 || n == 0 { "one" } else { "two" }).unwrap();
+        Entity::Job(Box::new(Snapshot { job, history: Vec::new() }))
+    };
+    store.restore((0..45_000).map(crossed).collect()).unwrap();
+    let filter = JobFilter {
+        job_type: Some(JobType::new("even").unwrap()),
+        queue: Some(QueueName::new("one").unwrap()),
+        ..JobFilter::of(Scope::All)
+    };
+    let found = page(&store, &filter, 20);
+    assert_eq!(found.items.iter().map(|it| it.id).collect::<Vec<_>>(), [job(0).id]);
+    assert_eq!(store.count_jobs(&filter, 9).now_or_never().unwrap().unwrap(), 1);
+    let round = store.shared.read().walk(&filter, None, 20, |_| ());
+    assert!(round.found.is_empty() && round.stopped_at.is_some(), "one hold of the lock is short");
+}
+
+#[test]
+fn a_damaged_block_costs_its_own_jobs_and_no_page() {
+    let (store, jobs) = filled(20_000);
+    let disk = store.shared.disk.as_ref().unwrap();
+    let name = store.shared.archive().names()[0].clone();
+    // A byte of the first block of records.
+    let file = disk.open_write(&name).unwrap();
+    file.write_at(100, &[0xff, 0x00, 0xff]).unwrap();
+    let filter = JobFilter { state: Some(StateName::Succeeded), ..JobFilter::of(Scope::All) };
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let page = store.jobs(&filter, before, 20).now_or_never().unwrap().unwrap();
+        assert!(page.next.is_none() || page.items.len() == 20, "a page is full");
+        seen.extend(page.items.iter().map(|job| job.id));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    let all = jobs.iter().rev().filter(|job| filter.admits(job)).map(|job| job.id);
+    let all: Vec<JobId> = all.collect();
+    let missing = all.iter().filter(|id| !seen.contains(id)).count();
+    assert!((1..200).contains(&missing), "{missing} of {} are missing", all.len());
+    assert!(seen.is_sorted_by(|a, b| a > b));
 }
