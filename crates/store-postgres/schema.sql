@@ -135,6 +135,17 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION mainspring.count_held() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO mainspring.outbox (moves, names, deltas)
+    VALUES (0, ARRAY['jobs/' || NEW.tenant, 'bytes/' || NEW.tenant],
+        ARRAY[1, mainspring.held_bytes(NEW.payload, NEW.trace, NEW.more)]);
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION mainspring.digest(VARIADIC parts text[]) RETURNS uuid
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -207,6 +218,19 @@ CREATE FUNCTION mainspring.has_control(given text) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     AS $$
     SELECT given ~ E'[\u0001-\u001f\u007f-\u009f]'
+$$;
+
+CREATE FUNCTION mainspring.held_bytes(payload text, trace text, more json) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT 512 + octet_length(payload) + coalesce(octet_length(trace), 0)
+        + coalesce(octet_length(more #>> '{key,scope}'), 0)
+        + coalesce(octet_length(more #>> '{key,key}'), 0)
+        + coalesce(octet_length(more ->> 'subject'), 0)
+        + coalesce((
+            SELECT sum(octet_length(l.pair ->> 0) + octet_length(l.pair ->> 1))
+            FROM json_array_elements(more -> 'labels') l (pair)
+        ), 0)
 $$;
 
 CREATE FUNCTION mainspring.job_text(id uuid) RETURNS text
@@ -508,14 +532,6 @@ CREATE FUNCTION mainspring.term_number(tenant text, kind text, first text, secon
         || int8send(octet_length(second)) || convert_to(second, 'UTF8')), 1, 8), 'hex'))
         ::bit(64)::bigint
 $$;
-CREATE TABLE mainspring.effect (
-    job uuid NOT NULL,
-    name text NOT NULL,
-    number integer NOT NULL,
-    value text NOT NULL,
-    committed_at timestamp with time zone NOT NULL,
-    CONSTRAINT effect_number_check CHECK ((number >= 0))
-);
 
 CREATE TABLE mainspring.effect (
     job uuid NOT NULL,
@@ -927,6 +943,8 @@ CREATE INDEX waiting_due ON mainspring.waiting USING btree (due_at);
 CREATE INDEX waiting_lane ON mainspring.waiting USING btree (lane);
 
 CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON mainspring.submission DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mainspring.take_place();
+
+CREATE CONSTRAINT TRIGGER at_commit_count AFTER INSERT ON mainspring.submission DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mainspring.count_held();
 
 CREATE TRIGGER list_end AFTER INSERT ON mainspring.finished FOR EACH ROW WHEN ((new.state <> 5)) EXECUTE FUNCTION mainspring.list_end();
 
