@@ -3,6 +3,79 @@
 
 CREATE SCHEMA mainspring;
 
+CREATE FUNCTION mainspring.canonical(value json, depth integer) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE STRICT
+    AS $$
+#variable_conflict use_variable
+DECLARE
+    made text;
+    members bigint;
+    keys bigint;
+BEGIN
+    CASE json_typeof(value)
+    WHEN 'object' THEN
+        IF depth >= 64 THEN
+            PERFORM mainspring.refuse('REQ_VALIDATION_FAILED',
+                'payload must not nest arrays and objects more than 64 deep');
+        END IF;
+        SELECT string_agg(m.member, ',' ORDER BY m.member), count(*),
+            count(DISTINCT m.key COLLATE "C")
+        INTO made, members, keys
+        FROM (
+            SELECT e.key, (to_json(e.key)::text || ':' || CASE
+                WHEN json_typeof(e.value) IN ('object', 'array')
+                    OR strpos(e.value::text, E'\\') > 0
+                THEN mainspring.canonical(e.value, depth + 1)
+                ELSE e.value::text END) COLLATE "C" AS member
+            FROM json_each(value) e
+            -- Each member is made once; a flattened subquery would make it again for the order,
+            -- at every depth.
+            OFFSET 0
+        ) m;
+        IF keys < members THEN
+            PERFORM mainspring.refuse('REQ_VALIDATION_FAILED',
+                'payload must not repeat a key in one object');
+        END IF;
+        RETURN '{' || coalesce(made, '') || '}';
+    WHEN 'array' THEN
+        IF depth >= 64 THEN
+            PERFORM mainspring.refuse('REQ_VALIDATION_FAILED',
+                'payload must not nest arrays and objects more than 64 deep');
+        END IF;
+        SELECT string_agg(CASE
+            WHEN json_typeof(e.value) IN ('object', 'array') OR strpos(e.value::text, E'\\') > 0
+            THEN mainspring.canonical(e.value, depth + 1)
+            ELSE e.value::text END, ',' ORDER BY e.n)
+        INTO made
+        FROM json_array_elements(value) WITH ORDINALITY e (value, n);
+        RETURN '[' || coalesce(made, '') || ']';
+    WHEN 'string' THEN
+        RETURN to_json(value #>> '{}')::text;
+    ELSE
+        RETURN value::text;
+    END CASE;
+END $$;
+
+CREATE FUNCTION mainspring.check_key(idempotency_key text, scope text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    wrong text;
+BEGIN
+    wrong := CASE
+        WHEN idempotency_key = '' OR octet_length(idempotency_key) > 512
+            THEN 'idempotency_key must be between 1 and 512 bytes long'
+        WHEN mainspring.has_control(idempotency_key)
+            THEN 'idempotency_key must not contain control characters'
+        WHEN octet_length(scope) > 512 THEN 'idempotency_scope must be at most 512 bytes long'
+        WHEN mainspring.has_control(scope)
+            THEN 'idempotency_scope must not contain control characters'
+    END;
+    IF wrong IS NOT NULL THEN
+        PERFORM mainspring.refuse('REQ_VALIDATION_FAILED', wrong);
+    END IF;
+END $$;
+
 CREATE FUNCTION mainspring.check_name(field text, name text) RETURNS void
     LANGUAGE plpgsql
     AS $_$
@@ -22,32 +95,55 @@ BEGIN
         -- Ten years of 366 days each.
         WHEN due_at > at + interval '87840 hours' THEN 'run_at must be within ten years from now'
         WHEN due_at = '-infinity' THEN 'run_at must be an instant'
-        WHEN expires_at <= greatest(due_at, at)
-            THEN 'expires_at must be after run_at and in the future'
+        WHEN expires_at <= due_at THEN 'expires_at must be after run_at and in the future'
         WHEN expires_at = 'infinity' THEN 'expires_at must be an instant'
         WHEN timeout_ms NOT BETWEEN 1 AND 604800000
             THEN 'timeout_ms must be between 1 and 604800000 (seven days)'
         WHEN max_retries < 0 OR max_retries > 1000 THEN 'max_retries must be at most 1000'
         WHEN priority NOT BETWEEN 0 AND 255 THEN 'priority must be between 0 and 255'
         WHEN json_typeof(labels) <> 'object' THEN 'labels must be an object of strings'
-        WHEN trace_id = '' OR octet_length(trace_id) > 200
-            THEN 'trace_id must be between 1 and 200 bytes long'
-        WHEN octet_length(subject) > 200 THEN 'subject must be at most 200 bytes long'
-        WHEN idempotency_key = '' OR octet_length(idempotency_key) > 512
-            THEN 'idempotency_key must be between 1 and 512 bytes long'
-        WHEN octet_length(scope) > 512 THEN 'idempotency_scope must be at most 512 bytes long'
     END;
     IF wrong IS NULL AND json_typeof(labels) = 'object' THEN
-        wrong := (SELECT CASE
-            WHEN bool_or(json_typeof(l.value) <> 'string') THEN 'labels must be an object of strings'
-            WHEN count(*) > 32 THEN 'labels must have at most 32 entries'
-            WHEN bool_or(octet_length(l.key) > 200 OR octet_length(l.value #>> '{}') > 200)
-                THEN 'labels must have names and values of at most 200 bytes' END
-            FROM json_each(labels) l);
+        BEGIN
+            wrong := (SELECT CASE
+                WHEN bool_or(json_typeof(l.value) <> 'string')
+                    THEN 'labels must be an object of strings'
+                WHEN count(*) > 32 THEN 'labels must have at most 32 entries'
+                WHEN bool_or(octet_length(l.key) > 200 OR octet_length(l.value #>> '{}') > 200)
+                    THEN 'labels must have names and values of at most 200 bytes'
+                WHEN bool_or(mainspring.has_control(l.key)
+                        OR mainspring.has_control(l.value #>> '{}'))
+                    THEN 'labels must not contain control characters'
+                WHEN count(DISTINCT l.key COLLATE "C") < count(*)
+                    THEN 'labels must not repeat a name' END
+                FROM json_each(labels) l);
+        EXCEPTION
+            -- JSON can spell a NUL, and halves of characters; text cannot.
+            WHEN untranslatable_character OR invalid_text_representation THEN
+                wrong := 'labels must not contain control characters';
+        END;
     END IF;
+    wrong := coalesce(wrong, CASE
+        WHEN trace_id = '' OR octet_length(trace_id) > 200
+            THEN 'trace_id must be between 1 and 200 bytes long'
+        WHEN mainspring.has_control(trace_id) THEN 'trace_id must not contain control characters'
+        WHEN octet_length(subject) > 200 THEN 'subject must be at most 200 bytes long'
+        WHEN mainspring.has_control(subject) THEN 'subject must not contain control characters'
+    END);
     IF wrong IS NOT NULL THEN
         PERFORM mainspring.refuse('REQ_VALIDATION_FAILED', wrong);
     END IF;
+END $$;
+
+CREATE FUNCTION mainspring.count_held() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO mainspring.outbox (moves, names, deltas)
+    VALUES (0, ARRAY['jobs/' || NEW.tenant, 'bytes/' || NEW.tenant],
+        ARRAY[1, mainspring.held_bytes(NEW.payload, NEW.trace, NEW.more)]);
+    RETURN NULL;
 END $$;
 
 CREATE FUNCTION mainspring.digest(VARIADIC parts text[]) RETURNS uuid
@@ -65,6 +161,17 @@ BEGIN
     IF got <> wanted THEN
         RAISE EXCEPTION 'decided on % rows and found %', wanted, got USING ERRCODE = 'MS001';
     END IF;
+END $$;
+
+CREATE FUNCTION mainspring.fingerprint(job_type text, body text) RETURNS uuid
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+BEGIN
+    IF octet_length(body) > 1048576 THEN
+        PERFORM mainspring.refuse('REQ_VALIDATION_FAILED', 'payload must be at most 1 MiB of JSON');
+    END IF;
+    RETURN mainspring.digest('native-2', job_type,
+        mainspring.canonical(mainspring.readable(body)::json, 0));
 END $$;
 
 CREATE FUNCTION mainspring.first_id(at timestamp with time zone) RETURNS uuid
@@ -106,6 +213,25 @@ BEGIN
         RAISE EXCEPTION 'the registries changed' USING ERRCODE = 'MS002';
     END IF;
 END $$;
+
+CREATE FUNCTION mainspring.has_control(given text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT given ~ E'[\u0001-\u001f\u007f-\u009f]'
+$$;
+
+CREATE FUNCTION mainspring.held_bytes(payload text, trace text, more json) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT 512 + octet_length(payload) + coalesce(octet_length(trace), 0)
+        + coalesce(octet_length(more #>> '{key,scope}'), 0)
+        + coalesce(octet_length(more #>> '{key,key}'), 0)
+        + coalesce(octet_length(more ->> 'subject'), 0)
+        + coalesce((
+            SELECT sum(octet_length(l.pair ->> 0) + octet_length(l.pair ->> 1))
+            FROM json_array_elements(more -> 'labels') l (pair)
+        ), 0)
+$$;
 
 CREATE FUNCTION mainspring.job_text(id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT
@@ -201,6 +327,26 @@ CREATE FUNCTION mainspring.order_key(is_by_due boolean, due_at timestamp with ti
     FROM (SELECT (extract(epoch FROM due_at) * 1000000)::bigint AS micros) m
 $$;
 
+CREATE FUNCTION mainspring.readable(body text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT
+    AS $_$
+    SELECT CASE WHEN body !~* E'\\\\u(0000|d[89a-f]|ffff)' AND strpos(body, chr(65535)) = 0
+    THEN body ELSE (
+        SELECT string_agg(CASE
+            WHEN left(p.part, 1) <> E'\\' THEN replace(p.part, chr(65535), chr(65535) || 'ffff')
+            WHEN length(p.part) = 6 AND p.part ~* E'^\\\\u(0000|d[89a-f]..|ffff)$'
+                THEN chr(65535) || lower(substr(p.part, 3))
+            ELSE p.part END, '' ORDER BY p.n)
+        FROM (
+            SELECT m.parts[1] AS part, m.n
+            FROM regexp_matches(body,
+                E'([^\\\\]+'
+                || E'|\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}'
+                || E'|\\\\u[0-9a-fA-F]{4}|\\\\.)', 'g') WITH ORDINALITY m (parts, n)
+        ) p
+    ) END
+$_$;
+
 CREATE FUNCTION mainspring.refuse(code text, reason text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -244,8 +390,9 @@ BEGIN
         PERFORM mainspring.refuse('REQ_VALIDATION_FAILED', 'delay_ms must not be negative');
     END IF;
     IF idempotency_key IS NOT NULL THEN
+        PERFORM mainspring.check_key(idempotency_key, scope);
         hash := mainspring.digest('key', tenant, scope, idempotency_key);
-        fingerprint := mainspring.digest('native', job_type, body);
+        fingerprint := mainspring.fingerprint(job_type, body);
         -- Without a lock: the holder's job must be able to end while the caller stays.
         SELECT k.job, k.fingerprint, k.free_at INTO holder
         FROM mainspring.held_key k WHERE k.hash = hash;
@@ -269,8 +416,12 @@ BEGIN
                 'delay_ms cannot be combined with run_at');
         END IF;
         -- A delay beyond all bounds is refused below, not computed.
-        due_at := coalesce(run_at,
-            at + least(coalesce(delay_ms, 0), 1000000000000) * interval '1 millisecond');
+        -- The past counts as now, but what is no instant at all is refused there, too.
+        due_at := CASE
+            WHEN run_at IS NULL
+            THEN at + least(coalesce(delay_ms, 0), 1000000000000) * interval '1 millisecond'
+            WHEN run_at = '-infinity' THEN run_at
+            ELSE greatest(at, run_at) END;
         PERFORM mainspring.check_wish(body, at, due_at, expires_at, timeout_ms, max_retries,
             priority, labels, trace_id, subject, idempotency_key, scope);
         id := mainspring.fresh_id(at);
@@ -289,7 +440,11 @@ BEGIN
         END LOOP;
     END IF;
     IF is_hit THEN
-        IF holder.fingerprint <> fingerprint THEN
+        -- A key that was taken before payloads were compared by what they mean has the digest of
+        -- the very text.
+        IF holder.fingerprint <> fingerprint
+            AND holder.fingerprint <> mainspring.digest('native', job_type, body)
+        THEN
             PERFORM mainspring.refuse('IDEMPOTENCY_CONFLICT',
                 'this idempotency key was used with another type or payload');
         END IF;
@@ -370,20 +525,13 @@ END $$;
 CREATE FUNCTION mainspring.term_number(tenant text, kind text, first text, second text) RETURNS bigint
     LANGUAGE sql IMMUTABLE
     AS $$
-    SELECT ('x' || left(replace(mainspring.digest(tenant, kind, first, second)::text, '-', ''), 16))
+    SELECT ('x' || encode(substr(sha256(
+        int8send(octet_length(tenant)) || convert_to(tenant, 'UTF8')
+        || int8send(octet_length(kind)) || convert_to(kind, 'UTF8')
+        || int8send(octet_length(first)) || convert_to(first, 'UTF8')
+        || int8send(octet_length(second)) || convert_to(second, 'UTF8')), 1, 8), 'hex'))
         ::bit(64)::bigint
 $$;
-
-CREATE TABLE mainspring.clock (
-    is_one boolean DEFAULT true NOT NULL,
-    epoch bigint NOT NULL,
-    ahead_us bigint NOT NULL,
-    since_us bigint NOT NULL,
-    seen_us bigint NOT NULL,
-    jumps_us bigint[] NOT NULL,
-    CONSTRAINT clock_ahead_us_check CHECK ((ahead_us >= 0)),
-    CONSTRAINT clock_is_one_check CHECK (is_one)
-);
 
 CREATE TABLE mainspring.effect (
     job uuid NOT NULL,
@@ -674,9 +822,6 @@ ALTER TABLE ONLY mainspring.job ATTACH PARTITION mainspring.job_later DEFAULT;
 
 ALTER TABLE ONLY mainspring.stream ATTACH PARTITION mainspring.stream_later DEFAULT;
 
-ALTER TABLE ONLY mainspring.clock
-    ADD CONSTRAINT clock_pkey PRIMARY KEY (is_one);
-
 ALTER TABLE ONLY mainspring.effect
     ADD CONSTRAINT effect_pkey PRIMARY KEY (job, name);
 
@@ -795,7 +940,11 @@ CREATE INDEX term_id ON mainspring.term USING btree (id);
 
 CREATE INDEX waiting_due ON mainspring.waiting USING btree (due_at);
 
+CREATE INDEX waiting_lane ON mainspring.waiting USING btree (lane);
+
 CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON mainspring.submission DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mainspring.take_place();
+
+CREATE CONSTRAINT TRIGGER at_commit_count AFTER INSERT ON mainspring.submission DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mainspring.count_held();
 
 CREATE TRIGGER list_end AFTER INSERT ON mainspring.finished FOR EACH ROW WHEN ((new.state <> 5)) EXECUTE FUNCTION mainspring.list_end();
 

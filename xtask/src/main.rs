@@ -33,7 +33,8 @@ usage: cargo xtask <task>
   coverage                        run the black-box tests only, show which requirements they cover
   bless [package...]              rewrite the golden files from what the code does now
   limits                          rewrite only the tables of docs/limits.md
-  sim [--seed N] [--seeds COUNT]  run the simulator; one seed repeats one run
+  sim [--seed N] [--seeds COUNT] [--nodes]
+                                  run the simulator; one seed repeats one run
   schemathesis [--cases N] [--store NAME] [--seed N]
                                   generated requests against a server on each store
   deny                            advisories, licences and sources of all dependencies, by cargo-deny

@@ -1,6 +1,7 @@
 //! `cargo xtask sim`: runs the simulator of `mainspring-testkit`.
 //!
-//! `--seed N` repeats one run, `--seeds COUNT` tries that many; the simulator owns the defaults.
+//! `--seed N` repeats one run, `--seeds COUNT` tries that many, `--nodes` is for worlds of several
+//! servers; the simulator owns the defaults.
 //! It runs in the dev profile, which keeps assertions and overflow checks on.
 
 use anyhow::{Context, Result, bail};
@@ -15,10 +16,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 }
 
 fn check(arguments: &[String]) -> Result<()> {
-    for pair in arguments.chunks(2) {
+    let numbered: Vec<&String> = arguments.iter().filter(|flag| *flag != "--nodes").collect();
+    for pair in numbered.chunks(2) {
         let flag = pair[0].as_str();
         if !matches!(flag, "--seed" | "--seeds") {
-            bail!("unexpected argument `{flag}`; sim takes --seed N and --seeds COUNT");
+            bail!("unexpected argument `{flag}`; sim takes --seed N, --seeds COUNT and --nodes");
         }
         let value = pair.get(1).with_context(|| format!("{flag} needs a number"))?;
         value.parse::<u64>().with_context(|| format!("{flag} needs a number, not `{value}`"))?;
@@ -39,6 +41,7 @@ mod tests {
         assert!(accepts(&[]));
         assert!(accepts(&["--seed", "18446744073709551615"]));
         assert!(accepts(&["--seed", "7", "--seeds", "100"]));
+        assert!(accepts(&["--nodes", "--seed", "7"]));
         assert!(!accepts(&["--seed"]));
         assert!(!accepts(&["--seed", "x"]));
         assert!(!accepts(&["--speed", "1"]));

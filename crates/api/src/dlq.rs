@@ -24,7 +24,7 @@ pub struct DlqItem {
     pub error_message: String,
     /// The payload; only when one item is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    #[cfg_attr(feature = "openapi", schema(value_type = Value, required = false))]
     pub payload_snapshot: Option<Json>,
     /// The job as it failed; only when one item is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -27,6 +27,8 @@ pub struct Success<T> {
     pub success: bool,
     /// What was asked for.
     pub data: T,
+    /// Always `ok`.
+    pub message: String,
     /// Which request this answers.
     pub meta: Meta,
 }

@@ -29,5 +29,7 @@ pub const TRACE_HEADER: &str = "x-trace-id";
 pub const REQUEST_HEADER: &str = "x-request-id";
 /// The idempotency key of a submission or requeue, as an alternative to the body's field.
 pub const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+/// The tenant to act in: the token's own, or any for those who may act in every tenant.
+pub const TENANT_HEADER: &str = "x-tenant-id";
 /// The lease token of a request that has no body to put it in.
 pub const LEASE_HEADER: &str = "x-lease-token";

@@ -14,10 +14,29 @@ pub struct Runtime {
     pub executor: Executor,
     /// The store.
     pub store: StoreHealth,
-    /// What was found when the store was opened.
-    pub recovery: Recovery,
-    /// Counters.
-    pub counters: Counters,
+    /// What was found when the store was opened; for admins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+    /// Counters of the whole server; for admins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counters: Option<Counters>,
+    /// Your own tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Backlog>,
+}
+
+/// What the jobs of a tenant come to that have not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Backlog {
+    /// The tenant.
+    pub tenant_id: String,
+    /// How many there are.
+    pub jobs: u64,
+    /// What they take up.
+    pub backlog_bytes: u64,
+    /// What they may take up.
+    pub backlog_bytes_max: u64,
 }
 
 /// How jobs reach workers.
@@ -40,6 +59,9 @@ pub struct StoreHealth {
     pub broken: Option<String>,
     /// Whether new work is refused for want of space.
     pub low_on_space: bool,
+    /// Blocks of finished jobs found damaged since the start: lists leave them out.
+    #[serde(default)]
+    pub damaged_blocks: u64,
 }
 
 /// What was found when the store was opened.

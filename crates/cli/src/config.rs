@@ -11,7 +11,10 @@ pub(crate) mod suggest;
 #[cfg(test)]
 mod tests;
 
+use crate::memory;
 use mainspring_kernel::TypeSpec;
+use mainspring_kernel::limits::{BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
+use mainspring_server::{Bounds, limits};
 use reader::Problem;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -75,6 +78,26 @@ pub(crate) struct Postgres {
     pub(crate) allows_unsafe: bool,
 }
 
+/// `[strict]`: what callers must send that is optional otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Strict {
+    pub(crate) idempotency_key: bool,
+    pub(crate) trace_id: bool,
+}
+
+/// `[limits]`: what callers may have of this server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) connections: Bounds,
+    pub(crate) streams: Bounds,
+    pub(crate) waits: Bounds,
+    pub(crate) body_bytes: Bounds,
+    /// Room for jobs that have not ended; chosen by the store if not said.
+    pub(crate) backlog_bytes: Option<u64>,
+    /// Of that, what one tenant may have.
+    pub(crate) backlog_bytes_per_tenant: Option<u64>,
+}
+
 /// `[retention]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Retention {
@@ -104,13 +127,19 @@ pub(crate) struct Alerts {
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) internal_routes: bool,
+    /// Host names served on a loopback address besides this machine's own.
+    pub(crate) hosts: Vec<String>,
     pub(crate) contracts: Vec<&'static str>,
     pub(crate) store: StoreChoice,
     pub(crate) layout: Layout,
+    pub(crate) limits: Limits,
     pub(crate) executor_mode: &'static str,
     pub(crate) allow_client_clock: bool,
     /// How long workers have to come back after a restart before their leases run out.
     pub(crate) restart_grace: Duration,
+    pub(crate) strict: Strict,
+    /// How long an idempotency key stays taken after its job ended; `None` is for ever.
+    pub(crate) key_window: Option<Duration>,
     pub(crate) postgres: Postgres,
     pub(crate) retention: Retention,
     pub(crate) types_strict: bool,
@@ -130,6 +159,7 @@ impl Settings {
         Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             internal_routes: false,
+            hosts: Vec::new(),
             contracts: CONTRACTS.to_vec(),
             store: StoreChoice::Directory("./mainspring-data".into()),
             layout: Layout {
@@ -137,9 +167,19 @@ impl Settings {
                 snapshot_bytes_min: 256 << 20,
                 finished_bytes_max: 16 << 20,
             },
+            limits: Limits {
+                connections: Bounds::shared(limits::CONNECTIONS_MAX),
+                streams: Bounds::shared(limits::STREAMS_MAX),
+                waits: Bounds::shared(limits::WAITS_MAX),
+                body_bytes: Bounds::shared(limits::BODIES_BYTES_MAX),
+                backlog_bytes: None,
+                backlog_bytes_per_tenant: None,
+            },
             executor_mode: EXECUTOR_MODES[0],
             allow_client_clock: false,
             restart_grace: Duration::from_secs(5),
+            strict: Strict { idempotency_key: false, trace_id: false },
+            key_window: Some(Duration::from_secs(u64::from(KEY_WINDOW_SECS_DEFAULT))),
             postgres: Postgres {
                 schema: "mainspring".to_owned(),
                 connections: 8,
@@ -161,6 +201,23 @@ impl Settings {
             trigger_roots: Vec::new(),
             not_yet: Vec::new(),
         }
+    }
+}
+
+impl Settings {
+    /// Room for jobs that have not ended, in all and for one tenant. What is kept in RAM gets half
+    /// of it: the other half is for everything else that a server needs.
+    pub(crate) fn backlog(&self) -> (u64, u64) {
+        let all = self.limits.backlog_bytes.unwrap_or_else(|| match self.store {
+            StoreChoice::Directory(_) | StoreChoice::Ephemeral => memory::bytes() / 2,
+            StoreChoice::Postgres { .. } => BACKLOG_BYTES_DEFAULT,
+        });
+        (all, self.limits.backlog_bytes_per_tenant.unwrap_or(all / 2).min(all))
+    }
+
+    /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
+    pub(crate) fn key_window_secs(&self) -> Option<u32> {
+        self.key_window.map(|window| u32::try_from(window.as_secs()).unwrap_or(u32::MAX))
     }
 }
 

@@ -15,8 +15,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const UNREACHABLE: u8 = 3;
 /// Not found, or not allowed.
 pub(crate) const DENIED: u8 = 4;
-/// The server's journal could not be written: restart to recover.
-pub(crate) const JOURNAL_FAILED: u8 = 70;
+/// The server's journal could not be written, or one of its parts died: restart to recover.
+pub(crate) const BROKEN: u8 = 70;
 
 /// The table of codes, for `--help`.
 pub(crate) const HELP: &str = "\
@@ -26,7 +26,7 @@ Exit codes:
   2  wrong usage or configuration
   3  the server or the database cannot be reached
   4  not found, or not allowed
- 70  the server's journal could not be written; restart to recover
+ 70  the server's journal could not be written, or a part of it died; restart to recover
 
 Environment:
   MAINSPRING_URL    address of the server [default: http://127.0.0.1:7070]

@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod exit;
 mod logging;
+mod memory;
 mod output;
 mod process;
 mod session;

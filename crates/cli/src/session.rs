@@ -34,7 +34,10 @@ impl Session {
                 None => (None, "nowhere"),
             },
         };
-        let client = Client::new(&url, token.as_deref())?;
+        let mut client = Client::new(&url, token.as_deref())?;
+        if let Some(trace) = read("MAINSPRING_TRACE_ID") {
+            client = client.with_trace(&trace)?;
+        }
         Ok(Session { client, output, token_from })
     }
 

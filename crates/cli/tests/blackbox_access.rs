@@ -13,6 +13,7 @@ both_stores![
     o04_foreign_and_unknown_ids_get_one_and_the_same_answer_on_every_route,
     o04_a_lease_token_opens_its_own_attempt_and_nothing_else,
     o02_a_revoked_token_stops_at_once_and_is_never_shown_again,
+    o02_o04_a_cancel_needs_the_right_to_steer_that_job,
     g11_no_way_around_the_second_person,
     g11_an_admin_alone_is_one_person,
 ];
@@ -277,6 +278,28 @@ fn o02_a_revoked_token_stops_at_once_and_is_never_shown_again(store: Store) {
     assert!(kept.iter().any(|(_, bytes)| has(bytes, "tok")), "something is kept");
     for (place, bytes) in kept {
         assert!(!is_told(&bytes), "{place}");
+    }
+}
+
+/// Seeing a job is not the right to end it.
+fn o02_o04_a_cancel_needs_the_right_to_steer_that_job(store: Store) {
+    let ann = server(store).caller("steer", "ann", &["submitter"]);
+    for role in ROLES {
+        for roles in [vec![role], vec![role, "submitter"]] {
+            for (tenant, user) in [("steer", "ann"), ("steer", "bob"), ("elsewhere", "ann")] {
+                let id = ann.submit_plain("steer");
+                let caller = server(store).caller(tenant, user, &roles);
+                let answer = caller.poke(&format!("/api/v1/jobs/{id}/cancel"));
+                let may = match role {
+                    "admin" => true,
+                    "operator" => tenant == "steer",
+                    _ => (tenant, user) == ("steer", "ann") && roles.contains(&"submitter"),
+                };
+                let expected = if may { (202, "cancelled") } else { (403, "queued") };
+                let found = (answer.status, text(&ann.job(&id), "status"));
+                assert_eq!((found.0, &*found.1), expected, "{roles:?} {tenant}/{user}");
+            }
+        }
     }
 }
 

@@ -378,7 +378,7 @@ fn o15_a_database_whose_clock_is_set_loses_no_lease_and_holds_nobody_up() {
     let (variables, file) = settable_clock(folder.path());
     let options = variables
         .iter()
-        .fold(ClusterOptions::default(), |options, (name, value)| options.variable(name, value));
+        .fold(ClusterOptions::default(), |options, (name, value)| options.env(name, value));
     let cluster = Cluster::start(&options);
     let mut options = Store::Postgres.options(BINARY).config(ANY_TYPE);
     options.database = Some(std::sync::Arc::new(cluster.database()));

@@ -263,7 +263,66 @@ fn round(seed: u64) {
     }
 }
 
+/// Mistakes that a database can be taught, each with how long servers use it before the end.
+const SABOTAGE: [(&str, &str); 3] = [
+    (
+        "nothing is compared before it is changed",
+        "CREATE OR REPLACE FUNCTION mainspring.expect(got bigint, wanted bigint) RETURNS void \
+         LANGUAGE plpgsql AS $$ BEGIN END $$",
+    ),
+    (
+        "moves are forgotten now and then",
+        "CREATE FUNCTION mainspring.forgets() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         RETURN CASE WHEN random() < 0.03 THEN NULL ELSE NEW END; END $$; \
+         CREATE TRIGGER forgets BEFORE INSERT ON mainspring.outbox \
+         FOR EACH ROW EXECUTE FUNCTION mainspring.forgets()",
+    ),
+    (
+        "a dead letter does not change although it says so",
+        "CREATE FUNCTION mainspring.forgets() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         RETURN CASE WHEN random() < 0.3 THEN OLD ELSE NEW END; END $$; \
+         CREATE TRIGGER forgets BEFORE UPDATE ON mainspring.item \
+         FOR EACH ROW EXECUTE FUNCTION mainspring.forgets()",
+    ),
+];
+
+/// Acknowledged changes before a sabotaged run is judged.
+const SABOTAGED_MIN: u64 = 1_500;
+
+/// What is found wrong with a run on a database that makes a mistake.
+fn found_out(statement: &str, seed: u64) -> Option<String> {
+    let options = mainspring_testkit::blackbox::Store::Postgres
+        .options(env!("CARGO_BIN_EXE_mainspring"))
+        .config(&config());
+    let servers: Vec<_> =
+        (0..2).map(|_| mainspring_testkit::blackbox::Server::start(options.clone())).collect();
+    servers[0].database().expect("has one").sql(statement);
+    let fleet = Fleet::start_among(&servers.iter().collect::<Vec<_>>(), None, seed, Temper::Rough)
+        .watched(&servers[0], seed);
+    eventually("the load gets on", || {
+        (fleet.recorder.acknowledged() >= SABOTAGED_MIN).then_some(())
+    });
+    // A run that does not even come to its end has been found out, too.
+    let end = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fleet.finish()));
+    match end {
+        Ok(history) => checker::check(&history).first().map(ToString::to_string),
+        Err(_) => Some("jobs did not end".to_owned()),
+    }
+}
+
 mod postgres {
+    /// The checker sees what a database does wrong, and nothing if it does nothing wrong.
+    #[test]
+    fn a_database_that_does_not_keep_its_word_is_found_out() {
+        assert_eq!(super::found_out("SELECT 1", 1), None);
+        let count = if super::is_full() { super::SABOTAGE.len() } else { 2 };
+        for (nth, (mistake, statement)) in super::SABOTAGE.into_iter().take(count).enumerate() {
+            let found = super::found_out(statement, 2 + nth as u64);
+            println!("planted in PostgreSQL: {mistake}: {found:?}");
+            assert!(found.is_some(), "not found: {mistake}");
+        }
+    }
+
     /// Whatever fails, nothing acknowledged is lost, nothing is done twice, and all goes on.
     #[test]
     fn o05_o06_o15_d17_three_servers_survive_everything_that_can_fail() {

@@ -6,14 +6,15 @@ mod mount;
 #[path = "blackbox_disk/raw.rs"]
 mod raw;
 
-use mainspring_testkit::blackbox::{Caller, Options, Server, eventually};
+use mainspring_testkit::blackbox::{Caller, Options, Server, command, eventually};
 use mainspring_testkit::load::{Shim, Stopwatch};
 use mainspring_testkit::rng::Rng;
 use mount::Mount;
 use raw::{Raw, contents, write};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::os::unix::fs::FileExt;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::Permissions;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ fn is_full() -> bool {
 }
 
 fn wish(name: &str, bytes: usize) -> Value {
-    json!({ "job_type": "work", "payload": { "n": name, "pad": "x".repeat(bytes) } })
+    let payload = json!({ "n": name, "pad": "x".repeat(bytes) });
+    json!({ "job_type": "work", "payload": payload, "idempotency_key": name })
 }
 
 fn submit(admin: &Caller, name: &str, bytes: usize) -> Result<String, (u16, String)> {
@@ -171,8 +173,8 @@ fn grow(data: &Path, jobs: &mut Vec<String>) {
     let mut server = Raw::start(data, SMALL, &[]);
     let admin = server.admin().expect("it starts");
     eventually("all kinds of files are there", || {
-        for nth in 0..60 {
-            jobs.push(submit(&admin, &format!("{}-{nth}", jobs.len()), 600).expect("accepted"));
+        for _ in 0..60 {
+            jobs.push(submit(&admin, &name_of(jobs.len()), 600).expect("accepted"));
         }
         for grant in admin.pull("work", 40) {
             admin.complete(&grant);
@@ -182,8 +184,13 @@ fn grow(data: &Path, jobs: &mut Vec<String>) {
         (count(".snap") == 1 && count(".arc") >= 2 && count(".log") >= 3).then_some(())
     });
     // A last block of several sectors, for the tear.
-    jobs.push(submit(&admin, "last", 4_000).expect("accepted"));
+    jobs.push(submit(&admin, &name_of(jobs.len()), 4_000).expect("accepted"));
     server.kill9();
+}
+
+/// The name, and key, of the job that is the `nth` of a grown directory.
+fn name_of(nth: usize) -> String {
+    format!("grown-{nth}")
 }
 
 /// Whether the manifest names all that is there. Old segments go before the old snapshot does, so
@@ -259,7 +266,8 @@ fn truncated(place: &Path, files: &BTreeMap<String, Vec<u8>>) {
     }
 }
 
-/// A damaged block of the archive: that job is refused, never invented; everything else goes on.
+/// A damaged block of the archive: its jobs and their keys are refused, never invented; lists go on
+/// past it; the doctor names it; everything else goes on.
 fn damaged_archive_block(place: &Path, files: &BTreeMap<String, Vec<u8>>, jobs: &[String]) {
     let mut files = files.clone();
     let run = files.keys().find(|name| name.ends_with(".arc")).expect("a run").clone();
@@ -268,21 +276,104 @@ fn damaged_archive_block(place: &Path, files: &BTreeMap<String, Vec<u8>>, jobs: 
     write(&data, &files);
     let mut server = Raw::start(&data, SMALL, &[]);
     let admin = server.admin().expect("it starts");
-    let (mut whole, mut broken) = (0, 0);
-    for job in jobs {
+    let (mut whole, mut broken) = (BTreeSet::new(), Vec::new());
+    for (nth, job) in jobs.iter().enumerate() {
         let answer = admin.get(&format!("/api/v1/jobs/{job}"));
         match answer.status {
-            200 => whole += 1,
-            503 => broken += 1,
+            200 => assert!(whole.insert(job.clone())),
+            500 => broken.push(nth),
             _ => panic!("{answer:?}"),
         }
     }
-    assert!(broken > 0 && whole > broken, "{broken} broken, {whole} whole");
+    let counts = (broken.len(), whole.len());
+    assert!(counts.0 > 0 && counts.1 > counts.0, "{counts:?} broken and whole");
     let said = server.said();
     assert!(said.contains(&run) && said.contains("is damaged at byte"), "{said}");
+    for nth in &broken {
+        let again = submit(&admin, &name_of(*nth), 600);
+        assert_eq!(again, Err((500, "JOB_UNREADABLE".to_owned())), "a second job under its key");
+    }
+    assert_eq!(listed(&admin), whole, "lists go on past the damage");
+    let metrics = admin.get("/metrics").text();
+    assert!(metrics.contains("mainspring_store_damaged_blocks 1\n"), "{metrics}");
+    let folder = data.display().to_string();
+    let url = format!("http://{}", admin.address);
+    let env = [("MAINSPRING_TOKEN", &*admin.token), ("MAINSPRING_URL", &*url)];
+    let args = ["doctor", "--data-dir", &folder];
+    let found = command::run(env!("CARGO_BIN_EXE_mainspring"), &args, &env, place).expect(1);
+    let told = format!("{run} is damaged at byte 0,");
+    assert!(found.stdout.contains(&told), "{found:?}");
     submit(&admin, "goes on", 10).expect("new work is taken");
     server.kill9();
-    println!("archive block damaged: {broken} jobs refused, {whole} read");
+    println!("archive block damaged: {counts:?} jobs refused and read");
+}
+
+/// The jobs that the pages of the list tell of, each once.
+fn listed(admin: &Caller) -> BTreeSet<String> {
+    let (mut found, mut more) = (BTreeSet::new(), String::new());
+    loop {
+        let page = admin.get(&format!("/api/v1/jobs?limit=7{more}")).data();
+        for job in page["items"].as_array().expect("items") {
+            assert!(found.insert(job["job_id"].as_str().expect("an id").to_owned()), "{job}");
+        }
+        match page["next_cursor"].as_str() {
+            Some(cursor) => more = format!("&cursor={cursor}"),
+            None => return found,
+        }
+    }
+}
+
+/// A user who may not write what others own.
+const NOBODY: u32 = 65_534;
+
+/// A directory without the right to write: refused at the start, and when it becomes one under a
+/// server, that ends with the reason as soon as it needs a new file. Nothing acknowledged is lost.
+#[test]
+fn o05_a_directory_that_cannot_be_written_is_refused_and_ends_a_server() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mode = |path: &Path, mode: u32| {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is ours");
+    };
+    mode(place.path(), 0o755);
+    let data = place.path().join("data");
+    std::fs::create_dir(&data).expect("a directory");
+    // Root may write anywhere, so the server is somebody else.
+    let who = std::os::unix::fs::chown(&data, Some(NOBODY), Some(NOBODY)).is_ok().then_some(NOBODY);
+    let start = || Raw::start_as(who, &data, SMALL, &[]);
+    let mut server = start();
+    let admin = server.admin().unwrap_or_else(|| panic!("{}", server.said()));
+    // The one after it has to be made without the right to.
+    let next = data.join("journal-0000000000000002.log");
+    eventually("the next segment is ready", || next.exists().then_some(()));
+    mode(&data, 0o555);
+    let mut known = Vec::new();
+    for nth in 0.. {
+        let request = admin.request("POST", "/api/v1/jobs").json(&wish(&format!("{nth}"), 3_000));
+        match request.try_send(admin.address) {
+            Ok(answer) if answer.status == 201 => {
+                known.push(answer.data()["job_id"].as_str().expect("an id").to_owned());
+            }
+            Ok(answer) => assert!(answer.status >= 500, "{answer:?}"),
+            Err(_) => break,
+        }
+        assert!(nth < 2_000, "no new file was ever needed");
+    }
+    let (status, said) = server.wait();
+    assert_eq!(status.code(), Some(70), "{said}");
+    assert!(said.contains("the journal failed (cannot create journal-"), "{said}");
+    assert!(said.contains("ermission denied"), "{said}");
+    let (status, said) = start().wait();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write in the data directory"), "{said}");
+    assert!(said.contains(&data.display().to_string()), "{said}");
+    mode(&data, 0o700);
+    let mut server = start();
+    let admin = server.admin().unwrap_or_else(|| panic!("{}", server.said()));
+    assert!(known.len() > 50, "{} jobs", known.len());
+    for job in &known {
+        assert_eq!(admin.job(job)["job_id"], **job);
+    }
+    server.kill9();
 }
 
 /// The power failed in the middle of the last write: that write is cut and the cut is told.

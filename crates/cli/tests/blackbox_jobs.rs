@@ -217,6 +217,7 @@ fn o15_o20_a_list_is_filtered_and_walked_by_cursor(store: Store) {
     let labels = json!({ "team": "red", "site": "a=b" });
     let other = json!({ "job_type": "other", "payload": {}, "queue": "q-2", "trace_id": "t-9",
         "labels": labels, "max_retries": 0 });
+    std::thread::sleep(std::time::Duration::from_millis(3)); // paced: ids count milliseconds
     let failed = hal.submit(&other);
     let grant = hal.pull_one("other");
     hal.fail(&grant, "NO_PAPER", false);

@@ -135,3 +135,50 @@ fn the_doctor_examines_a_database_and_says_what_to_do() {
     let line = ["doctor", "--database-url", "postgres://u@127.0.0.1:1/d"];
     run(BINARY, &line, &[], Path::new("/")).expect(3);
 }
+
+#[test]
+fn a_server_without_fsync_is_refused_unless_told_by_file_flag_or_environment() {
+    let database = Database::create(shared());
+    let line = ["serve", "--listen", "127.0.0.1:0", "--database-url", &database.url];
+    let strict = [("MAINSPRING_ALLOW_UNSAFE_POSTGRES", "false")];
+    let refused = run(BINARY, &line, &strict, Path::new("/")).expect(1);
+    assert!(refused.stderr.contains("POSTGRES_UNSAFE"), "{refused:?}");
+    let made = "SELECT count(*) FROM pg_namespace WHERE nspname = 'mainspring'";
+    assert_eq!(database.sql(made), "0", "nothing was made");
+    let strict = Store::Postgres.options(BINARY).env(strict[0].0, strict[0].1);
+    let by_flag = Server::start(strict.clone().arg("--allow-unsafe-postgres"));
+    assert!(by_flag.pid().is_some());
+    let mut by_file = Store::Postgres.options(BINARY);
+    by_file.config.push_str("[store]\nallow_unsafe_postgres = true\n");
+    // An empty variable is none.
+    let by_file = Server::start(by_file.env("MAINSPRING_ALLOW_UNSAFE_POSTGRES", ""));
+    assert!(by_file.pid().is_some());
+}
+
+#[test]
+fn a_step_that_older_servers_would_not_survive_waits_for_the_operator() {
+    let database = Database::create(shared());
+    migrate(&database, &["up"]).expect(0);
+    // As the version before left it: with a server that was seen a moment ago.
+    database.sql(
+        "DROP TABLE mainspring.effect; ALTER TABLE mainspring.node DROP COLUMN workers;
+         DELETE FROM mainspring.migration WHERE version = 3;
+         INSERT INTO mainspring.node VALUES (gen_random_uuid(), 'old', '0', now(), now())",
+    );
+    let refused = serve(&database).expect(1);
+    assert!(refused.stderr.contains("run mainspring migrate up"), "{refused:?}");
+    let refused = migrate(&database, &["up"]).expect(1);
+    assert!(
+        refused.stderr.contains("a server of an older version uses the database: old"),
+        "{refused:?}"
+    );
+    database.sql("DELETE FROM mainspring.node");
+    migrate(&database, &["up"]).expect(0);
+    let mut options = Options::new(BINARY);
+    options.database = Some(std::sync::Arc::new(database));
+    let server = Server::start(options);
+    let ann = server.caller("acme", "ann", &["submitter", "worker", "viewer"]);
+    let id = ann.submit_plain("greet");
+    ann.complete(&ann.pull_one("greet"));
+    assert_eq!(ann.job(&id)["status"], "succeeded");
+}

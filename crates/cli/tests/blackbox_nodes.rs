@@ -2,7 +2,7 @@
 //! hold over all of them, and each looks after the jobs that another handed out. The memory store
 //! has one server and keeps the same promises.
 
-use mainspring_testkit::blackbox::caller::text;
+use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Caller, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use mainspring_testkit::load::Stopwatch;
@@ -18,6 +18,9 @@ both_stores![
     d17_limits_hold_over_all_servers,
     d16_after_a_pause_is_acknowledged_no_server_hands_out_a_job,
     d16_tenants_take_turns_over_all_servers,
+    o02_a_revoked_token_ends_what_waits_for_it_on_every_server,
+    a_full_backlog_is_refused_by_every_server_and_the_neighbour_is_served,
+    d16_every_server_knows_of_the_workers_of_the_others,
 ];
 
 /// As many servers as the store allows, up to three.
@@ -328,4 +331,159 @@ mod only {
             super::super::d17_another_server_reaps_what_a_dead_one_handed_out();
         }
     }
+}
+
+/// The state of something that is told by the metrics.
+fn metric(server: &Server, line: &str) -> Option<()> {
+    let page = server.admin().get("/metrics").text();
+    page.lines().any(|found| found == line).then_some(())
+}
+
+fn o02_a_revoked_token_ends_what_waits_for_it_on_every_server(store: Store) {
+    let servers = servers(store, ANY_TYPE);
+    let admin = servers[0].admin();
+    let issue = |user: &str, roles: &[&str]| {
+        let wish = json!({ "tenant_id": "rev", "user_id": user, "roles": roles });
+        let made = admin.post("/api/v1/tokens", &wish).data();
+        (text(&made, "token_id"), text(&made, "token"))
+    };
+    let (worker_id, worker) = issue("worker", &["worker"]);
+    let (submitter_id, submitter) = issue("submitter", &["submitter"]);
+    let (viewer_id, viewer) = issue("viewer", &["viewer"]);
+    let watch = Stopwatch::start();
+    std::thread::scope(|scope| {
+        let mut waiting = Vec::new();
+        for server in &servers {
+            let at = |token: &str| Caller { address: server.address, token: token.to_owned() };
+            let (worker, submitter, viewer) = (at(&worker), at(&submitter), at(&viewer));
+            let watch = &watch;
+            waiting.push((
+                "pull",
+                scope.spawn(move || {
+                    let wish = json!({ "worker_id": "w", "types": ["rev"], "wait_ms": 60_000 });
+                    let answer = worker.post("/api/v1/work/pull", &wish);
+                    assert_eq!(answer.refusal(), (401, "AUTH_UNAUTHORIZED".into()));
+                    watch.elapsed()
+                }),
+            ));
+            waiting.push((
+                "submission",
+                scope.spawn(move || {
+                    let wish = json!({ "job_type": "other", "payload": 0 });
+                    let answer = submitter.post("/api/v1/jobs?wait_ms=60000", &wish);
+                    assert_eq!(
+                        (answer.status, text(&answer.data(), "status")),
+                        (201, "queued".into())
+                    );
+                    watch.elapsed()
+                }),
+            ));
+            waiting.push((
+                "stream",
+                scope.spawn(move || {
+                    // It is read to its end.
+                    let answer = viewer.get("/api/v1/events");
+                    assert_eq!(answer.status, 200);
+                    watch.elapsed()
+                }),
+            ));
+        }
+        for server in &servers {
+            eventually("a pull waits", || metric(server, "mainspring_pulls_waiting 1"));
+        }
+        let submitted = servers.len();
+        eventually("the submissions are there", || {
+            let jobs = admin.get("/api/v1/jobs?type=other").data();
+            (jobs["items"].as_array()?.len() == submitted).then_some(())
+        });
+        let revoked_at = watch.elapsed();
+        for id in [worker_id, submitter_id, viewer_id] {
+            assert_eq!(admin.delete(&format!("/api/v1/tokens/{id}")).status, 200);
+        }
+        // From here on nothing may be handed out on its behalf, wherever it waits.
+        let job = servers[0].caller("rev", "other", &["submitter"]).submit_plain("rev");
+        let mut slowest = Duration::ZERO;
+        for (what, thread) in waiting {
+            let took = thread.join().expect("it is answered").saturating_sub(revoked_at);
+            assert!(took < Duration::from_secs(20), "a {what} went on for {took:?}");
+            slowest = slowest.max(took);
+        }
+        assert_eq!(admin.job(&job)["status"], "queued", "a revoked worker got a job");
+        println!("{} waiting calls ended {slowest:?} after the revocation", 3 * servers.len());
+    });
+}
+
+fn a_full_backlog_is_refused_by_every_server_and_the_neighbour_is_served(store: Store) {
+    let limits = "[limits]\nbacklog_bytes = 8388608\nbacklog_bytes_per_tenant = 3145728\n";
+    let servers = servers(store, &format!("{ANY_TYPE}{limits}"));
+    let greedy = everywhere(&servers, "greedy", "ann");
+    let modest = everywhere(&servers, "modest", "bob");
+    let large = json!({ "job_type": "large", "payload": "x".repeat(1 << 19) });
+    // Half a megabyte each: five fit, the sixth does not.
+    let batch = json!({ "jobs": vec![large.clone(); 8] });
+    let outcomes = greedy[0].post("/api/v1/jobs/batch", &batch).data();
+    let outcomes = outcomes["items"].as_array().expect("items").clone();
+    let refused: Vec<_> = outcomes.iter().filter(|item| !item["error"].is_null()).collect();
+    assert_eq!((outcomes.len(), refused.len()), (8, 3), "{outcomes:?}");
+    assert!(refused.iter().all(|item| item["error"]["code"] == "TENANT_BACKLOG_FULL"));
+    for caller in &greedy {
+        let told = eventually("the bound is known", || {
+            let answer = caller.post("/api/v1/jobs", &large);
+            (answer.status == 429).then_some(answer)
+        });
+        assert_eq!(told.refusal(), (429, "TENANT_BACKLOG_FULL".into()));
+        assert!(told.header("retry-after").is_some());
+    }
+    for caller in &modest {
+        caller.submit_plain("small");
+    }
+    let own = modest[0].get("/api/v1/runtime").data();
+    assert_eq!(own["tenant"]["jobs"], servers.len());
+    assert!(own["counters"].is_null(), "the numbers of others are not shown: {own}");
+    // Reports are taken, and what has ended makes room again.
+    let grants = greedy[0].pull("large", 2);
+    for grant in &grants {
+        assert_eq!(greedy[0].complete(grant)["status"], "succeeded");
+    }
+    eventually("there is room again", || {
+        (greedy[0].post("/api/v1/jobs", &large).status == 201).then_some(())
+    });
+    // Nobody's room is endless.
+    let third = everywhere(&servers, "third", "cem");
+    let others = [&third[0], &modest[0]];
+    let told = eventually("all is full", || {
+        let mut answers = others.iter().map(|caller| caller.post("/api/v1/jobs", &large));
+        answers.find(|answer| answer.status == 507)
+    });
+    assert_eq!(told.refusal(), (507, "BACKLOG_FULL".into()));
+}
+
+/// A worker pulls from one server; every server says so, and explains by it.
+fn d16_every_server_knows_of_the_workers_of_the_others(store: Store) {
+    let servers = servers(store, ANY_TYPE);
+    let callers = everywhere(&servers, "acme", "ann");
+    let (first, last) = (&callers[0], callers.last().expect("one"));
+    let job = first.submit_plain("lonely");
+    let codes = |caller: &Caller| -> Vec<String> {
+        let told = caller.get(&format!("/api/v1/jobs/{job}/explain")).data();
+        told["reasons"].as_array().expect("a list").iter().map(|why| text(why, "code")).collect()
+    };
+    assert!(codes(last).contains(&"NO_WORKER".to_owned()), "{:?}", codes(last));
+    // A worker of the right type that gets nothing, because its queue is another one.
+    let ask = json!({ "worker_id": "w-far", "types": ["lonely"], "queues": ["default", "other"],
+        "limit": 1 });
+    assert_eq!(first.pull_with(ask.clone()).len(), 1);
+    let other = first.submit_plain("lonely");
+    for caller in &callers {
+        eventually("every server knows of the worker", || {
+            let told = caller.get(&format!("/api/v1/jobs/{other}/explain")).data();
+            let reasons = told["reasons"].to_string();
+            (!reasons.contains("NO_WORKER")).then_some(())
+        });
+    }
+    let admin = servers.last().expect("one").admin();
+    let workers = items(admin.get("/api/v1/workers").data());
+    let far = workers.iter().find(|it| it["worker_id"] == "w-far").expect("it is listed");
+    assert_eq!(far["granted"], json!(1), "{far}");
+    assert_eq!(workers.iter().filter(|it| it["worker_id"] == "w-far").count(), 1, "{workers:?}");
 }

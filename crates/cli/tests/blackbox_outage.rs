@@ -2,12 +2,16 @@
 //! tell the truth, and nobody has to restart anything. And it stays quick while somebody holds a
 //! transaction open. `MAINSPRING_TEST=full` holds it for three minutes.
 
+#[path = "blackbox_outage/held.rs"]
+mod held;
+
 use mainspring_testkit::blackbox::{Caller, Nodes, Request, Response, Server, eventually};
 use mainspring_testkit::load::Stopwatch;
 use mainspring_testkit::postgres::{Cluster, ClusterOptions, Proxy};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -165,11 +169,11 @@ fn o15_an_outage_shorter_than_five_seconds_is_only_a_wait() {
     assert_eq!(nodes.admin(1).pull("patient", 10).len(), 3, "each once");
 }
 
-/// A session of `psql` that holds a snapshot.
+/// A session of `psql` that holds on to what a transaction got.
 struct Pin(Child);
 
 impl Pin {
-    fn set(cluster: &Cluster, database: &str) -> Self {
+    fn set(cluster: &Cluster, database: &str, sql: &str) -> Self {
         let admin = cluster.admin();
         let psql = mainspring_testkit::postgres::programs::directory().join("psql");
         let mut child = Command::new(psql)
@@ -180,11 +184,7 @@ impl Pin {
             .spawn()
             .expect("psql starts");
         let stdin = child.stdin.as_mut().expect("its input");
-        stdin
-            .write_all(
-                b"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM mainspring.job;\n",
-            )
-            .expect("it listens");
+        stdin.write_all(format!("{sql}\n").as_bytes()).expect("it listens");
         Pin(child)
     }
 }
@@ -228,7 +228,9 @@ fn o05_a_transaction_held_open_does_not_slow_the_work() {
             scope.spawn(move || toil(admin, nth, is_over, done));
         }
         std::thread::sleep(Duration::from_secs(3)); // paced: warm up
-        let _pin = Pin::set(&nodes.cluster, &nodes.database.name);
+        let snapshot =
+            "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM mainspring.job;";
+        let _pin = Pin::set(&nodes.cluster, &nodes.database.name, snapshot);
         eventually("the snapshot is held", || {
             let held = nodes.database.sql(
                 "SELECT count(*) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND \
@@ -263,7 +265,155 @@ fn is_slow(slices: &[f64]) -> bool {
     slices.last().unwrap_or(&0.0) / slices[0] < 0.85
 }
 
+/// A line when it begins and one when it ends, however many ask meanwhile.
+fn o15_an_outage_has_a_line_at_its_beginning_and_one_at_its_end() {
+    let mut nodes = Nodes::start(BINARY, 1, &ClusterOptions::default(), ANY_TYPE);
+    let admin = nodes.admin(0);
+    let job = admin.submit_plain("seen");
+    let before = nodes.servers[0].log().lines().count();
+    nodes.cluster.stop_immediate();
+    let mut refused = 0;
+    while refused < 24 {
+        refused += ask_everything(&admin, &job);
+    }
+    nodes.cluster.start_again();
+    await_probe(&nodes.servers[0], "/readyz", 200);
+    let told = eventually("the end of the outage is told", || {
+        let log = nodes.servers[0].log();
+        log.contains("PostgreSQL is back").then_some(log)
+    });
+    let lines: Vec<&str> = told.lines().skip(before).collect();
+    let count = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(count("PostgreSQL is away"), 1, "{told}");
+    assert_eq!(count("PostgreSQL is back"), 1, "{told}");
+    assert!(lines.len() <= 6, "{refused} refusals made {} lines:\n{told}", lines.len());
+    println!("{refused} refusals made {} lines", lines.len());
+}
+
+/// What PostgreSQL refuses about one job is that caller's business: a definite no, once and for
+/// all; whoever shares a commit with it does not notice.
+fn o05_what_the_database_refuses_of_one_caller_does_not_harm_the_others() {
+    let nodes = Nodes::start(BINARY, 1, &ClusterOptions::default(), ANY_TYPE);
+    let admin = nodes.admin(0);
+    admin.submit_plain("warm");
+    nodes.database.sql("ALTER TABLE mainspring.job ADD CHECK (payload <> '\"poison\"')");
+    let is_over = AtomicBool::new(false);
+    let (refused, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let wish = json!({ "job_type": "bad", "payload": "poison" });
+                while !is_over.load(Ordering::Relaxed) {
+                    let answer = admin.post("/api/v1/jobs", &wish);
+                    assert_eq!(answer.status, 400, "{}", answer.text());
+                    assert_eq!(answer.code(), "STORE_REFUSED", "{}", answer.text());
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let neighbours: Vec<_> = (0..6)
+            .map(|_| {
+                scope.spawn(|| {
+                    for _ in 0..60 {
+                        let wish = json!({ "job_type": "good", "payload": "fine" });
+                        let answer = admin.post("/api/v1/jobs", &wish);
+                        assert!(answer.status < 300, "a neighbour: {}", answer.text());
+                        taken.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        let ended: Vec<_> = neighbours.into_iter().map(|thread| thread.join()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok), "neighbours were refused");
+    });
+    let (refused, taken) = (refused.into_inner(), taken.into_inner());
+    println!("{refused} refusals, {taken} of the neighbours taken");
+    assert!(taken == 360 && refused > 20, "{refused} refusals, {taken} taken");
+    let kept = nodes.database.sql("SELECT count(*) FROM mainspring.job WHERE payload = '\"fine\"'");
+    assert_eq!(kept, "360");
+    // A filter the database cannot even read is refused, too, and is no outage.
+    let asked = admin.get("/api/v1/jobs?trace_id=%00");
+    assert!((200..500).contains(&asked.status), "{}", asked.text());
+    await_probe(&nodes.servers[0], "/readyz", 200);
+}
+
+/// Fails every sync of the processes it is loaded into while a file is there.
+const NO_SYNC: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int is_broken(void) {
+    const char *flag = getenv("EIO_FLAG");
+    return flag && access(flag, F_OK) == 0;
+}
+static int call(const char *name, int fd) {
+    if (is_broken()) { errno = EIO; return -1; }
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+    return real(fd);
+}
+int fsync(int fd) { return call("fsync", fd); }
+int fdatasync(int fd) { return call("fdatasync", fd); }
+"#;
+
+/// The disk under PostgreSQL fails its syncs with EIO: nothing is acknowledged, nothing that was is
+/// lost, and whoever asks again under the same key has one job.
+fn o15_nothing_is_acknowledged_while_the_disk_of_the_database_fails_to_sync() {
+    let folder =
+        tempfile::Builder::new().prefix("mainspring-eio-").tempdir_in("/tmp").expect("a tmp");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("ours");
+    let (source, library) = (folder.path().join("eio.c"), folder.path().join("eio.so"));
+    let flag = folder.path().join("broken");
+    std::fs::write(&source, NO_SYNC).expect("writes");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl");
+    let made = compiler.status().expect("a C compiler");
+    assert!(made.success());
+    let options = ClusterOptions::durable()
+        .env("LD_PRELOAD", &library.display().to_string())
+        .env("EIO_FLAG", &flag.display().to_string());
+    let mut nodes = Nodes::start(BINARY, 1, &options, ANY_TYPE);
+    let admin = nodes.admin(0);
+    let before: Vec<String> =
+        (0..10).map(|n| submit_until_taken(&admin, &format!("before-{n}"))).collect();
+    std::fs::write(&flag, "").expect("writes");
+    let wish = json!({ "job_type": "keyed", "payload": 1, "idempotency_key": "meanwhile" });
+    for _ in 0..3 {
+        let (answer, _) = timed(&admin, "POST", "/api/v1/jobs", Some(&wish));
+        assert!(is_refused_for_now(&answer), "acknowledged without a sync: {}", answer.text());
+    }
+    let log = nodes.cluster.log();
+    assert!(log.contains("Input/output error"), "it did not notice:\n{log}");
+    std::fs::remove_file(&flag).expect("it was there");
+    nodes.cluster.kill9();
+    nodes.cluster.start_again();
+    await_probe(&nodes.servers[0], "/readyz", 200);
+    let again = admin.submit(&wish);
+    assert_eq!(admin.submit(&wish)["job_id"], again["job_id"], "one job to the key");
+    for id in &before {
+        assert_eq!(admin.job(id)["status"], "queued", "what was acknowledged is there");
+    }
+    assert_eq!(nodes.database.sql("SELECT count(*) FROM mainspring.job"), "11");
+}
+
 mod postgres {
+    #[test]
+    fn o15_an_outage_has_a_line_at_its_beginning_and_one_at_its_end() {
+        super::o15_an_outage_has_a_line_at_its_beginning_and_one_at_its_end();
+    }
+
+    #[test]
+    fn o05_what_the_database_refuses_of_one_caller_does_not_harm_the_others() {
+        super::o05_what_the_database_refuses_of_one_caller_does_not_harm_the_others();
+    }
+
+    #[test]
+    fn o15_nothing_is_acknowledged_while_the_disk_of_the_database_fails_to_sync() {
+        super::o15_nothing_is_acknowledged_while_the_disk_of_the_database_fails_to_sync();
+    }
+
     #[test]
     fn o15_requests_wait_or_are_refused_while_the_database_is_away() {
         super::o15_requests_wait_or_are_refused_while_the_database_is_away();
@@ -272,6 +422,21 @@ mod postgres {
     #[test]
     fn o15_an_outage_shorter_than_five_seconds_is_only_a_wait() {
         super::o15_an_outage_shorter_than_five_seconds_is_only_a_wait();
+    }
+
+    #[test]
+    fn o05_a_key_in_an_open_transaction_slows_nobody_else_and_is_granted_to_nobody() {
+        super::held::o05_a_key_in_an_open_transaction_slows_nobody_else();
+    }
+
+    #[test]
+    fn o05_a_locked_row_delays_no_other_rescue_and_no_other_report() {
+        super::held::o05_a_locked_row_delays_no_other_rescue();
+    }
+
+    #[test]
+    fn o15_a_lease_that_ran_out_in_an_outage_has_a_grace_after_it() {
+        super::held::o15_a_lease_that_ran_out_in_an_outage_has_a_grace_after_it();
     }
 
     #[test]

@@ -6,7 +6,7 @@
 #[path = "blackbox_readme/blocks.rs"]
 mod blocks;
 
-use blocks::{Block, Role, adapted, quick_start};
+use blocks::{Block, Role, adapted, quick_start, workers};
 use mainspring_testkit::blackbox::{Store, eventually};
 use mainspring_testkit::both_stores;
 use mainspring_testkit::postgres::Database;
@@ -156,6 +156,11 @@ fn o01_o15_the_quick_start_works_as_written_and_survives_kill_9(store: Store) {
             }
         }
     }
+    let by_hand = workers(README);
+    assert_eq!(by_hand.len(), 1, "{by_hand:?}");
+    let told = reader.run(&by_hand[0].text);
+    assert!(told.contains("\"status\":\"succeeded\""), "the report is taken: {told}");
+    assert!(told.contains("\"jobs\":[]"), "and the pull answered: {told}");
     let done = reader.jobs();
     assert!(!done.is_empty() && done.iter().all(|(_, status)| status == "succeeded"), "{done:?}");
 

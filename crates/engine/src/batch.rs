@@ -1,8 +1,8 @@
 //! The requests that will share a commit: bounded by number and by bytes, so that neither many
 //! small requests nor a few large ones make a commit that its store cannot take in one piece.
 
-use crate::commit::Request;
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES};
+use crate::request::Request;
 use mainspring_kernel::Command;
 use tokio::sync::mpsc;
 
@@ -57,7 +57,6 @@ mod tests {
     use mainspring_kernel::JobId;
     use mainspring_kernel::command::Complete;
     use mainspring_kernel::job::LeaseToken;
-    use tokio::sync::oneshot;
 
     /// A request of `count` reports with a result of `bytes` each.
     fn request(count: usize, bytes: usize) -> Request {
@@ -66,8 +65,8 @@ mod tests {
             let result = Some("x".repeat(bytes).into());
             Command::Complete(Complete { job: JobId(1), token, result })
         };
-        let (answer, _) = oneshot::channel();
-        Request::new((0..count).map(report).collect(), None, answer)
+        let (nobody, _) = mpsc::channel(1);
+        Request::new((0..count).map(report).collect(), None, &nobody).0
     }
 
     fn inbox_of(requests: impl Iterator<Item = Request>) -> mpsc::Receiver<Request> {

@@ -3,80 +3,31 @@
 //! pulls that wait, and hands the events to the store in one piece. Answers go out when the store
 //! says they are durable; the next batch does not wait for that.
 
+use crate::aside::Aside;
 use crate::batch::Batch;
 use crate::dispatcher::Dispatcher;
-use crate::engine::{Reply, Shared};
-use crate::limits::PULL_BYTES_MAX;
-use crate::pull::{Grant, Pull};
-use mainspring_kernel::command::{Claim, Release};
+use crate::engine::Shared;
+use crate::limits::ATTEMPTS_PER_TURN;
+use crate::pull::Pull;
+use crate::request::Request;
+use draft::{Draft, Effects};
 use mainspring_kernel::{
-    Command, Decision, Event, Facts, Job, Receipt, Rejection, Timestamp, decide,
+    Backlog, Command, Decision, Facts, JobId, Rejection, TenantId, Timestamp, decide,
 };
 use mainspring_store::{Desk, Error, Needs};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::sync::{mpsc, oneshot};
+use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Commands that belong together, perhaps with a pull behind them.
-pub(crate) struct Request {
-    pub(crate) commands: Vec<Command>,
-    pub(crate) pull: Option<Pull>,
-    /// When a pull that waits is sent home empty; set when it is first parked.
-    pub(crate) until: Option<Instant>,
-    reply: Reply,
-    answer: Option<oneshot::Sender<Result<Reply, Error>>>,
-}
-
-impl Request {
-    pub(crate) fn new(
-        commands: Vec<Command>,
-        pull: Option<Pull>,
-        answer: oneshot::Sender<Result<Reply, Error>>,
-    ) -> Self {
-        Request { commands, pull, until: None, reply: Reply::default(), answer: Some(answer) }
-    }
-
-    /// Whether the caller has gone away: its pull must not take jobs nobody will see.
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
-    }
-
-    /// Answers; gives back the leases of a caller that went away in the meantime.
-    pub(crate) fn answer(mut self, outcome: Result<(), Error>) -> Vec<Command> {
-        let Some(answer) = self.answer.take() else { return Vec::new() };
-        match answer.send(outcome.map(|()| self.reply)) {
-            Ok(()) | Err(Err(_)) => Vec::new(),
-            Err(Ok(unseen)) => unseen.grants.iter().filter_map(given_back).collect(),
-        }
-    }
-
-    /// A request waits on only if it is a pull that got nothing and is willing to wait.
-    fn is_served(&self) -> bool {
-        self.pull.as_ref().is_none_or(|pull| {
-            !self.reply.grants.is_empty() || !self.commands.is_empty() || pull.wait.is_zero()
-        })
-    }
-
-    fn has_new_work(&self) -> bool {
-        let is_new =
-            |command: &Command| matches!(command, Command::Submit(_) | Command::RequeueItem { .. });
-        self.commands.iter().any(is_new)
-    }
-}
-
-fn given_back(grant: &Grant) -> Option<Command> {
-    let lease = grant.job.lease()?;
-    Some(Command::Release(Release {
-        job: grant.job.id,
-        token: lease.token(),
-        reason: Some("the worker went away before it got the job".into()),
-    }))
-}
+mod draft;
 
 /// Runs until the engine stops; what was accepted by then is still committed.
 pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>) {
     let mut dispatcher = Dispatcher::default();
+    let mut aside = Aside::default();
     let mut gathered = Batch::default();
     let mut expected = 0;
     loop {
@@ -88,17 +39,25 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
             },
             () = shared.work_is_due.notified() => {}
             () = dispatcher.next_is_late() => {}
+            () = aside.next_is_due() => {}
             () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
         }
         dispatcher.send_home_late();
+        aside.send_home_late();
         gather(&shared, &mut inbox, &mut gathered, expected).await;
         let requests = std::mem::take(&mut gathered).requests;
         expected = requests.len();
-        if !requests.is_empty() || dispatcher.len() > 0 {
-            commit(&shared, &mut dispatcher, requests).await;
+        let batch = aside.sift(requests);
+        let serves_pulls = dispatcher.len() > 0 && aside.may_serve_pulls();
+        if !batch.is_empty() || serves_pulls {
+            commit(&shared, &mut dispatcher, &mut aside, batch).await;
+        }
+        if !aside.is_empty() {
+            commit_aside(&shared, &mut dispatcher, &mut aside).await;
         }
         if inbox.is_closed() {
             dispatcher.send_all_home();
+            aside.send_all_home();
         }
         shared.tally.parked_pulls.store(dispatcher.len() as u64, Ordering::Relaxed);
     }
@@ -129,84 +88,159 @@ async fn gather(
     }
 }
 
-/// Decides and writes a batch. If something outside holds what one of its requests needs, the
-/// halves are tried apart, so that in the end only that request is refused.
-async fn commit(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, batch: Vec<Request>) {
-    let mut parts = vec![batch];
-    while let Some(part) = parts.pop() {
-        if let Err(mut refused) = commit_part(shared, dispatcher, part).await {
-            let later = refused.split_off(refused.len() / 2);
-            parts.extend([later, refused]);
+/// Decides and writes a batch. If something outside holds what one of its requests needs, they are
+/// put aside and tried in parts, so that in the end only that request waits, or is refused.
+async fn commit(
+    shared: &Arc<Shared>,
+    dispatcher: &mut Dispatcher,
+    aside: &mut Aside,
+    batch: Vec<Request>,
+) {
+    let serves_pulls = dispatcher.len() > 0 && aside.may_serve_pulls();
+    let way = if serves_pulls { Way::Usual } else { Way::WithoutPulls };
+    let outcome = commit_part(shared, dispatcher, batch, way).await;
+    if serves_pulls {
+        aside.tried_pulls(outcome.is_ok());
+    }
+    match outcome {
+        Ok(()) => {}
+        // Perhaps what they were to be given is held: the batch may get through without them.
+        Err((batch, _)) if serves_pulls => aside.try_apart(batch),
+        Err((batch, error)) => {
+            let held = held_jobs(shared, &batch).await;
+            aside.put(batch, &held, &error);
         }
     }
 }
 
-/// Decides and writes one batch; gives it back if only a smaller one can succeed.
+/// Which of the jobs that a busy batch names are held by somebody outside, if the store can tell.
+async fn held_jobs(shared: &Shared, batch: &[Request]) -> HashSet<JobId> {
+    let commands = batch.iter().flat_map(|request| &request.commands);
+    let jobs: Vec<JobId> = commands.filter_map(Command::job).collect();
+    let held = match batch.len() > 1 && !jobs.is_empty() {
+        // Only to be quicker: without it they are found one by one.
+        true => shared.store.held(&jobs).await.unwrap_or_default(),
+        false => Vec::new(),
+    };
+    held.into_iter().collect()
+}
+
+/// Tries what was put aside, as far as its turn goes.
+async fn commit_aside(shared: &Arc<Shared>, dispatcher: &mut Dispatcher, aside: &mut Aside) {
+    let (mut spent, mut refused, mut decided) = (Duration::ZERO, 0, 0);
+    while refused < ATTEMPTS_PER_TURN
+        && let Some(mut lot) = aside.take_due()
+    {
+        let (began, things) = (Instant::now(), lot.things());
+        let requests = std::mem::take(&mut lot.requests);
+        match commit_part(shared, dispatcher, requests, Way::Apart).await {
+            Ok(()) => {
+                aside.freed(&things);
+                decided += 1;
+            }
+            Err((requests, error)) => {
+                let held = held_jobs(shared, &requests).await;
+                lot.requests = requests;
+                aside.refused(lot, &held, &error);
+                spent += began.elapsed();
+                refused += 1;
+            }
+        }
+    }
+    if refused > 0 {
+        aside.rest_for(spent);
+    }
+    if decided > 0 && dispatcher.len() > 0 {
+        // Pulls that wait are not tried together with what may be held.
+        shared.work_is_due.notify_one();
+    }
+}
+
+/// How a batch is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// With the pulls that wait.
+    Usual,
+    /// Without them.
+    WithoutPulls,
+    /// By itself, and without waiting for anybody.
+    Apart,
+}
+
+/// Decides and writes one batch; gives it back if a smaller one may succeed, or it itself later.
 async fn commit_part(
     shared: &Arc<Shared>,
     dispatcher: &mut Dispatcher,
     mut batch: Vec<Request>,
-) -> Result<(), Vec<Request>> {
+    way: Way,
+) -> Result<(), (Vec<Request>, Error)> {
     if shared.store.is_low_on_space() {
         batch = refuse_new_work(batch);
     }
     let now = shared.clock.now();
-    let mut parked = dispatcher.take();
-    let needs = needs(&batch, &parked, now);
-    let mut made = Made::default();
-    let mut work = |desk: &mut dyn Desk| {
-        made = Made::default();
-        for request in &mut batch {
-            decide_request(shared, request, desk, now, &mut made);
-        }
-        // Those who have waited longest are served first, then this batch's own pulls.
-        for request in parked.iter_mut().chain(batch.iter_mut()) {
-            serve_pull(shared, request, desk, now, &mut made);
-        }
+    let mut parked = match way {
+        Way::Usual => dispatcher.take(),
+        Way::WithoutPulls | Way::Apart => Vec::new(),
     };
-    let ticket = shared.store.commit(needs, &mut work).await;
-    shared.tally.commits.fetch_add(1, Ordering::Relaxed);
-    shared.tally.commands.fetch_add(made.commands, Ordering::Relaxed);
-    if made.has_new_timer {
-        shared.timer_changed.notify_one();
-    }
-    match ticket {
+    let mut needs = needs(&batch, &parked, now);
+    needs.is_hasty = way == Way::Apart;
+    let mut draft = Draft::default();
+    let mut work = |desk: &mut dyn Desk| {
+        draft = Draft::default();
+        draft.decide(shared, (&batch, &parked), desk, now);
+    };
+    match shared.store.commit(needs, &mut work).await {
         Ok(ticket) => {
+            let effects = draft.settle(&mut batch, &mut parked);
+            if effects.has_new_timer {
+                shared.timer_changed.notify_one();
+            }
+            if effects.has_left_over {
+                shared.work_is_due.notify_one();
+            }
             let everyone = parked.into_iter().chain(batch);
             let (served, waiting): (Vec<_>, Vec<_>) = everyone.partition(Request::is_served);
-            dispatcher.park(waiting);
+            dispatcher.park(shared, waiting, now);
+            if effects.has_new_tokens {
+                shared.tokens_changed.send_modify(|turn| *turn += 1);
+            }
             let shared = shared.clone();
-            ticket.then(move |outcome| answer_all(&shared, served, &outcome, made.has_moves));
+            ticket.then(move |outcome| answer_all(&shared, served, &outcome, &effects, now));
         }
         Err(error) => {
-            dispatcher.park(parked);
-            if error.is_divisible() && batch.len() > 1 {
-                return Err(batch);
+            dispatcher.park(shared, parked, now);
+            if error.is_divisible() {
+                return Err((batch, error));
             }
-            answer_all(shared, batch, &Err(error), false);
+            // Perhaps it counts all the same: whoever waits for it looks again.
+            answer_all(shared, batch, &Err(error), &draft.effects, now);
         }
     }
     Ok(())
 }
 
-/// Answers everyone who was served, on the thread that learned that the commit is durable.
+/// Answers everyone who was served, on the thread that learned how the commit ended. Only one that
+/// is durable is told of and counted.
 fn answer_all(
-    shared: &Arc<Shared>,
+    shared: &Shared,
     served: Vec<Request>,
     outcome: &Result<(), Error>,
-    has_moves: bool,
+    effects: &Effects,
+    now: Timestamp,
 ) {
-    let mut unseen = Vec::new();
+    if outcome.is_ok() {
+        effects.count(&shared.tally);
+    }
     for request in served {
-        unseen.extend(request.answer(outcome.clone()));
+        if let (Ok(()), Some(pull)) = (outcome, &request.pull) {
+            shared.workers.pulled(pull, now, request.reply().grants.len());
+        }
+        request.answer(outcome.clone());
     }
-    if has_moves {
+    if !effects.tenants.is_empty() {
         shared.moved.send_modify(|turn| *turn += 1);
-    }
-    if !unseen.is_empty() {
-        let (nobody, _) = oneshot::channel();
-        // If the queue is full the leases run out by themselves.
-        let _ = shared.requests.try_send(Request::new(unseen, None, nobody));
+        shared.waiters.jobs.ring(&effects.ended);
+        shared.waiters.tenants.ring(&effects.tenants);
     }
 }
 
@@ -216,14 +250,6 @@ fn refuse_new_work(batch: Vec<Request>) -> Vec<Request> {
         request.answer(Err(Error::NoRoom));
     }
     taken
-}
-
-/// What a batch brought about, for those who must be told.
-#[derive(Default)]
-struct Made {
-    commands: u64,
-    has_moves: bool,
-    has_new_timer: bool,
 }
 
 fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
@@ -244,44 +270,15 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
     needs
 }
 
-fn decide_request(
-    shared: &Shared,
-    request: &mut Request,
-    desk: &mut dyn Desk,
-    now: Timestamp,
-    made: &mut Made,
-) {
-    let is_single = request.commands.len() == 1;
-    request.reply = Reply::default();
-    request.reply.outcomes.reserve_exact(request.commands.len());
-    for command in &request.commands {
-        made.commands += 1;
-        let outcome = decide_one(shared, command, desk, now).map(|decision| {
-            if is_single {
-                request.reply.job = echoed(&decision, desk);
-            }
-            enact(decision, desk, made)
-        });
-        tally(shared, &outcome);
-        request.reply.outcomes.push(outcome);
-    }
-}
-
-/// The job a single submission is answered with: as submitted, before any worker takes it.
-fn echoed(decision: &Decision, desk: &dyn Desk) -> Option<Box<Job>> {
-    match (&decision.receipt, decision.events.first()) {
-        (Receipt::Submitted { .. }, Some(Event::JobSubmitted(job))) => Some(job.clone()),
-        (Receipt::Existing { job, .. }, _) => desk.job(*job).map(|job| Box::new(job.clone())),
-        _ => None,
-    }
-}
-
 fn decide_one(
     shared: &Shared,
     command: &Command,
     desk: &dyn Desk,
     now: Timestamp,
 ) -> Result<Decision, Rejection> {
+    if command.job().is_some_and(|id| desk.is_unreadable(id)) {
+        return Err(Rejection::JobUnreadable);
+    }
     let job = command.job().and_then(|id| desk.job(id));
     let mut facts = Facts {
         now,
@@ -295,6 +292,7 @@ fn decide_one(
         key_job: None,
         jumps: &[],
         tokens: &[],
+        backlog: Backlog::UNBOUNDED,
     };
     let jumps = shared.clock.jumps();
     facts.jumps = &jumps;
@@ -306,9 +304,21 @@ fn decide_one(
             facts.fresh_id = shared.ids.next(now, shared.entropy.bits());
             facts.job_type = desk.job_type(&wish.job_type);
             facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
+            // A second job under a key whose first one cannot be read would be done twice.
+            let held = facts.key_holder.filter(|holder| holder.holds_at(now));
+            if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
+                return Err(Rejection::JobUnreadable);
+            }
             facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
+            facts.backlog = backlog(shared, desk, &wish.tenant);
         }
-        Command::RequeueItem { .. } => facts.fresh_id = shared.ids.next(now, shared.entropy.bits()),
+        Command::RequeueItem { .. } => {
+            facts.fresh_id = shared.ids.next(now, shared.entropy.bits());
+            if let Some(item) = facts.item {
+                facts.backlog = backlog(shared, desk, &item.job.tenant);
+            }
+        }
+        Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
         Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
             facts.fresh_secret = shared.entropy.bits();
         }
@@ -320,67 +330,13 @@ fn decide_one(
     decide(command, &facts)
 }
 
-fn enact(decision: Decision, desk: &mut dyn Desk, made: &mut Made) -> Receipt {
-    for event in &decision.events {
-        match event {
-            Event::JobSubmitted(_) | Event::JobMoved(_) => {
-                made.has_moves = true;
-                made.has_new_timer = true;
-            }
-            Event::LeaseRenewed { .. } => made.has_new_timer = true,
-            Event::EffectCommitted { .. }
-            | Event::ItemOpened(_)
-            | Event::ItemChanged { .. }
-            | Event::TypeSet(_)
-            | Event::QueueSet(_)
-            | Event::TokenIssued(_)
-            | Event::TokenRevoked { .. } => {}
-        }
+/// What waits, and how much may.
+fn backlog(shared: &Shared, desk: &dyn Desk, tenant: &TenantId) -> Backlog {
+    let (tenant, all) = desk.held(tenant);
+    Backlog {
+        tenant,
+        tenant_max: shared.config.backlog_bytes_per_tenant,
+        all,
+        all_max: shared.config.backlog_bytes_max,
     }
-    if !decision.events.is_empty() {
-        desk.apply(decision.events);
-    }
-    decision.receipt
-}
-
-fn serve_pull(
-    shared: &Shared,
-    request: &mut Request,
-    desk: &mut dyn Desk,
-    now: Timestamp,
-    made: &mut Made,
-) {
-    let Some(pull) = &request.pull else { return };
-    if request.is_abandoned() {
-        return;
-    }
-    let ready = desk.take_ready(&pull.ask().wanted(), pull.limit, now);
-    let mut grants = Vec::with_capacity(ready.len());
-    let mut bytes = 0;
-    for id in ready {
-        // What is left over is ready again when the batch ends, for pulls that wait as well.
-        if bytes >= PULL_BYTES_MAX {
-            shared.work_is_due.notify_one();
-            break;
-        }
-        let claim = Claim { job: id, worker: pull.worker.clone(), lease_ms: pull.lease_ms };
-        made.commands += 1;
-        if let Ok(decision) = decide_one(shared, &Command::Claim(claim), desk, now) {
-            enact(decision, desk, made);
-            grants.extend(desk.job(id).map(|job| Grant { job: job.clone() }));
-            bytes += grants.last().map_or(0, |grant| grant.job.payload.len());
-        }
-    }
-    shared.workers.pulled(pull, now, grants.len());
-    request.reply.grants = grants;
-}
-
-fn tally(shared: &Shared, outcome: &Result<Receipt, Rejection>) {
-    let counter = match outcome {
-        Err(Rejection::IllegalMove { .. }) => &shared.tally.illegal_moves,
-        Err(Rejection::LeaseLost) => &shared.tally.stale_leases,
-        Ok(Receipt::Existing { .. }) => &shared.tally.idempotent_hits,
-        _ => return,
-    };
-    counter.fetch_add(1, Ordering::Relaxed);
 }

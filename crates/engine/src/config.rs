@@ -1,6 +1,8 @@
 //! What the engine can be told. No defaults here for anything that matters: the command line
 //! decides, in one place.
 
+use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
+use mainspring_store::Fatal;
 use std::time::Duration;
 
 /// Settings of one engine.
@@ -10,12 +12,18 @@ pub struct Config {
     pub are_types_strict: bool,
     /// Most requests one commit may take; see [`crate::limits::BATCH_BYTES_MAX`] for their bytes.
     pub batch_max: usize,
+    /// Bytes that jobs that have not ended may take up.
+    pub backlog_bytes_max: u64,
+    /// Of these, what the jobs of one tenant may.
+    pub backlog_bytes_per_tenant: u64,
     /// How long leases that ran out while the server was away are kept alive after a restart.
     pub restart_grace: Duration,
     /// How often upkeep runs when nothing else happens.
     pub maintain_every: Duration,
     /// How long a worker that is not heard of is still listed.
     pub worker_memory: Duration,
+    /// Told when the commit loop or the timers die.
+    pub fatal: Fatal,
 }
 
 impl Config {
@@ -24,9 +32,12 @@ impl Config {
         Config {
             are_types_strict: true,
             batch_max: 4_096,
+            backlog_bytes_max: BACKLOG_BYTES_DEFAULT,
+            backlog_bytes_per_tenant: BACKLOG_BYTES_DEFAULT / 2,
             restart_grace: Duration::from_secs(5),
             maintain_every: Duration::from_secs(1),
             worker_memory: Duration::from_secs(120),
+            fatal: Fatal::default(),
         }
     }
 }

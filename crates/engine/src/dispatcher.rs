@@ -1,7 +1,9 @@
 //! The pulls that wait. They are served inside the commit that makes a job ready, oldest first,
 //! so one new job wakes one worker and a thousand idle workers cost nothing.
 
-use crate::commit::Request;
+use crate::engine::Shared;
+use crate::request::Request;
+use mainspring_kernel::Timestamp;
 use tokio::time::Instant;
 
 /// Waiting pulls, oldest first.
@@ -24,10 +26,14 @@ impl Dispatcher {
     }
 
     /// Keeps pulls waiting, each until its own deadline.
-    pub(crate) fn park(&mut self, mut requests: Vec<Request>) {
+    pub(crate) fn park(&mut self, shared: &Shared, mut requests: Vec<Request>, now: Timestamp) {
         for request in &mut requests {
-            let wait = request.pull.as_ref().map(|pull| pull.wait).unwrap_or_default();
-            request.until.get_or_insert_with(|| Instant::now() + wait);
+            let Some(pull) = &request.pull else { continue };
+            // From its first commit on: later ones must not make it wait anew.
+            request.until.get_or_insert_with(|| {
+                shared.workers.pulled(pull, now, 0);
+                Instant::now() + pull.wait
+            });
         }
         self.parked.extend(requests);
     }

@@ -3,13 +3,16 @@
 
 use crate::clock::{Clock, Course};
 use crate::colleagues;
-use crate::commit::{self, Request};
+use crate::commit;
 use crate::config::Config;
 use crate::entropy::{Entropy, Ids};
 use crate::explain::{self, Explanation};
 use crate::leaving::Leaving;
+use crate::limits::{PASS_OVER_EVERY, QUEUE_MAX};
 use crate::pull::{Grant, Pull};
+use crate::request::Request;
 use crate::timers;
+use crate::waiters::{self, Waiters};
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::job::Effect;
@@ -18,14 +21,15 @@ use mainspring_kernel::{
     TokenId, TypeSpec, WorkerId,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, News, Page, Snapshot, Store,
-    WorkerNote,
+    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, News, Page, Scope, Snapshot,
+    Store, WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// What became of each command of a request, in order.
@@ -88,8 +92,13 @@ pub(crate) struct Shared {
     pub(crate) workers: Workers,
     leaving: Leaving,
     pub(crate) tally: Tally,
-    /// Rung after every commit that moved a job.
+    /// Rung after every commit that moved a job, here or elsewhere.
     pub(crate) moved: watch::Sender<u64>,
+    /// Rung when tokens may have changed, here or elsewhere.
+    pub(crate) tokens_changed: watch::Sender<u64>,
+    /// Rung when jobs may have moved elsewhere.
+    pub(crate) moved_elsewhere: Notify,
+    pub(crate) waiters: Waiters,
     /// Rung when a waiting job has become due, so that pulls that wait are served.
     pub(crate) work_is_due: Notify,
     pub(crate) ids: Ids,
@@ -111,8 +120,8 @@ pub(crate) struct Tally {
     pub(crate) parked_pulls: AtomicU64,
 }
 
-/// Requests that may wait for the commit loop before callers have to.
-const QUEUE_MAX: usize = 8_192;
+/// A token that is waited on is looked at again after this long, should no word of it come.
+const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Starts the commit loop and the timers on the present tokio runtime.
@@ -137,6 +146,9 @@ impl Engine {
             leaving: Leaving::default(),
             tally: Tally::default(),
             moved: watch::Sender::new(0),
+            tokens_changed: watch::Sender::new(0),
+            moved_elsewhere: Notify::new(),
+            waiters: Waiters::default(),
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
             ids: Ids::default(),
@@ -145,11 +157,12 @@ impl Engine {
             started_at,
         });
         shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
-        shared.keep(tokio::spawn(commit::run(shared.clone(), inbox)));
+        shared.keep("the commit loop", commit::run(shared.clone(), inbox));
         let engine = Engine { shared };
-        timers::extend_leases(&engine.shared, started_at + engine.shared.config.restart_grace)
-            .await?;
-        engine.shared.keep(tokio::spawn(timers::run(engine.shared.clone())));
+        let grace_until = started_at + engine.shared.config.restart_grace;
+        let reaper = timers::Reaper::new(&engine.shared, grace_until).await?;
+        engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
+        engine.shared.keep("the waiters", waiters::look_elsewhere(engine.shared.clone()));
         Ok(engine)
     }
 
@@ -212,19 +225,21 @@ impl Engine {
     /// If the store failed.
     pub async fn pull(&self, pull: Pull) -> Result<Vec<Grant>, Error> {
         let stay = self.shared.leaving.stay((pull.tenant.clone(), pull.worker.clone()));
-        let (answer, mut reply) = oneshot::channel();
-        let request = Request::new(Vec::new(), Some(pull), answer);
+        let (request, mut reply) = Request::new(Vec::new(), Some(pull), &self.shared.requests);
         self.shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
-        let reply = tokio::select! {
+        let parcel = tokio::select! {
             biased;
             reply = &mut reply => reply.map_err(|_| Error::Stopped)??,
             () = stay.is_over() => {
                 // What was granted by now is told; what comes later is given back.
                 reply.close();
-                reply.try_recv().unwrap_or_else(|_| Ok(Reply::default()))?
+                match reply.try_recv() {
+                    Ok(parcel) => parcel?,
+                    Err(_) => return Ok(Vec::new()),
+                }
             }
         };
-        Ok(reply.grants)
+        Ok(parcel.unpack().grants)
     }
 
     /// Ends the waiting pulls of a worker that is about to stop.
@@ -233,10 +248,9 @@ impl Engine {
     }
 
     async fn request(&self, commands: Vec<Command>, pull: Option<Pull>) -> Result<Reply, Error> {
-        let (answer, reply) = oneshot::channel();
-        let request = Request::new(commands, pull, answer);
+        let (request, reply) = Request::new(commands, pull, &self.shared.requests);
         self.shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
-        reply.await.map_err(|_| Error::Stopped)?
+        Ok(reply.await.map_err(|_| Error::Stopped)??.unpack())
     }
 
     /// One job with its history.
@@ -245,6 +259,14 @@ impl Engine {
     /// If the store failed.
     pub async fn job(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
         self.shared.store.job(id).await
+    }
+
+    /// One job with its history, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+        self.shared.store.job_within(id, scope).await
     }
 
     /// One committed effect of a job.
@@ -260,20 +282,19 @@ impl Engine {
     /// # Errors
     /// If the store failed.
     pub async fn job_ended(&self, id: JobId, wait: Duration) -> Result<Option<Snapshot>, Error> {
-        let mut moved = self.shared.moved.subscribe();
-        let deadline = tokio::time::Instant::now() + wait;
+        let mut place = self.shared.waiters.jobs.wait(id);
+        let deadline = Instant::now() + wait;
         loop {
-            moved.mark_unchanged();
             let found = self.shared.store.job(id).await?;
             let has_ended = found.as_ref().is_none_or(|found| found.job.state.name().is_terminal());
-            if has_ended || self.shared.stop.is_cancelled() {
+            if has_ended || self.shared.stop.is_cancelled() || deadline <= Instant::now() {
                 return Ok(found);
             }
             tokio::select! {
                 biased;
-                _ = moved.changed() => {}
-                () = self.shared.stop.cancelled() => return Ok(found),
-                () = tokio::time::sleep_until(deadline) => return Ok(found),
+                () = place.is_rung() => {}
+                () = self.shared.stop.cancelled() => {}
+                () = tokio::time::sleep_until(deadline) => {}
             }
         }
     }
@@ -305,6 +326,14 @@ impl Engine {
     /// If the store failed.
     pub async fn item(&self, id: DlqId) -> Result<Option<DlqItem>, Error> {
         self.shared.store.item(id).await
+    }
+
+    /// One dead-letter item, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item_within(&self, id: DlqId, scope: &Scope) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item_within(id, scope).await
     }
 
     /// Dead-letter items, newest first.
@@ -360,12 +389,46 @@ impl Engine {
         self.shared.store.token(id).await
     }
 
+    /// Ends when a token stops working: revoked on any server, or expired. Whoever waits on behalf
+    /// of a token waits on this, too.
+    pub async fn token_ended(&self, id: TokenId) {
+        let mut changed = self.shared.tokens_changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            let mut look_in = TOKEN_LOOK_EVERY;
+            // A store that cannot be read says nothing about the token.
+            if let Ok(found) = self.token(id).await {
+                let now = self.now();
+                let Some(token) = found.filter(|token| token.is_live(now)) else { return };
+                let expires_in = token.expires_at.map(|end| end.since(now));
+                look_in = expires_in.map_or(look_in, |end| end.min(look_in));
+            }
+            tokio::select! {
+                _ = changed.changed() => {}
+                () = tokio::time::sleep(look_in) => {}
+            }
+        }
+    }
+
     /// Why a job is not running yet, or what it is doing.
     ///
     /// # Errors
     /// If the store failed.
     pub async fn explain(&self, id: JobId) -> Result<Option<Explanation>, Error> {
         explain::explain(&self.shared, id).await
+    }
+
+    /// What the jobs of one tenant come to that have not ended.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn held_by(&self, tenant: &TenantId) -> Result<Held, Error> {
+        self.shared.store.held_by(tenant).await
+    }
+
+    /// What jobs that have not ended may take up: of one tenant, and in all.
+    pub fn backlog_max(&self) -> (u64, u64) {
+        (self.shared.config.backlog_bytes_per_tenant, self.shared.config.backlog_bytes_max)
     }
 
     /// Counts for metrics.
@@ -376,7 +439,7 @@ impl Engine {
         self.shared.store.counts(self.now()).await
     }
 
-    /// Durable moves after `position`, waiting up to `wait` for the first one.
+    /// Durable moves of all jobs after `position`, waiting up to `wait` for the first one.
     ///
     /// # Errors
     /// If the store failed.
@@ -386,19 +449,49 @@ impl Engine {
         limit: usize,
         wait: Duration,
     ) -> Result<MovesPage, Error> {
+        self.moves_for(None, position, limit, wait).await
+    }
+
+    /// As [`Engine::moves_after`] for somebody who is only concerned by moves of one tenant's jobs.
+    /// Others are answered, too, so that they can be passed over, but not at once.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn moves_for(
+        &self,
+        tenant: Option<&TenantId>,
+        position: u64,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<MovesPage, Error> {
+        let mut place = tenant.map(|tenant| self.shared.waiters.tenants.wait(tenant.clone()));
         let mut moved = self.shared.moved.subscribe();
-        let deadline = tokio::time::Instant::now() + wait;
+        let deadline = Instant::now() + wait;
         loop {
             moved.mark_unchanged();
+            let looked_at = Instant::now();
             let page = self.shared.store.moves_after(position, limit).await?;
-            if !page.moves.is_empty() || page.has_gap || self.shared.stop.is_cancelled() {
+            let is_over = self.shared.stop.is_cancelled() || deadline <= Instant::now();
+            if !page.moves.is_empty() || page.has_gap || is_over {
                 return Ok(page);
             }
+            let pause = if tenant.is_some() { PASS_OVER_EVERY } else { Duration::ZERO };
+            let anything = async {
+                let _ = moved.changed().await;
+                tokio::time::sleep_until(looked_at + pause).await;
+            };
+            let ours = async {
+                match &mut place {
+                    Some(place) => place.is_rung().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
-                _ = moved.changed() => {}
-                () = self.shared.stop.cancelled() => return Ok(page),
-                () = tokio::time::sleep_until(deadline) => return Ok(page),
+                () = ours => {}
+                () = anything => {}
+                () = self.shared.stop.cancelled() => {}
+                () = tokio::time::sleep_until(deadline) => {}
             }
         }
     }
@@ -423,7 +516,11 @@ impl Engine {
 
     /// How the store is.
     pub fn health(&self) -> Health {
-        self.shared.store.health()
+        let health = self.shared.store.health();
+        match self.shared.config.fatal.reason() {
+            Some(reason) => Health { broken: Some(reason.to_owned()), ..health },
+            None => health,
+        }
     }
 
     /// Numbers of this process.
@@ -476,6 +573,7 @@ impl News for Elsewhere {
     fn moved(&self) {
         if let Some(shared) = self.0.upgrade() {
             shared.moved.send_modify(|turn| *turn += 1);
+            shared.moved_elsewhere.notify_one();
         }
     }
 
@@ -485,13 +583,23 @@ impl News for Elsewhere {
         }
     }
 
+    fn registry(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.tokens_changed.send_modify(|turn| *turn += 1);
+            // A queue may be open again, or a limit higher.
+            shared.work_is_due.notify_one();
+        }
+    }
+
     fn workers(&self) -> Vec<WorkerNote> {
         self.0.upgrade().map(|shared| colleagues::told(&shared)).unwrap_or_default()
     }
 }
 
 impl Shared {
-    fn keep(&self, task: JoinHandle<()>) {
+    /// Starts a task that lives as long as the engine; its death is fatal.
+    fn keep(&self, part: &'static str, body: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(self.config.fatal.clone().watch(part, body));
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 }

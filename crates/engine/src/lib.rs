@@ -11,12 +11,15 @@ pub mod limits;
 pub mod pull;
 pub mod workers;
 
+mod aside;
 mod batch;
 mod colleagues;
 mod commit;
 mod dispatcher;
 mod leaving;
+mod request;
 mod timers;
+mod waiters;
 
 pub use clock::{Clock, Course, SharedClock, Sources, SystemClock};
 pub use config::Config;

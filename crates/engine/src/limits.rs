@@ -1,6 +1,7 @@
 //! Bounds of the engine. What concerns jobs is in the kernel's own `limits`.
 
 use mainspring_kernel::limits::{BATCH_MAX, PAYLOAD_BYTES_MAX};
+use std::time::Duration;
 
 /// A batch that carries this many bytes takes no further request. Together with the bound on one
 /// request's body it keeps what a commit holds in RAM small, however many callers come at once.
@@ -10,6 +11,52 @@ pub const PULL_BYTES_MAX: usize = 32 << 20;
 /// What a command weighs besides the texts it carries, roughly.
 pub(crate) const COMMAND_BYTES: usize = 64;
 
+/// Requests that may wait for the commit loop before callers have to.
+pub(crate) const QUEUE_MAX: usize = 8_192;
+
+/// Jobs the reaper takes at once; more follow.
+pub(crate) const REAP_MAX: usize = 1_000;
+/// Overdue jobs that somebody outside holds and that the reaper passes over meanwhile.
+pub(crate) const PASSED_OVER_MAX: usize = 10_000;
+/// No sleep of the timers is longer, so that a clock set by hand is noticed.
+pub(crate) const SLEEP_MAX: Duration = Duration::from_secs(30);
+/// A failing store is asked again after this long, and so is a job that somebody outside holds.
+pub(crate) const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// Jobs whose end callers wait for, looked up in one read.
+pub(crate) const LOOK_MAX: usize = 1_000;
+/// What other processes did is looked up at most this often.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// It is looked up this often even if nobody told of anything: news may get lost.
+pub(crate) const LOOK_UNTOLD_EVERY: Duration = Duration::from_secs(2);
+/// A stream passes over moves of others at most this often.
+pub(crate) const PASS_OVER_EVERY: Duration = Duration::from_millis(250);
+
+/// Requests that may wait for what somebody outside holds; those beyond are refused at once.
+pub(crate) const ASIDE_MAX: usize = 1_024;
+/// How long a request waits for what somebody outside holds.
+pub(crate) const ASIDE_WAIT: Duration = Duration::from_secs(2);
+/// Keys, jobs and items that are known to be held by somebody outside.
+pub(crate) const HELD_MAX: usize = 10_000;
+/// What one request makes known as held, at most.
+pub(crate) const HELD_PER_REQUEST_MAX: usize = 64;
+/// Something that was held is tried again after this long, then after twice as long.
+pub(crate) const HELD_PAUSE: Duration = Duration::from_millis(20);
+/// What was held is tried again no later than after this long.
+pub(crate) const HELD_PAUSE_MAX: Duration = Duration::from_millis(250);
+/// Tenants whose submissions with a key are decided apart from others'.
+pub(crate) const SUSPECTS_MAX: usize = 1_000;
+/// How long a tenant is decided apart after one of its keys was last found held.
+pub(crate) const SUSPECT_FOR: Duration = Duration::from_secs(10);
+/// Attempts that may run into what is held before it is everybody else's turn.
+pub(crate) const ATTEMPTS_PER_TURN: usize = 4;
+/// Of the time of the one writer, those attempts take one part in this many.
+pub(crate) const ASIDE_SHARE: u32 = 5;
+
 const _: () = assert!(PAYLOAD_BYTES_MAX <= BATCH_BYTES_MAX && PAYLOAD_BYTES_MAX <= PULL_BYTES_MAX);
 const _: () =
     assert!(BATCH_MAX * COMMAND_BYTES <= BATCH_BYTES_MAX, "small commands count by number");
+const _: () = assert!(ASIDE_MAX <= QUEUE_MAX);
+const _: () = assert!(HELD_PER_REQUEST_MAX <= HELD_MAX);
+const _: () = assert!(HELD_PAUSE.as_millis() < HELD_PAUSE_MAX.as_millis());
+const _: () = assert!(HELD_PAUSE_MAX.as_millis() < ASIDE_WAIT.as_millis());

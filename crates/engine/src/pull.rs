@@ -1,6 +1,6 @@
 //! What a worker asks for and what it gets.
 
-use mainspring_kernel::{Job, JobType, QueueName, TenantId, WorkerId};
+use mainspring_kernel::{Job, JobType, QueueName, TenantId, TokenId, WorkerId};
 use mainspring_store::Ask;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,8 @@ pub struct Pull {
     pub tenant: Option<TenantId>,
     /// Who asks.
     pub worker: WorkerId,
+    /// The token on whose behalf: nothing is handed out once it stopped working.
+    pub token: Option<TokenId>,
     /// Only these types.
     pub types: Option<Arc<[JobType]>>,
     /// Only these queues.

@@ -1,30 +1,24 @@
 //! What happens by itself: due jobs wake waiting pulls, the reaper ends what ran out of time, and
 //! the store does its upkeep. Sleeps until the next due instant; nothing scans.
 
-use crate::commit::Request;
 use crate::engine::Shared;
+use crate::limits::{PASSED_OVER_MAX, REAP_MAX, RETRY_AFTER, SLEEP_MAX};
+use crate::request::{Patience, Request};
 use mainspring_kernel::shared_time::Jump;
-use mainspring_kernel::{Command, Timestamp};
+use mainspring_kernel::{Command, JobId, Timestamp};
 use mainspring_store::Error;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// Jobs the reaper takes in one request; more follow at once.
-const REAP_MAX: usize = 1_000;
-/// No sleep is longer, so that a clock set by hand is noticed.
-const SLEEP_MAX: Duration = Duration::from_secs(30);
-/// A failing store is asked again after this long.
-const RETRY_AFTER: Duration = Duration::from_millis(500);
-
 /// Runs until the engine stops.
-pub(crate) async fn run(shared: Arc<Shared>) {
+pub(crate) async fn run(shared: Arc<Shared>, mut reaper: Reaper) {
     let mut jumps = shared.clock.jumps();
     let mut upkeep_at = Instant::now() + shared.config.maintain_every;
     loop {
         let turned = match settle(&shared, &mut jumps).await {
-            Ok(()) => turn(&shared).await,
+            Ok(()) => turn(&shared, &mut reaper).await,
             Err(error) => Err(error),
         };
         let pause = match turned {
@@ -59,20 +53,17 @@ pub(crate) async fn run(shared: Arc<Shared>) {
 }
 
 /// Does what is due and says how long nothing will be.
-async fn turn(shared: &Arc<Shared>) -> Result<Duration, Error> {
+async fn turn(shared: &Arc<Shared>, reaper: &mut Reaper) -> Result<Duration, Error> {
     let now = shared.clock.now();
-    // A clock set forward makes leases look overdue: the kernel tells the difference.
-    let overdue = shared.store.overdue(now, REAP_MAX).await?;
-    if !overdue.is_empty() {
-        let commands = overdue.into_iter().map(|job| Command::Reap { job }).collect();
-        send(shared, commands).await?;
+    if reaper.reap(shared, now).await? {
         return Ok(Duration::ZERO);
     }
     let wake = shared.store.wake(now).await?;
     if wake.is_work_due {
         shared.work_is_due.notify_one();
     }
-    Ok(wake.next.map_or(SLEEP_MAX, |next| next.since(now).min(SLEEP_MAX)))
+    let pause = wake.next.map_or(SLEEP_MAX, |next| next.since(now).min(SLEEP_MAX));
+    Ok(if reaper.waits_for_others() { pause.min(RETRY_AFTER) } else { pause })
 }
 
 /// Writes down what a clock that was set forward did to the leases. They are right without that as
@@ -80,25 +71,100 @@ async fn turn(shared: &Arc<Shared>) -> Result<Duration, Error> {
 async fn settle(shared: &Arc<Shared>, known: &mut Arc<[Jump]>) -> Result<(), Error> {
     let jumps = shared.clock.jumps();
     if jumps != *known {
-        extend_leases(shared, Timestamp::EPOCH).await?;
+        let running = shared.store.running().await?;
+        for jobs in running.chunks(REAP_MAX) {
+            let settle = |job| Command::ExtendLease { job, until: Timestamp::EPOCH };
+            // What somebody outside holds is put right by its next report, or by the reaper.
+            send_each(shared, jobs.to_vec(), settle).await?;
+        }
         *known = jumps;
     }
     Ok(())
 }
 
-/// Makes every live lease last at least until `until`.
-pub(crate) async fn extend_leases(shared: &Arc<Shared>, until: Timestamp) -> Result<(), Error> {
-    let running = shared.store.running().await?;
-    for jobs in running.chunks(REAP_MAX) {
-        let extend = |job: &_| Command::ExtendLease { job: *job, until };
-        send(shared, jobs.iter().map(extend).collect()).await?;
-    }
-    Ok(())
+/// Ends what ran out of time. Nothing waits for jobs that somebody outside holds.
+pub(crate) struct Reaper {
+    /// Jobs that were held, and when they are tried again.
+    passed_over: HashMap<JobId, Instant>,
+    /// Jobs that were held when leases were extended after the restart.
+    unextended: BTreeSet<JobId>,
+    grace_until: Timestamp,
 }
 
-async fn send(shared: &Arc<Shared>, commands: Vec<Command>) -> Result<(), Error> {
-    let (answer, reply) = oneshot::channel();
-    let request = Request::new(commands, None, answer);
-    shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
-    reply.await.map_err(|_| Error::Stopped)?.map(|_| ())
+impl Reaper {
+    /// Makes every live lease last at least until `grace_until` before anything is reaped.
+    pub(crate) async fn new(shared: &Arc<Shared>, grace_until: Timestamp) -> Result<Reaper, Error> {
+        let unextended = shared.store.running().await?.into_iter().collect();
+        let mut reaper = Reaper { passed_over: HashMap::new(), unextended, grace_until };
+        reaper.extend(shared).await?;
+        Ok(reaper)
+    }
+
+    fn waits_for_others(&self) -> bool {
+        !self.passed_over.is_empty() || !self.unextended.is_empty()
+    }
+
+    /// Extends the leases that were not to be had before.
+    async fn extend(&mut self, shared: &Arc<Shared>) -> Result<(), Error> {
+        let until = self.grace_until;
+        let mut left = BTreeSet::new();
+        let jobs: Vec<JobId> = self.unextended.iter().copied().collect();
+        for some in jobs.chunks(REAP_MAX) {
+            let extend = |job| Command::ExtendLease { job, until };
+            left.extend(send_each(shared, some.to_vec(), extend).await?);
+        }
+        self.unextended = left;
+        Ok(())
+    }
+
+    /// Reaps some of what is overdue; whether there may be more.
+    async fn reap(&mut self, shared: &Arc<Shared>, now: Timestamp) -> Result<bool, Error> {
+        if self.grace_until <= now {
+            self.unextended.clear();
+        } else if !self.unextended.is_empty() {
+            self.extend(shared).await?;
+        }
+        self.passed_over.retain(|_, again_at| Instant::now() < *again_at);
+        // A clock set forward makes leases look overdue: the kernel tells the difference.
+        let most = REAP_MAX + self.passed_over.len() + self.unextended.len();
+        let mut overdue = shared.store.overdue(now, most).await?;
+        overdue.retain(|job| !self.passed_over.contains_key(job) && !self.unextended.contains(job));
+        overdue.truncate(REAP_MAX);
+        let is_any = !overdue.is_empty();
+        let held = send_each(shared, overdue, |job| Command::Reap { job }).await?;
+        let again_at = Instant::now() + RETRY_AFTER;
+        let room = PASSED_OVER_MAX.saturating_sub(self.passed_over.len());
+        self.passed_over.extend(held.into_iter().take(room).map(|job| (job, again_at)));
+        Ok(is_any)
+    }
+}
+
+/// Sends a command for each job, each a request of its own: they have nothing to do with each
+/// other, so one that cannot be had must not fail the rest. Answers the jobs that could not be had.
+async fn send_each(
+    shared: &Arc<Shared>,
+    jobs: Vec<JobId>,
+    command: impl Fn(JobId) -> Command,
+) -> Result<Vec<JobId>, Error> {
+    let mut replies = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let (mut request, reply) = Request::new(vec![command(job)], None, &shared.requests);
+        request.patience = Patience::ComesAgain;
+        shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
+        replies.push((job, reply));
+    }
+    let (mut held, mut failed) = (Vec::new(), None);
+    for (job, reply) in replies {
+        match reply.await.map_err(|_| Error::Stopped)? {
+            Ok(_) => {}
+            Err(Error::Busy) => held.push(job),
+            // It concerns this job alone, and must not keep the others from their turn.
+            Err(error) if error.is_divisible() => {
+                tracing::debug!(%error, %job, "nothing can be done about an overdue job");
+                held.push(job);
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    failed.map_or(Ok(held), Err)
 }

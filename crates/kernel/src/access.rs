@@ -110,6 +110,25 @@ impl Principal {
         self.roles.has(Role::Admin)
     }
 
+    /// This principal acting in one tenant: whoever may act in every tenant does there what an
+    /// admin does, and nothing elsewhere. `None` if the tenant is not this principal's.
+    pub fn within(self, tenant: TenantId) -> Option<Principal> {
+        if self.is_admin() {
+            let mut roles = Roles::of(&[
+                Role::Submitter,
+                Role::Worker,
+                Role::Viewer,
+                Role::Operator,
+                Role::Approver,
+            ]);
+            if self.roles.has(Role::Internal) {
+                roles = Roles(roles.0 | Roles::of(&[Role::Internal]).0);
+            }
+            return Some(Principal { tenant, roles, ..self });
+        }
+        (tenant == self.tenant).then_some(self)
+    }
+
     /// Whether this principal may read what `user` of `tenant` owns.
     pub fn can_see(&self, tenant: &TenantId, user: &UserId) -> bool {
         let whole_tenant = [Role::Viewer, Role::Operator, Role::Approver, Role::Internal];

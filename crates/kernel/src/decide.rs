@@ -74,6 +74,8 @@ pub enum Receipt {
         item: Option<DlqId>,
         /// When the next try is due, if there is one.
         retry_at: Option<Timestamp>,
+        /// How long after the failure that is, by the rule.
+        retry_after_ms: Option<u64>,
     },
     /// A dead-letter item runs again as this job.
     Requeued {
@@ -115,7 +117,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
             item::discard_reviewed(by, reason, [reviewer, reviewer_2], facts)
         }
         Command::BreakGlass { by, reason, .. } => item::break_glass(by, reason, facts),
-        Command::SetType(spec) => registry::set_type(spec),
+        Command::SetType(spec) => registry::set_type(spec, facts),
         Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::RevokeToken { token } => {

@@ -168,3 +168,10 @@ pub struct KeyHolder {
     /// When the key is free again; `None` while the job lives, or for ever.
     pub free_at: Option<Timestamp>,
 }
+
+impl KeyHolder {
+    /// Whether the key is still taken at `now`.
+    pub fn holds_at(&self, now: Timestamp) -> bool {
+        self.free_at.is_none_or(|free_at| now < free_at)
+    }
+}

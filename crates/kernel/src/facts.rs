@@ -2,6 +2,7 @@
 //! what [`Command`](crate::Command) names and hands it in here.
 
 use crate::access::Token;
+use crate::backlog::Backlog;
 use crate::dlq::DlqItem;
 use crate::event::KeyHolder;
 use crate::job::Job;
@@ -34,4 +35,6 @@ pub struct Facts<'a> {
     pub jumps: &'a [Jump],
     /// Every token, by id, for commands that need two people; empty for others.
     pub tokens: &'a [&'a Token],
+    /// What waits already, where new work is asked for.
+    pub backlog: Backlog,
 }

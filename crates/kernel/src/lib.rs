@@ -9,6 +9,7 @@ pub mod limits;
 pub mod name;
 pub mod paged;
 pub mod shared_time;
+pub mod text;
 pub mod time;
 
 pub mod access;
@@ -17,13 +18,18 @@ pub mod job;
 pub mod person;
 pub mod registry;
 
+pub mod backlog;
 pub mod command;
 pub mod event;
 pub mod facts;
 pub mod rejection;
 
+pub mod canonical;
+pub mod idempotency;
+
 pub mod decide;
 pub mod dispatch;
+pub mod error_class;
 pub mod evolve;
 pub mod fingerprint;
 pub mod retry;
@@ -31,6 +37,7 @@ pub mod retry;
 pub mod view;
 
 pub use access::{Principal, Role, Roles, Token};
+pub use backlog::Backlog;
 pub use command::Command;
 pub use decide::{Decision, Receipt, decide};
 pub use dlq::{DlqItem, DlqState};

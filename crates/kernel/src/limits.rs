@@ -2,6 +2,8 @@
 
 /// Largest payload or result, in bytes of JSON text.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// Deepest nesting of arrays and objects in a payload that comes with an idempotency key.
+pub const PAYLOAD_DEPTH_MAX: usize = 64;
 /// Longest name of a type, queue, tenant, user, worker or effect.
 pub const NAME_BYTES_MAX: usize = 200;
 /// Longest idempotency key or scope.
@@ -10,6 +12,10 @@ pub const KEY_BYTES_MAX: usize = 512;
 pub const ERROR_CODE_BYTES_MAX: usize = 100;
 /// Longest error or reason text that is kept; longer text is cut.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
+/// What keeping a job costs besides what the caller sent, counted against the backlog.
+pub const JOB_BYTES: usize = 512;
+/// Room for jobs that have not ended, unless configured or chosen by the memory of the machine.
+pub const BACKLOG_BYTES_DEFAULT: u64 = 64 << 30;
 /// Most labels on one job.
 pub const LABELS_MAX: usize = 32;
 /// Most jobs in one submit call, and most items in one work call.

@@ -2,6 +2,7 @@
 //! by reference count ever after, because a million waiting jobs repeat the same few names.
 
 use crate::limits::NAME_BYTES_MAX;
+use crate::text;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ fn check(text: &str) -> Result<(), BadName> {
     if text.len() > NAME_BYTES_MAX {
         return Err(BadName { reason: "must be at most 200 bytes long" });
     }
-    if text.chars().any(char::is_control) {
-        return Err(BadName { reason: "must not contain control characters" });
+    if text::has_control(text) {
+        return Err(BadName { reason: text::NO_CONTROL });
     }
     Ok(())
 }

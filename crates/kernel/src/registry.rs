@@ -1,5 +1,6 @@
 //! The registries: what kinds of work exist with their service levels, and how queues behave.
 
+use crate::fingerprint::Digest;
 use crate::limits::{PRIORITY_DEFAULT, RETRIES_DEFAULT, TIMEOUT_MS_DEFAULT};
 use crate::name::{JobType, QueueName};
 use crate::retry::Backoff;
@@ -54,6 +55,8 @@ pub struct TypeSpec {
     pub queue: QueueName,
     /// Delay between tries.
     pub backoff: Backoff,
+    /// Digest of the entry of the configuration file that was last applied to this type.
+    pub file_entry: Option<Digest>,
 }
 
 impl TypeSpec {
@@ -70,6 +73,7 @@ impl TypeSpec {
             concurrency_scope: ConcurrencyScope::Global,
             queue: QueueSpec::default_name(),
             backoff: Backoff::DEFAULT,
+            file_entry: None,
         }
     }
 }

@@ -50,6 +50,12 @@ pub enum Class {
     Lease,
     /// A second person is missing.
     Approval,
+    /// The caller's tenant has as much as it may; others still get theirs.
+    Share,
+    /// There is no room for anybody.
+    Room,
+    /// The thing is there, but what was kept of it is damaged.
+    Damage,
 }
 
 type F<'a, 'b> = &'a mut fmt::Formatter<'b>;
@@ -64,6 +70,9 @@ rejections! {
     /// The job does not exist.
     JobUnknown => "JOB_NOT_FOUND", Unknown,
         |f: F<'_, '_>| f.write_str("no such job");
+    /// The job is there, but what was kept of it cannot be read.
+    JobUnreadable => "JOB_UNREADABLE", Damage,
+        |f: F<'_, '_>| f.write_str("what was kept of this job is damaged and cannot be read");
     /// The dead-letter item does not exist.
     ItemUnknown => "DLQ_ITEM_NOT_FOUND", Unknown,
         |f: F<'_, '_>| f.write_str("no such dead-letter item");
@@ -112,6 +121,12 @@ rejections! {
     /// The item is not what the approver read.
     VersionChanged { now: u32 } => "DLQ_VERSION_CONFLICT", Conflict,
         |f: F<'_, '_>, now: &u32| write!(f, "the item has changed since it was read: it is at version {now}");
+    /// The jobs of the tenant take up as much room as they may.
+    TenantBacklogFull => "TENANT_BACKLOG_FULL", Share,
+        |f: F<'_, '_>| f.write_str("the jobs of this tenant that have not ended take up as much room as they may");
+    /// The jobs of all tenants take up as much room as they may.
+    BacklogFull => "BACKLOG_FULL", Room,
+        |f: F<'_, '_>| f.write_str("jobs that have not ended take up as much room as they may: new work is refused");
     /// The job has as many effects as it may have, or as many bytes of them.
     EffectsFull => "EFFECTS_FULL", Conflict,
         |f: F<'_, '_>| f.write_str("this job has committed as many effects, or as much in them, as it may");

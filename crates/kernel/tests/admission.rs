@@ -6,6 +6,7 @@
 #[path = "support/world.rs"]
 mod world;
 
+use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::dlq::DlqState;
 use mainspring_kernel::event::KeyHolder;
@@ -14,8 +15,8 @@ use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::limits::*;
 use mainspring_kernel::shared_time::Jump;
 use mainspring_kernel::{
-    Command, Decision, DlqId, Facts, JobId, Principal, QueueName, Receipt, Rejection, Role, Roles,
-    StateName, Timestamp, Token, TokenId, TypeSpec, decide,
+    Backlog, Command, Decision, DlqId, Facts, JobId, Principal, QueueName, Receipt, Rejection,
+    Role, Roles, StateName, Timestamp, Token, TokenId, TypeSpec, decide,
 };
 use world::{Act, Holder, World, holder_of, principal, user, wish};
 
@@ -34,6 +35,7 @@ fn facts() -> Facts<'static> {
         key_job: None,
         jumps: &[],
         tokens: &[],
+        backlog: Backlog::UNBOUNDED,
     }
 }
 
@@ -110,7 +112,9 @@ fn texts_of_a_submission_have_bounds() {
     assert_eq!(refused(|wish| wish.labels = label(most, most)), None);
     assert_eq!(refused(|wish| wish.labels = label(most + 1, 1)), Some("labels"));
     assert_eq!(refused(|wish| wish.labels = label(1, most + 1)), Some("labels"));
-    let many = |count| move |wish: &mut Submit| wish.labels = vec![(text(1), text(1)); count];
+    let many = |count: usize| {
+        move |wish: &mut Submit| wish.labels = (1..=count).map(|n| (text(n), text(1))).collect()
+    };
     assert_eq!(refused(many(LABELS_MAX)), None);
     assert_eq!(refused(many(LABELS_MAX + 1)), Some("labels"));
     let keyed = |bytes| move |wish: &mut Submit| wish.idempotency = key(&text(bytes));
@@ -485,4 +489,54 @@ fn a_grant_by_a_server_that_had_not_noticed_the_jump_is_longer_by_it() {
     assert_eq!(world.jobs[&JobId(1)].lease().unwrap().settled_at, None);
     world.now = late.plus_millis(600_000);
     assert!(is_ok(&mut world, &BEAT));
+}
+
+#[test]
+fn what_waits_has_a_bound_for_the_tenant_and_one_for_all() {
+    let plain = submit(wish(), &facts()).unwrap();
+    let [mainspring_kernel::Event::JobSubmitted(job)] = &plain.events[..] else {
+        panic!("one job, not {:?}", plain.events);
+    };
+    let bytes = held_bytes(job);
+    let asked = |tenant: u64, all: u64| {
+        let backlog = Backlog { tenant, tenant_max: 10_000, all, all_max: 20_000 };
+        submit(wish(), &Facts { backlog, ..facts() }).map(|_| ()).map_err(|no| no.code())
+    };
+    assert_eq!(asked(10_000 - bytes, 20_000 - bytes), Ok(()), "up to the last byte");
+    assert_eq!(asked(10_001 - bytes, 0), Err("TENANT_BACKLOG_FULL"));
+    assert_eq!(asked(0, 20_001 - bytes), Err("BACKLOG_FULL"));
+    assert_eq!(asked(u64::MAX, u64::MAX), Err("TENANT_BACKLOG_FULL"), "one's own is told first");
+    // A repeat makes nothing that could wait, and a bad wish is bad whatever waits.
+    let full = Backlog { tenant: 10_000, tenant_max: 10_000, all: 20_000, all_max: 20_000 };
+    let holder = KeyHolder { job: JobId(9), fingerprint: None, free_at: None };
+    let known = Facts { key_holder: Some(holder), backlog: full, ..facts() };
+    assert!(submit(Submit { idempotency: key("k"), ..wish() }, &known).is_ok());
+    let bad = Submit { timeout_ms: Some(0), ..wish() };
+    let told = submit(bad, &Facts { backlog: full, ..facts() }).unwrap_err().code();
+    assert_eq!(told, "REQ_VALIDATION_FAILED");
+}
+
+#[test]
+fn everything_a_caller_sends_with_a_job_counts() {
+    let bytes = |wish: Submit| {
+        let made = submit(wish, &facts()).unwrap();
+        let [mainspring_kernel::Event::JobSubmitted(job)] = &made.events[..] else {
+            panic!("one job, not {:?}", made.events);
+        };
+        held_bytes(job)
+    };
+    let plain = bytes(wish());
+    assert_eq!(plain, (JOB_BYTES + wish().payload.len()) as u64 + traced(&wish()));
+    let longer = Submit { payload: format!("\"{}\"", "x".repeat(1_000)).as_str().into(), ..wish() };
+    assert_eq!(bytes(longer), plain + 1_002 - wish().payload.len() as u64);
+    let labels = vec![("name".into(), "value".into()), ("n".into(), "v".into())];
+    assert_eq!(bytes(Submit { labels, ..wish() }), plain + 11);
+    assert_eq!(bytes(Submit { subject: Some("subject".into()), ..wish() }), plain + 7);
+    let keyed = Submit { idempotency: key("four"), ..wish() };
+    let scope = keyed.idempotency.as_ref().map_or(0, |key| key.scope.len() as u64);
+    assert_eq!(bytes(keyed), plain + 4 + scope);
+}
+
+fn traced(wish: &Submit) -> u64 {
+    wish.trace.as_ref().map_or(0, |trace| trace.len() as u64)
 }

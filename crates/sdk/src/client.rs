@@ -10,8 +10,10 @@ mod work;
 pub use governance::ItemFilter;
 pub use jobs::JobFilter;
 
+pub use jobs::Submitted;
+
 use crate::error::{Error, Refusal};
-use mainspring_api::Answer;
+use mainspring_api::{Answer, TRACE_HEADER};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
@@ -49,6 +51,8 @@ struct Inner {
     http: reqwest::Client,
     url: String,
     authorization: Option<HeaderValue>,
+    /// Sent with every call.
+    trace: Option<HeaderValue>,
 }
 
 impl std::fmt::Debug for Client {
@@ -143,17 +147,41 @@ impl Client {
             .build()
             .map_err(|_| bad("the network cannot be set up"))?;
         let url = url.trim_end_matches('/').to_owned();
-        Ok(Client { inner: Arc::new(Inner { http, url, authorization }) })
+        Ok(Client { inner: Arc::new(Inner { http, url, authorization, trace: None }) })
     }
 
-    /// A client as `MAINSPRING_URL` and `MAINSPRING_TOKEN` say.
+    /// The same client, naming a trace in every call: jobs that name none belong to it.
+    ///
+    /// # Errors
+    /// If the trace has characters no header can carry.
+    pub fn with_trace(&self, trace: &str) -> Result<Self, Error> {
+        let Inner { http, url, authorization, trace: _ } = &*self.inner;
+        let trace = HeaderValue::from_str(trace).map_err(|_| Error::Address {
+            url: url.clone(),
+            reason: "the trace id has characters that cannot be sent",
+        })?;
+        Ok(Client {
+            inner: Arc::new(Inner {
+                http: http.clone(),
+                url: url.clone(),
+                authorization: authorization.clone(),
+                trace: Some(trace),
+            }),
+        })
+    }
+
+    /// A client as `MAINSPRING_URL`, `MAINSPRING_TOKEN` and `MAINSPRING_TRACE_ID` say.
     ///
     /// # Errors
     /// As [`Client::new`].
     pub fn from_env() -> Result<Self, Error> {
         let read = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let url = read("MAINSPRING_URL").unwrap_or_else(|| URL_DEFAULT.to_owned());
-        Self::new(&url, read("MAINSPRING_TOKEN").as_deref())
+        let client = Self::new(&url, read("MAINSPRING_TOKEN").as_deref())?;
+        match read("MAINSPRING_TRACE_ID") {
+            Some(trace) => client.with_trace(&trace),
+            None => Ok(client),
+        }
     }
 
     /// The address of the server.
@@ -187,6 +215,9 @@ impl Client {
         let mut request = self.inner.http.request(call.method.clone(), url);
         if let Some(authorization) = &self.inner.authorization {
             request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        if let Some(trace) = &self.inner.trace {
+            request = request.header(TRACE_HEADER, trace.clone());
         }
         for (name, value) in &call.headers {
             request = request.header(name, value);

@@ -10,7 +10,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::from_env()?;
 //! let job = client.submit(&Submit::job("greet", &json!({"name": "Ada"}))?).await?;
-//! println!("{} is {}", job.job_id, job.status);
+//! println!("{} is {:?}", job.job_id(), job.status());
 //!
 //! Worker::builder(client)
 //!     .on("greet", |ctx| async move {
@@ -29,7 +29,7 @@ pub mod handler;
 pub mod submit;
 pub mod worker;
 
-pub use client::Client;
+pub use client::{Client, Submitted};
 pub use error::{Error, Refusal};
 pub use handler::{Context, Failure, StopReason};
 pub use mainspring_api as api;

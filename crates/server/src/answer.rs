@@ -150,7 +150,10 @@ impl Reply {
             ids.trace = trace;
         }
         let content = match self.content {
-            Answered::Envelope(out) => enveloped(out, &ids),
+            Answered::Envelope(mut out) => {
+                out.raw(",\"message\":\"ok\"");
+                enveloped(out, &ids)
+            }
             Answered::Other(content) => content,
         };
         let is_json = self.headers.is_empty();

@@ -2,35 +2,42 @@
 //! between hyper and the handlers.
 
 use crate::answer::{Body, Reply, refusal};
-use crate::ask::Ask;
+use crate::ask::{Ask, Query};
 use crate::auth;
 use crate::config::Config;
 use crate::contracts::native;
 use crate::contracts::native::errors::{self, Fault};
 use crate::docs_page;
-use crate::limits::{TARGET_BYTES_MAX, TRACE_BYTES_MAX};
-use crate::openapi;
+use crate::limits::{BODY_STEP_BYTES, LEASE_BODY_BYTES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX};
+use crate::openapi::{self, KeyRule};
+use crate::paced::Pace;
 use crate::route::{Route, Router, Rule, Takes};
+use crate::shares::{Bounds, Holder, Share, Shares};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST};
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, Version};
-use mainspring_api::TRACE_HEADER;
+use mainspring_api::{IDEMPOTENCY_HEADER, TRACE_HEADER};
 use mainspring_engine::Engine;
 use mainspring_kernel::{Principal, Role};
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// The server without its socket.
 pub struct App {
     pub(crate) engine: Engine,
     pub(crate) config: Config,
-    /// How many more event streams may be opened.
-    pub(crate) streams: Arc<Semaphore>,
+    /// Connections by whose they are.
+    connections: Arc<Shares>,
+    /// Event streams that are open.
+    pub(crate) streams: Arc<Shares>,
+    /// Calls that wait.
+    pub(crate) waits: Arc<Shares>,
+    /// Bytes of bodies that are held.
+    bodies: Arc<Shares>,
     /// The OpenAPI document.
     pub(crate) openapi: Bytes,
     /// The same for people.
@@ -43,6 +50,8 @@ pub(crate) struct Ids {
     pub(crate) trace: String,
     pub(crate) request: String,
     pub(crate) is_trace_given: bool,
+    /// Whether there is an `x-trace-id` that cannot be taken.
+    pub(crate) is_trace_bad: bool,
 }
 
 impl App {
@@ -51,8 +60,13 @@ impl App {
         let router = Router::new(native::routes::table(config.has_internal_routes));
         let document = openapi::of(router.routes());
         let openapi = serde_json::to_vec(&document).expect("our own document is JSON");
+        // The seats bound them all together; here it is only counted whose they are.
+        let connections = Bounds { all: usize::MAX, ..config.connections };
         Arc::new(App {
-            streams: Arc::new(Semaphore::new(config.streams_max)),
+            connections: Shares::new(connections),
+            streams: Shares::new(config.streams),
+            waits: Shares::new(config.waits),
+            bodies: Shares::new(config.bodies),
             openapi: openapi.into(),
             docs: docs_page::page(&document).into(),
             engine,
@@ -96,7 +110,9 @@ impl App {
 
     fn ids(&self, headers: &HeaderMap) -> Ids {
         let bits = self.engine.fresh_bits();
-        let given = headers.get(TRACE_HEADER).and_then(|value| value.to_str().ok());
+        let mut values = headers.get_all(TRACE_HEADER).iter();
+        let first = values.next();
+        let given = first.filter(|_| values.next().is_none()).and_then(|value| value.to_str().ok());
         let given = given.filter(|trace| {
             (1..=TRACE_BYTES_MAX).contains(&trace.len())
                 && trace.bytes().all(|b| b.is_ascii_graphic())
@@ -105,6 +121,7 @@ impl App {
             trace: given.map_or_else(|| format!("trace_{bits:032x}"), str::to_owned),
             request: format!("req_{bits:032x}"),
             is_trace_given: given.is_some(),
+            is_trace_bad: first.is_some() && given.is_none(),
         }
     }
 
@@ -114,17 +131,29 @@ impl App {
     {
         let (head, body) = request.into_parts();
         self.check_target(&head)?;
+        if ids.is_trace_bad {
+            let reason = format!("must be 1 to {TRACE_BYTES_MAX} visible ASCII characters, once");
+            return Err(errors::invalid(TRACE_HEADER, reason).closed());
+        }
         let (route, params) = self.router.find(&head.method, head.uri.path())?;
         // Who asks comes first: a body is read only for those who may send it.
         let who = self.admit(route, &head.headers).await?;
-        let body = self.read_body(route.takes, &head.headers, body).await?;
+        self.check_head(route, &head, ids)?;
+        let pace = head.extensions.get::<Arc<Pace>>().cloned();
+        if let Some(pace) = &pace {
+            self.seat(route, who.as_ref(), pace)?;
+        }
+        let reading = Reading { route, who: who.as_ref(), pace: pace.as_deref() };
+        let (body, held) = self.read_body(reading, &head.headers, body).await?;
         let ask = Ask {
             app: self.clone(),
             params,
             query: head.uri.query().map(str::to_owned),
             headers: head.headers,
             body,
+            held,
             trace: ids.is_trace_given.then(|| ids.trace.clone()),
+            who: who.clone(),
         };
         match (&route.rule, who) {
             (Rule::Open(handler) | Rule::Lease(handler) | Rule::Local(_, handler), _) => {
@@ -137,11 +166,38 @@ impl App {
         }
     }
 
+    /// What a route of the API wants of a request besides its body. Parameters it does not know are
+    /// refused here, once for all routes: one that is left alone would look as if it had worked.
+    fn check_head(&self, route: &Route, head: &Parts, ids: &Ids) -> Result<(), Fault> {
+        if !route.path.starts_with("/api/") {
+            return Ok(());
+        }
+        let is_for_workers = matches!(route.rule, Rule::Lease(_));
+        if self.config.is_trace_required && !ids.is_trace_given && !is_for_workers {
+            return Err(errors::trace_required());
+        }
+        let has_key = head.headers.contains_key(IDEMPOTENCY_HEADER);
+        let told = match route.doc.key {
+            KeyRule::Header if self.config.is_key_required && !has_key => {
+                Err(errors::idempotency_missing())
+            }
+            KeyRule::Items if has_key => {
+                let reason = "has no meaning here: give each job its own idempotency_key";
+                Err(errors::invalid("Idempotency-Key", reason))
+            }
+            KeyRule::None | KeyRule::Header | KeyRule::HeaderOrBody | KeyRule::Items => Ok(()),
+        };
+        let known: Vec<&'static str> = route.doc.query.iter().map(|(name, _)| *name).collect();
+        told.and_then(|()| Query::read(head.uri.query(), &known).map(drop)).map_err(Fault::closed)
+    }
+
     /// Applies the rule of the route.
     async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<Option<Principal>, Fault> {
         let may = match &route.rule {
-            Rule::Open(_) | Rule::Lease(_) => return Ok(None),
-            Rule::Local(..) if !self.config.is_public => return Ok(None),
+            Rule::Open(_) => return Ok(None),
+            // An access token that does not work is no hindrance where none is needed.
+            Rule::Lease(_) => return Ok(self.named(headers).await),
+            Rule::Local(..) if !self.config.is_public => return Ok(self.named(headers).await),
             Rule::Roles(roles, _) | Rule::Local(roles, _) => {
                 let who = auth::principal(&self.engine, headers).await?;
                 who.roles.any(roles).then_some(who)
@@ -153,7 +209,34 @@ impl App {
                 (is_said && who.roles.has(Role::Internal)).then_some(who)
             }
         };
-        may.map(Some).ok_or_else(errors::denied)
+        let who = may.ok_or_else(errors::denied)?;
+        auth::in_named_tenant(who, headers).map(Some)
+    }
+
+    /// Who asks, if that is said and proven.
+    async fn named(&self, headers: &HeaderMap) -> Option<Principal> {
+        match headers.contains_key(AUTHORIZATION) {
+            true => auth::principal(&self.engine, headers).await.ok(),
+            false => None,
+        }
+    }
+
+    /// Whether this connection is there for such a request.
+    fn seat(&self, route: &Route, who: Option<&Principal>, pace: &Pace) -> Result<(), Fault> {
+        if pace.is_kept() {
+            let is_probe = matches!(route.rule, Rule::Open(_) | Rule::Local(..));
+            let is_operator = who.is_some_and(|who| who.roles.any(&[Role::Operator]));
+            return match is_probe || is_operator {
+                true => Ok(()),
+                false => Err(errors::too_many_connections()),
+            };
+        }
+        match who {
+            Some(who) => pace
+                .belongs_to(Holder::of(who), &self.connections)
+                .map_err(|_| errors::too_many_own_connections()),
+            None => Ok(()),
+        }
     }
 
     fn check_target(&self, head: &Parts) -> Result<(), Fault> {
@@ -175,17 +258,24 @@ impl App {
         }
     }
 
-    async fn read_body<B>(&self, takes: Takes, headers: &HeaderMap, body: B) -> Result<Bytes, Fault>
+    /// The body of a request, and the room that was taken for it.
+    async fn read_body<B>(
+        &self,
+        reading: Reading<'_>,
+        headers: &HeaderMap,
+        body: B,
+    ) -> Result<(Bytes, Option<Share>), Fault>
     where
         B: hyper::body::Body<Data = Bytes>,
     {
-        let max = match takes {
-            Takes::Nothing => return Ok(Bytes::new()),
+        let Reading { route, who, pace } = reading;
+        let max = match route.takes {
+            Takes::Nothing => return Ok((Bytes::new(), None)),
             Takes::Json | Takes::MaybeJson => self.config.body_bytes_max,
             Takes::Batch => self.config.batch_bytes_max,
         };
-        if takes == Takes::MaybeJson && body.is_end_stream() {
-            return Ok(Bytes::new());
+        if route.takes == Takes::MaybeJson && body.is_end_stream() {
+            return Ok((Bytes::new(), None));
         }
         if headers.contains_key(CONTENT_ENCODING) {
             return Err(errors::content_encoding());
@@ -193,10 +283,40 @@ impl App {
         if !headers.get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes())) {
             return Err(errors::content_type());
         }
-        tokio::time::timeout(self.config.body_timeout, collected(body, max))
+        let most = match who {
+            Some(_) => Most { bytes: max, over: errors::body_too_large },
+            None => {
+                let bytes = max.min(LEASE_BODY_BYTES_MAX);
+                Most { bytes, over: errors::lease_body_too_large }
+            }
+        };
+        let holder = who.map_or(Holder::Nobody, Holder::of);
+        let mut share = self.bodies.take(holder, 0).map_err(errors::too_many_bodies)?;
+        if let Some(pace) = pace {
+            pace.reads(true);
+        }
+        let read = collected(body, &most, &mut share);
+        let read = tokio::time::timeout(self.config.body_timeout, read)
             .await
-            .unwrap_or_else(|_| Err(errors::body_timeout()))
+            .unwrap_or_else(|_| Err(errors::body_timeout()));
+        if let Some(pace) = pace {
+            pace.reads(false);
+        }
+        Ok((read?, Some(share)))
     }
+}
+
+/// Whose body is read, and where.
+struct Reading<'a> {
+    route: &'a Route,
+    who: Option<&'a Principal>,
+    pace: Option<&'a Pace>,
+}
+
+/// How large a body may be, and what whoever sends more is told.
+struct Most {
+    bytes: usize,
+    over: fn(usize) -> Fault,
 }
 
 /// Whether `host` is a name of this machine, or one it was told.
@@ -225,13 +345,14 @@ fn is_json(value: &[u8]) -> bool {
         })
 }
 
-async fn collected<B>(body: B, max: usize) -> Result<Bytes, Fault>
+/// Collects a body; its room is taken as it arrives, so that announcing much costs nobody anything.
+async fn collected<B>(body: B, most: &Most, share: &mut Share) -> Result<Bytes, Fault>
 where
     B: hyper::body::Body<Data = Bytes>,
 {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
-    if announced > max {
-        return Err(errors::body_too_large(max));
+    if announced > most.bytes {
+        return Err((most.over)(most.bytes));
     }
     let mut body = pin!(body);
     let mut first = Bytes::new();
@@ -239,8 +360,13 @@ where
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
         let frame = frame.map_err(|_| errors::bad_request("the body broke off"))?;
         let Ok(piece) = frame.into_data() else { continue };
-        if first.len() + all.len() + piece.len() > max {
-            return Err(errors::body_too_large(max));
+        let bytes = first.len() + all.len() + piece.len();
+        if bytes > most.bytes {
+            return Err((most.over)(most.bytes));
+        }
+        if bytes > share.amount() {
+            let more = (bytes - share.amount()).max(BODY_STEP_BYTES.min(announced));
+            share.grow(more).map_err(errors::too_many_bodies)?;
         }
         if all.is_empty() && first.is_empty() {
             first = piece;

@@ -3,10 +3,14 @@
 use crate::app::App;
 use crate::contracts::native::errors::{self, Fault};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::shares::{Holder, Share};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use mainspring_api::IDEMPOTENCY_HEADER;
 use mainspring_engine::Engine;
+use mainspring_kernel::Principal;
+use mainspring_kernel::limits::WAIT_MS_MAX;
+use mainspring_kernel::text;
 use std::sync::Arc;
 
 /// Parameters that may come more than once.
@@ -21,6 +25,10 @@ pub(crate) struct Ask {
     /// The part behind the `?`.
     pub(crate) query: Option<String>,
     pub(crate) body: Bytes,
+    /// The room the body takes up.
+    pub(crate) held: Option<Share>,
+    /// Who asks, where that is known; always, where a role is needed.
+    pub(crate) who: Option<Principal>,
     /// The trace the caller named in a header.
     pub(crate) trace: Option<String>,
 }
@@ -28,6 +36,30 @@ pub(crate) struct Ask {
 impl Ask {
     pub(crate) fn engine(&self) -> &Engine {
         &self.app.engine
+    }
+
+    /// The body has been read and is not needed any more: whoever waits does not hold on to it.
+    pub(crate) fn let_go_of_body(&mut self) {
+        self.body = Bytes::new();
+        self.held = None;
+    }
+
+    /// A place among the calls that wait.
+    pub(crate) fn place_to_wait(&self, who: &Principal) -> Result<Share, Fault> {
+        self.app.waits.take(Holder::of(who), 1).map_err(errors::too_many_waits)
+    }
+
+    /// What `waiting` comes to, if the token of `who` works until then.
+    pub(crate) async fn while_live<T>(
+        &self,
+        who: &Principal,
+        waiting: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = waiting => Some(done),
+            () = self.engine().token_ended(who.token) => None,
+        }
     }
 
     /// The first `{...}` of the path.
@@ -52,23 +84,7 @@ impl Ask {
 
     /// The parameters behind the `?`; others than `known`, or one twice, are refused.
     pub(crate) fn query(&self, known: &[&'static str]) -> Result<Query, Fault> {
-        let mut values = Vec::new();
-        for pair in self.query.as_deref().unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decoded(&name.replace('+', " "));
-            let value = decoded(&value.replace('+', " "));
-            let (Some(name), Some(value)) = (name, value) else {
-                return Err(errors::invalid("query", "is not properly encoded"));
-            };
-            let Some(known) = known.iter().find(|known| **known == name) else {
-                return Err(errors::invalid(name, "is not a parameter of this path"));
-            };
-            if values.iter().any(|(seen, _)| seen == known) && !REPEATABLE.contains(known) {
-                return Err(errors::invalid(*known, "comes twice"));
-            }
-            values.push((*known, value));
-        }
-        Ok(Query(values))
+        Query::read(self.query.as_deref(), known)
     }
 }
 
@@ -77,6 +93,32 @@ impl Ask {
 pub(crate) struct Query(Vec<(&'static str, String)>);
 
 impl Query {
+    /// Reads `query`; other parameters than `known`, or one twice, are refused.
+    pub(crate) fn read(query: Option<&str>, known: &[&'static str]) -> Result<Query, Fault> {
+        let mut values = Vec::new();
+        for pair in query.unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decoded(&name.replace('+', " "));
+            let value = decoded(&value.replace('+', " "));
+            let (Some(name), Some(value)) = (name, value) else {
+                return Err(errors::invalid("query", "is not properly encoded"));
+            };
+            let Some(known) = known.iter().find(|known| **known == name) else {
+                let shown: String = name.chars().take(80).collect();
+                return Err(errors::invalid(shown, "is not a parameter of this path"));
+            };
+            if values.iter().any(|(seen, _)| seen == known) && !REPEATABLE.contains(known) {
+                return Err(errors::invalid(*known, "comes twice"));
+            }
+            // Nothing we keep has one, and PostgreSQL cannot even be asked for a NUL.
+            if text::has_control(&value) {
+                return Err(errors::invalid(*known, text::NO_CONTROL));
+            }
+            values.push((*known, value));
+        }
+        Ok(Query(values))
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
@@ -89,6 +131,14 @@ impl Query {
     pub(crate) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {
         let parse = |text: &str| text.parse().map_err(|_| errors::invalid(name, "is not a number"));
         self.get(name).map(parse).transpose()
+    }
+
+    /// How long to wait for something to happen.
+    pub(crate) fn wait_ms(&self) -> Result<u64, Fault> {
+        match self.number("wait_ms")?.unwrap_or(0) {
+            wait if wait <= WAIT_MS_MAX => Ok(wait),
+            _ => Err(errors::invalid("wait_ms", "must be at most 60000")),
+        }
     }
 
     pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Fault> {

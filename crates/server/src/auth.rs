@@ -7,6 +7,7 @@ use crate::contracts::native::errors::{self, Fault};
 use crate::limits::ADMIN_TOKEN_BYTES_MIN;
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
+use mainspring_api::TENANT_HEADER;
 use mainspring_engine::store::Scope;
 use mainspring_engine::{Engine, Error};
 use mainspring_kernel::fingerprint::digest;
@@ -55,6 +56,16 @@ pub(crate) async fn principal(engine: &Engine, headers: &HeaderMap) -> Result<Pr
     } else {
         Err(errors::unauthorized())
     }
+}
+
+/// `who` in the tenant that `x-tenant-id` names, if it names one.
+pub(crate) fn in_named_tenant(who: Principal, headers: &HeaderMap) -> Result<Principal, Fault> {
+    let mut values = headers.get_all(TENANT_HEADER).iter();
+    let Some(value) = values.next() else { return Ok(who) };
+    let tenant = value.to_str().ok().filter(|_| values.next().is_none());
+    let tenant = tenant.and_then(|text| TenantId::new(text).ok());
+    let tenant = tenant.ok_or_else(|| errors::invalid(TENANT_HEADER, "must name one tenant"))?;
+    who.within(tenant).ok_or_else(errors::tenant_violation)
 }
 
 fn bearer(value: &str) -> Option<&str> {

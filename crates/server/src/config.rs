@@ -2,6 +2,7 @@
 //! environment.
 
 use crate::limits;
+use crate::shares::Bounds;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use std::time::Duration;
 
@@ -15,20 +16,34 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Whether the routes for moving jobs by hand exist.
     pub has_internal_routes: bool,
+    /// Whether public writes need an idempotency key.
+    pub is_key_required: bool,
+    /// Whether requests need an `x-trace-id`.
+    pub is_trace_required: bool,
     /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
     pub key_window_secs: Option<u32>,
     /// Largest body of a request about one thing.
     pub body_bytes_max: usize,
     /// Largest body of a request about many things.
     pub batch_bytes_max: usize,
-    /// Most connections at a time.
-    pub connections_max: usize,
-    /// Most event streams at a time.
-    pub streams_max: usize,
+    /// Connections at a time; a tenant's and a token's are counted from their first request on.
+    pub connections: Bounds,
+    /// Connections beyond that, for probes and operators only.
+    pub connections_kept: usize,
+    /// When all connections are taken, one whose client is waited for this long makes room.
+    pub evict_after: Duration,
+    /// Event streams at a time.
+    pub streams: Bounds,
+    /// Calls that wait at a time: pulls, submissions and reads with `wait_ms`.
+    pub waits: Bounds,
+    /// Bytes of request bodies at a time. All callers without a token have one token's share.
+    pub bodies: Bounds,
     /// How long the head of a request may take to arrive.
     pub header_timeout: Duration,
     /// How long a connection may stay idle between requests.
     pub idle_timeout: Duration,
+    /// How long an answer may find no taker.
+    pub write_timeout: Duration,
     /// How long the body of a request may take to arrive.
     pub body_timeout: Duration,
     /// How long requests may take to finish once the server is told to stop.
@@ -42,13 +57,20 @@ impl Config {
             is_public: false,
             hosts: Vec::new(),
             has_internal_routes: false,
+            is_key_required: false,
+            is_trace_required: false,
             key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
             body_bytes_max: limits::BODY_BYTES_MAX,
             batch_bytes_max: limits::BATCH_BYTES_MAX,
-            connections_max: 4_096,
-            streams_max: 256,
+            connections: Bounds::shared(limits::CONNECTIONS_MAX),
+            connections_kept: limits::CONNECTIONS_KEPT,
+            evict_after: Duration::from_millis(limits::EVICT_AFTER_MS),
+            streams: Bounds::shared(limits::STREAMS_MAX),
+            waits: Bounds::shared(limits::WAITS_MAX),
+            bodies: Bounds::shared(limits::BODIES_BYTES_MAX),
             header_timeout: Duration::from_secs(5),
             idle_timeout: Duration::from_secs(90),
+            write_timeout: Duration::from_secs(limits::WRITE_TIMEOUT_SECS),
             body_timeout: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(10),
         }

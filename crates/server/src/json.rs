@@ -1,12 +1,15 @@
 //! Strict reading of JSON bodies.
 //!
 //! Two passes: a scanner of our own that refuses what serde would let through (deep nesting,
-//! repeated keys), then serde into types that borrow from the body. The scanner does not judge
-//! syntax: on anything odd it stops and leaves the verdict to serde.
+//! repeated keys), then serde into types that borrow from the body, by way of `objects.rs`. The
+//! scanner does not judge syntax: on anything odd it stops and leaves the verdict to serde.
+
+mod objects;
 
 use crate::contracts::native::errors::{self, Fault};
 use crate::limits::JSON_DEPTH_MAX;
 use mainspring_kernel::limits::BATCH_MAX;
+use objects::Objects;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use std::fmt;
@@ -23,7 +26,15 @@ pub(crate) fn check(body: &[u8]) -> Result<&str, Fault> {
 
 /// Reads a checked body; a wrong one is told by line and column or by the path of the field.
 pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
-    serde_json::from_str(text).map_err(|error| explain::<T>(text, &error))
+    parse(text).map_err(|error| explain::<T>(text, &error))
+}
+
+/// Reads `text` as a `T` and nothing behind it. Arrays do not pass for objects.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = T::deserialize(Objects(&mut deserializer))?;
+    deserializer.end()?;
+    Ok(value)
 }
 
 /// Why `text` is not a `T`; reads it again to learn the path.
@@ -32,7 +43,7 @@ pub(crate) fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json:
         return errors::json_invalid(format!("the body is not JSON: {error}"));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+    match serde_path_to_error::deserialize::<_, T>(Objects(&mut deserializer)) {
         Ok(_) => errors::misshapen(String::new(), error.to_string()),
         Err(error) => {
             let path = error.path().to_string();

@@ -23,6 +23,8 @@ mod metrics;
 mod openapi;
 mod paced;
 mod route;
+mod seats;
+mod shares;
 mod write;
 
 pub use answer::Body;
@@ -32,3 +34,4 @@ pub use config::Config;
 pub use contracts::native::errors::CODES as ERROR_CODES;
 pub use openapi::document as openapi_document;
 pub use serve::serve;
+pub use shares::Bounds;

@@ -1,6 +1,6 @@
 //! Bounds of the HTTP surface. What concerns jobs is in the kernel's own `limits`.
 
-use mainspring_kernel::limits::PAYLOAD_BYTES_MAX;
+use mainspring_kernel::limits::{EFFECT_BYTES_MAX, PAYLOAD_BYTES_MAX};
 
 /// Largest body of a request about one thing, unless configured.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
@@ -25,5 +25,35 @@ pub const STREAM_BEAT_SECS: u64 = 15;
 /// Shortest text that is accepted as an admin token given from outside.
 pub const ADMIN_TOKEN_BYTES_MIN: usize = 16;
 
+/// Connections at a time, unless configured.
+pub const CONNECTIONS_MAX: usize = 4_096;
+/// Connections beyond that, for probes and operators only.
+pub const CONNECTIONS_KEPT: usize = 64;
+/// Milliseconds a client may keep the server waiting before its connection makes room for another.
+pub const EVICT_AFTER_MS: u64 = 1_000;
+/// Seconds an answer may find no taker before its connection ends.
+pub const WRITE_TIMEOUT_SECS: u64 = 20;
+/// The least pace at which an answer must be taken: a trickle buys no more time than this.
+pub const WRITE_BYTES_PER_SEC_MIN: usize = 4 << 10;
+/// Event streams at a time, unless configured.
+pub const STREAMS_MAX: usize = 256;
+/// Calls that wait (pulls, submissions, reads) at a time, unless configured.
+pub const WAITS_MAX: usize = 4_096;
+/// Bytes of request bodies held at a time, unless configured.
+pub const BODIES_BYTES_MAX: usize = 256 << 20;
+/// Bytes a body's share grows by as it arrives.
+pub const BODY_STEP_BYTES: usize = 64 << 10;
+/// Largest body that comes with a lease token and no access token.
+pub const LEASE_BODY_BYTES_MAX: usize = 128 << 10;
+/// Most items in a call that comes with lease tokens and no access token.
+pub const LEASE_ITEMS_MAX: usize = 100;
+/// Most types, and most queues, that one pull may name.
+pub const PULL_NAMES_MAX: usize = 100;
+/// Queues that have lines of their own in the metrics; the others are added up.
+pub const METRICS_QUEUES_MAX: usize = 50;
+
+const _: () = assert!(LEASE_BODY_BYTES_MAX < BODY_BYTES_MAX);
+const _: () = assert!(EFFECT_BYTES_MAX < LEASE_BODY_BYTES_MAX, "an effect needs only its lease");
+const _: () = assert!(BATCH_BYTES_MAX <= BODIES_BYTES_MAX / 4, "one body must fit a token's share");
 const _: () = assert!(PAYLOAD_BYTES_MAX < BODY_BYTES_MAX, "the largest payload must fit a body");
 const _: () = assert!(BODY_BYTES_MAX <= BATCH_BYTES_MAX);

@@ -1,16 +1,52 @@
 //! Metrics in the text format of Prometheus. Five gauges have the names their contract gives them;
 //! everything else starts with `mainspring_`.
+//!
+//! Who sees what: the names of queues are an admin's to see. Whoever may ask without a token, and
+//! anybody on this machine, sees the numbers of the whole server without names. From elsewhere, a
+//! token that is not an admin's sees the numbers of its own tenant and how the server is. However
+//! many queues there are, the page stays short.
 
 use crate::contracts::native::errors::Fault;
-use mainspring_engine::store::{Counts, Health};
+use crate::limits::METRICS_QUEUES_MAX;
+use mainspring_engine::store::{Counts, Health, Held, QueueCount};
 use mainspring_engine::{Engine, RuntimeStatus};
-use mainspring_kernel::{StateName, Timestamp};
+use mainspring_kernel::{Principal, StateName, Timestamp};
+use std::cmp::Reverse;
 use std::fmt::{Display, Write};
 
-pub(crate) async fn text(engine: &Engine) -> Result<String, Fault> {
-    let counts = engine.counts().await?;
-    let workers = engine.workers().len();
-    Ok(render(&counts, &engine.status(), &engine.health(), workers, engine.now()))
+/// Whose numbers are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Everything, with names.
+    Names,
+    /// Everything, without names.
+    Numbers,
+    /// One tenant's.
+    Tenant,
+}
+
+pub(crate) async fn text(
+    engine: &Engine,
+    who: Option<&Principal>,
+    is_public: bool,
+) -> Result<String, Fault> {
+    let sight = match who {
+        Some(who) if who.is_admin() => Sight::Names,
+        Some(_) if is_public => Sight::Tenant,
+        Some(_) | None => Sight::Numbers,
+    };
+    let mut page = Page(String::with_capacity(4 << 10));
+    if sight != Sight::Tenant {
+        let counts = engine.counts().await?;
+        let workers = engine.workers().len();
+        whole(&mut page, &counts, &engine.status(), sight, engine.now());
+        page.one("mainspring_workers", "gauge", "Workers heard of lately.", workers);
+    }
+    if let Some(who) = who.filter(|who| !who.is_admin()) {
+        own(&mut page, engine.held_by(&who.tenant).await?, engine.backlog_max().0);
+    }
+    condition(&mut page, &engine.status(), &engine.health());
+    Ok(page.0)
 }
 
 /// A text in the making. Writing to a string cannot fail.
@@ -32,34 +68,15 @@ impl Page {
     }
 }
 
-fn render(
-    counts: &Counts,
-    status: &RuntimeStatus,
-    health: &Health,
-    workers: usize,
-    now: Timestamp,
-) -> String {
-    let mut page = Page(String::with_capacity(4 << 10));
-    contract_gauges(&mut page, counts, now);
+/// The numbers of the whole server.
+fn whole(page: &mut Page, counts: &Counts, status: &RuntimeStatus, sight: Sight, now: Timestamp) {
+    contract_gauges(page, counts, now);
     let states = "mainspring_jobs";
     page.family(states, "gauge", "Jobs by state: live ones now, ended ones since the beginning.");
     for (state, count) in StateName::ALL.iter().zip(counts.by_state) {
         page.labelled(states, "state", state.as_str(), count);
     }
-    type OfQueue = fn(&mainspring_engine::store::QueueCount) -> u64;
-    let queues: [(&str, &str, OfQueue); 3] = [
-        ("mainspring_queue_ready", "Jobs of a queue that are due.", |queue| queue.ready),
-        ("mainspring_queue_pending", "Jobs of a queue that are not due yet.", |queue| {
-            queue.pending
-        }),
-        ("mainspring_queue_running", "Jobs of a queue that workers hold.", |queue| queue.running),
-    ];
-    for (name, help, value) in queues {
-        page.family(name, "gauge", help);
-        for queue in &counts.queues {
-            page.labelled(name, "queue", queue.name.as_str(), value(queue));
-        }
-    }
+    queue_gauges(page, &counts.queues, sight);
     for (name, help, value) in [
         ("mainspring_jobs_submitted_total", "Jobs accepted since the beginning.", counts.submitted),
         ("mainspring_attempts_total", "Attempts started since the beginning.", counts.claims),
@@ -85,15 +102,56 @@ fn render(
         "How far time is ahead of the wall.",
         ahead,
     );
+    page.one("mainspring_pulls_waiting", "gauge", "Pulls that wait.", status.parked_pulls);
+}
+
+/// The fullest queues by name, and all others added up.
+fn queue_gauges(page: &mut Page, queues: &[QueueCount], sight: Sight) {
+    type OfQueue = fn(&QueueCount) -> u64;
+    let gauges: [(&str, &str, OfQueue); 3] = [
+        ("mainspring_queue_ready", "Jobs of a queue that are due.", |queue| queue.ready),
+        ("mainspring_queue_pending", "Jobs of a queue that are not due yet.", |queue| {
+            queue.pending
+        }),
+        ("mainspring_queue_running", "Jobs of a queue that workers hold.", |queue| queue.running),
+    ];
+    let mut fullest: Vec<&QueueCount> = queues.iter().collect();
+    fullest.sort_by_key(|queue| Reverse(queue.ready + queue.pending + queue.running));
+    let named = if sight == Sight::Names { METRICS_QUEUES_MAX } else { 0 };
+    let (named, others) = fullest.split_at(named.min(fullest.len()));
+    for (name, help, value) in gauges {
+        page.family(name, "gauge", help);
+        for queue in named {
+            page.labelled(name, "queue", queue.name.as_str(), value(queue));
+        }
+        if !others.is_empty() {
+            // No queue has this name: names are not empty.
+            page.labelled(name, "queue", "", others.iter().map(|queue| value(queue)).sum());
+        }
+    }
+    page.one("mainspring_queues", "gauge", "Queues that have jobs or settings.", queues.len());
+}
+
+/// The numbers of the caller's tenant.
+fn own(page: &mut Page, held: Held, bytes_max: u64) {
+    let help = "Jobs of your tenant that have not ended.";
+    page.one("mainspring_tenant_jobs", "gauge", help, held.jobs);
+    let help = "What the jobs of your tenant that have not ended take up.";
+    page.one("mainspring_tenant_backlog_bytes", "gauge", help, held.bytes);
+    let help = "What the jobs of a tenant that have not ended may take up.";
+    page.one("mainspring_tenant_backlog_bytes_max", "gauge", help, bytes_max);
+}
+
+/// How the server is.
+fn condition(page: &mut Page, status: &RuntimeStatus, health: &Health) {
     let is_up = u8::from(health.broken.is_none());
     let is_low = u8::from(health.is_low_on_space);
-    page.one("mainspring_pulls_waiting", "gauge", "Pulls that wait.", status.parked_pulls);
-    page.one("mainspring_workers", "gauge", "Workers heard of lately.", workers);
     page.one("mainspring_store_up", "gauge", "Whether the store serves.", is_up);
     page.one("mainspring_store_low_on_space", "gauge", "Whether new work is refused.", is_low);
+    let help = "Blocks of finished jobs found damaged since the process started.";
+    page.one("mainspring_store_damaged_blocks", "gauge", help, health.damaged_blocks);
     let started = status.started_at.0 as f64 / 1e6;
     page.one("mainspring_start_time_seconds", "gauge", "When the process started.", started);
-    page.0
 }
 
 fn contract_gauges(page: &mut Page, counts: &Counts, now: Timestamp) {
@@ -121,24 +179,11 @@ fn share(part: u64, whole: u64, of_nothing: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainspring_engine::store::{QueueCount, Recovery};
+    use mainspring_engine::store::Recovery;
     use mainspring_kernel::QueueName;
 
-    #[test]
-    fn the_five_gauges_have_their_names() {
-        let queue =
-            QueueCount { name: QueueName::new("a\"b").unwrap(), ready: 1, pending: 2, running: 3 };
-        let counts = Counts {
-            by_state: [1, 0, 0, 0, 0, 3, 1, 5],
-            due: 7,
-            oldest_due: Some(Timestamp(1_000_000)),
-            submitted: 10,
-            jobs_retried: 5,
-            items_open: 1,
-            queues: vec![queue],
-            ..Counts::default()
-        };
-        let status = RuntimeStatus {
+    fn status() -> RuntimeStatus {
+        RuntimeStatus {
             started_at: Timestamp(0),
             commits: 0,
             commands: 0,
@@ -147,14 +192,40 @@ mod tests {
             idempotent_hits: 0,
             parked_pulls: 0,
             clock: mainspring_engine::Course::default(),
-        };
+        }
+    }
+
+    fn queue(name: &str, ready: u64) -> QueueCount {
+        QueueCount { name: QueueName::new(name).unwrap(), ready, pending: 2, running: 3 }
+    }
+
+    fn rendered(counts: &Counts, sight: Sight) -> String {
+        let mut page = Page(String::new());
+        whole(&mut page, counts, &status(), sight, Timestamp(3_500_000));
         let health = Health {
             kind: "memory",
             broken: None,
             is_low_on_space: false,
+            damaged_blocks: 3,
             recovery: Recovery::default(),
         };
-        let text = render(&counts, &status, &health, 2, Timestamp(3_500_000));
+        condition(&mut page, &status(), &health);
+        page.0
+    }
+
+    #[test]
+    fn the_five_gauges_have_their_names() {
+        let counts = Counts {
+            by_state: [1, 0, 0, 0, 0, 3, 1, 5],
+            due: 7,
+            oldest_due: Some(Timestamp(1_000_000)),
+            submitted: 10,
+            jobs_retried: 5,
+            items_open: 1,
+            queues: vec![queue("a\"b", 1)],
+            ..Counts::default()
+        };
+        let text = rendered(&counts, Sight::Names);
         for line in [
             "jobs_due_count 7",
             "jobs_lag_seconds 2.5",
@@ -162,9 +233,27 @@ mod tests {
             "job_retry_rate 0.5",
             "dead_letter_count 1",
             "mainspring_jobs{state=\"cancelled\"} 5",
+            "mainspring_store_damaged_blocks 3",
             "mainspring_queue_ready{queue=\"a\\\"b\"} 1",
         ] {
             assert!(text.lines().any(|one| one == line), "{line} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn fifty_thousand_queues_are_a_short_page_and_strangers_see_no_names() {
+        let queues = (0..50_000).map(|n| queue(&format!("queue-{n}"), n)).collect();
+        let counts = Counts { queues, ..Counts::default() };
+        let text = rendered(&counts, Sight::Names);
+        assert!(text.len() < 32 << 10, "{} bytes", text.len());
+        assert!(text.contains("mainspring_queue_ready{queue=\"queue-49999\"} 49999"));
+        let others: u64 = (0..50_000 - METRICS_QUEUES_MAX as u64).sum();
+        let line = format!("mainspring_queue_ready{{queue=\"\"}} {others}");
+        assert!(text.contains(&line), "{line} is missing");
+        let text = rendered(&counts, Sight::Numbers);
+        assert!(!text.contains("queue-"), "{text}");
+        let all: u64 = (0..50_000).sum();
+        assert!(text.contains(&format!("mainspring_queue_ready{{queue=\"\"}} {all}")), "{text}");
+        assert!(text.contains("\nmainspring_queues 50000\n"));
     }
 }

@@ -1,14 +1,19 @@
 //! The OpenAPI document, made from the table of routes and the shared types.
 
 use crate::contracts::native::routes;
+use crate::limits::{ERROR_CODE_BYTES_MAX, PAGE_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX};
 use crate::route::{Route, Rule, Takes};
 use hyper::Method;
 use mainspring_api::envelope::{Failure, Meta};
+use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
+use mainspring_kernel::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, WAIT_MS_MAX};
 use utoipa::openapi::path::{
     HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{
+    AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, Schema, SchemaType, Type,
+};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, PathItem,
@@ -37,10 +42,25 @@ pub(crate) enum Gives {
     Nothing,
     /// An envelope around one thing.
     One(Shape),
+    /// An envelope around one of two things.
+    Either(Shape, Shape),
     /// An envelope around a page of things.
     Page(Shape),
     /// Something that is not an envelope, by its content type.
     Text(&'static str),
+}
+
+/// What a route makes of an idempotency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyRule {
+    /// It needs none and does not look at one.
+    None,
+    /// It is a public write; its key comes in the header.
+    Header,
+    /// The same, or the key comes in the body.
+    HeaderOrBody,
+    /// Each item of the body has its own; one for all is refused.
+    Items,
 }
 
 /// What the document says about a route.
@@ -49,10 +69,13 @@ pub(crate) struct Doc {
     id: &'static str,
     summary: &'static str,
     text: Option<&'static str>,
-    query: Vec<(&'static str, &'static str)>,
+    pub(crate) query: Vec<(&'static str, &'static str)>,
+    pub(crate) key: KeyRule,
     takes: Option<Shape>,
+    headers: Vec<(&'static str, &'static str)>,
     status: u16,
     gives: Gives,
+    also: Option<(u16, &'static str, Gives)>,
 }
 
 impl Doc {
@@ -63,9 +86,12 @@ impl Doc {
             summary,
             text: None,
             query: Vec::new(),
+            key: KeyRule::None,
             takes: None,
+            headers: Vec::new(),
             status: 200,
             gives: Gives::Nothing,
+            also: None,
         }
     }
 
@@ -84,8 +110,25 @@ impl Doc {
         self
     }
 
+    pub(crate) fn key(mut self, key: KeyRule) -> Self {
+        self.key = key;
+        self
+    }
+
     pub(crate) fn takes(mut self, shape: Shape) -> Self {
         self.takes = Some(shape);
+        self
+    }
+
+    /// A header that only this route looks at.
+    pub(crate) fn header(mut self, name: &'static str, told: &'static str) -> Self {
+        self.headers.push((name, told));
+        self
+    }
+
+    /// Another answer that is a success, too.
+    pub(crate) fn also(mut self, status: u16, told: &'static str, gives: Gives) -> Self {
+        self.also = Some((status, told, gives));
         self
     }
 
@@ -167,7 +210,10 @@ fn operation(route: &Route, schemas: &mut Schemas) -> utoipa::openapi::path::Ope
         Rule::Roles(..) | Rule::Internal(_) => operation.security(bearer()),
         Rule::Open(_) | Rule::Lease(_) | Rule::Local(..) => operation,
     };
-    operation = operation.response(doc.status.to_string(), answer(doc, schemas));
+    operation = operation.response(doc.status.to_string(), answer(doc.summary, doc.gives, schemas));
+    if let Some((status, told, gives)) = doc.also {
+        operation = operation.response(status.to_string(), answer(told, gives, schemas));
+    }
     let failure = ContentBuilder::new().schema(Some(reference("Failure"))).build();
     let refused = ResponseBuilder::new()
         .description("What went wrong, with a stable code.")
@@ -206,27 +252,117 @@ fn listed(roles: &[mainspring_kernel::Role]) -> String {
 }
 
 fn parameters(route: &Route) -> Vec<Parameter> {
-    let text = || Some(ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).build());
-    let path = route.path.split('/').filter_map(|part| {
-        let name = part.strip_prefix('{')?.strip_suffix('}')?;
-        let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
-        Some(parameter.required(Required::True).schema(text()).build())
-    });
-    let query = route.doc.query.iter().map(|(name, told)| {
-        ParameterBuilder::new()
-            .name(*name)
-            .parameter_in(ParameterIn::Query)
-            .required(Required::False)
-            .description(Some(*told))
-            .schema(text())
-            .build()
-    });
-    path.chain(query).collect()
+    let mut all = Vec::new();
+    for part in route.path.split('/') {
+        if let Some(name) = part.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+            let schema = text(1, NAME_BYTES_MAX, None);
+            let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
+            all.push(parameter.required(Required::True).schema(Some(schema)).build());
+        }
+    }
+    for (name, told) in &route.doc.query {
+        all.push(optional(name, ParameterIn::Query, told, query_value(name)));
+    }
+    for (name, told) in headers(route) {
+        let schema = header_value(name);
+        let mut parameter = optional(name, ParameterIn::Header, told, schema);
+        if name == INTERNAL_HEADER {
+            parameter.required = Required::True;
+        }
+        all.push(parameter);
+    }
+    all
 }
 
-fn answer(doc: &Doc, schemas: &mut Schemas) -> utoipa::openapi::Response {
-    let response = ResponseBuilder::new().description(doc.summary);
-    match doc.gives {
+fn optional(name: &str, place: ParameterIn, told: &str, schema: Object) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(place)
+        .required(Required::False)
+        .description(Some(told))
+        .schema(Some(schema))
+        .build()
+}
+
+/// The headers a route looks at.
+fn headers(route: &Route) -> Vec<(&'static str, &'static str)> {
+    let mut all = route.doc.headers.clone();
+    if !route.path.starts_with("/api/") {
+        return all;
+    }
+    if matches!(route.doc.key, KeyRule::Header | KeyRule::HeaderOrBody) {
+        all.push((KEY_HEADER, "The same key again is the same request."));
+    }
+    match route.rule {
+        Rule::Roles(..) => all.push((TENANT_HEADER, TENANT_TOLD)),
+        Rule::Internal(_) => {
+            all.push((TENANT_HEADER, TENANT_TOLD));
+            all.push((INTERNAL_HEADER, "Says that this is meant."));
+        }
+        Rule::Open(_) | Rule::Lease(_) | Rule::Local(..) => {}
+    }
+    all.push((TRACE_HEADER, "The trace of the request; one is made if there is none."));
+    all
+}
+
+const KEY_HEADER: &str = "Idempotency-Key";
+const INTERNAL_HEADER: &str = "x-internal-debug";
+const TENANT_TOLD: &str =
+    "The tenant to act in: the token's own, or any for those who may act in every tenant.";
+
+fn text(least: usize, most: usize, pattern: Option<&str>) -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .min_length(Some(least))
+        .max_length(Some(most))
+        .pattern(pattern)
+        .build()
+}
+
+fn whole(least: u64, most: u64) -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Integer))
+        .minimum(Some(least as f64))
+        .maximum(Some(most as f64))
+        .build()
+}
+
+fn worded(words: &[&str]) -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .enum_values(Some(words.iter().map(|word| (*word).to_owned())))
+        .build()
+}
+
+fn header_value(name: &str) -> Object {
+    match name {
+        KEY_HEADER => text(1, KEY_BYTES_MAX, Some("^[!-~]([ -~]*[!-~])?$")),
+        TENANT_HEADER => text(1, NAME_BYTES_MAX, Some("^[!-~]([ -~]*[!-~])?$")),
+        TRACE_HEADER => text(1, TRACE_BYTES_MAX, Some("^[!-~]+$")),
+        INTERNAL_HEADER => worded(&["true"]),
+        "Last-Event-ID" => text(1, 19, Some("^[0-9]+$")),
+        _ => text(0, TARGET_BYTES_MAX, Some("^[!-~]*$")),
+    }
+}
+
+/// The values of a parameter, by its name: names mean the same on every route.
+fn query_value(name: &str) -> Object {
+    match name {
+        "limit" => whole(1, PAGE_MAX as u64),
+        "wait_ms" => whole(0, WAIT_MS_MAX),
+        "after" => whole(0, i64::MAX as u64),
+        "force_fail" | "transient_fail" => {
+            ObjectBuilder::new().schema_type(SchemaType::Type(Type::Boolean)).build()
+        }
+        "error_code" => text(1, ERROR_CODE_BYTES_MAX, Some("^[A-Z0-9_]+$")),
+        "label" => text(1, 2 * NAME_BYTES_MAX + 1, Some("^[^\\0-\\x1f\\x7f-\\x9f]*$")),
+        _ => text(0, NAME_BYTES_MAX, Some("^[^\\0-\\x1f\\x7f-\\x9f]*$")),
+    }
+}
+
+fn answer(told: &str, gives: Gives, schemas: &mut Schemas) -> utoipa::openapi::Response {
+    let response = ResponseBuilder::new().description(told);
+    match gives {
         Gives::Nothing => response.build(),
         Gives::Text(kind) => {
             let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).build();
@@ -236,6 +372,13 @@ fn answer(doc: &Doc, schemas: &mut Schemas) -> utoipa::openapi::Response {
         Gives::One(shape) => {
             let data = RefOr::Ref(Ref::from_schema_name(shape(schemas)));
             response.content("application/json", enveloped(data)).build()
+        }
+        Gives::Either(one, other) => {
+            let data = AnyOfBuilder::new()
+                .item(reference(&one(schemas)))
+                .item(reference(&other(schemas)))
+                .build();
+            response.content("application/json", enveloped(Schema::AnyOf(data).into())).build()
         }
         Gives::Page(shape) => {
             let items = ArrayBuilder::new().items(reference(&shape(schemas))).build();
@@ -266,6 +409,8 @@ fn enveloped(data: RefOr<Schema>) -> utoipa::openapi::Content {
         .required("success")
         .property("data", data)
         .required("data")
+        .property("message", worded(&["ok"]))
+        .required("message")
         .property("meta", reference("Meta"))
         .required("meta")
         .build();

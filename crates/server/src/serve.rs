@@ -4,7 +4,8 @@ use crate::answer::{Body, refusal};
 use crate::app::{App, Ids};
 use crate::config::Config;
 use crate::contracts::native::errors;
-use crate::paced::{Pace, Paced, Patience};
+use crate::paced::{Paced, Patience};
+use crate::seats::{Seat, Seats};
 use bytes::Bytes;
 use hyper::Response;
 use hyper::body::Incoming;
@@ -19,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How long to wait when the system has no more file handles to give.
@@ -38,9 +39,14 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let address = listener.local_addr()?;
-    let patience = Patience { head: config.header_timeout, idle: config.idle_timeout };
-    let (connections_max, grace) = (config.connections_max.max(1), config.shutdown_grace);
-    let connections = Arc::new(Semaphore::new(connections_max));
+    let patience = Patience {
+        head: config.header_timeout,
+        idle: config.idle_timeout,
+        write: config.write_timeout,
+    };
+    let grace = config.shutdown_grace;
+    let seats =
+        Seats::new(config.connections.all.max(1), config.connections_kept, config.evict_after);
     let stopping = engine.stopping();
     let app = App::new(engine, config);
     tracing::info!(%address, "listening");
@@ -54,25 +60,21 @@ pub async fn serve(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
+                let has_room = seats.make_room();
+                tracing::warn!(%error, has_room, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let Ok(slot) = connections.clone().try_acquire_owned() else {
+        let Some(seat) = seats.take(Instant::now()) else {
             turn_away(&stream, &app);
             continue;
         };
-        let (app, stopping) = (app.clone(), stopping.clone());
-        tokio::spawn(async move {
-            connection(stream, app, patience, stopping).await;
-            drop(slot);
-        });
+        tokio::spawn(connection(stream, seat, app.clone(), patience, stopping.clone()));
     }
     drop(listener);
     stopping.cancel();
-    let everyone = connections.acquire_many(u32::try_from(connections_max).unwrap_or(u32::MAX));
-    if tokio::time::timeout(grace, everyone).await.is_err() {
+    if tokio::time::timeout(grace, seats.empty()).await.is_err() {
         tracing::warn!("some requests did not finish in time");
     }
     Ok(())
@@ -80,6 +82,7 @@ pub async fn serve(
 
 async fn connection(
     stream: TcpStream,
+    seat: Seat,
     app: Arc<App>,
     patience: Patience,
     stopping: CancellationToken,
@@ -87,10 +90,11 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
     }
-    let pace = Arc::new(Pace::default());
+    let pace = seat.pace.clone();
     let io = Paced::new(TokioIo::new(stream), pace.clone(), patience);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let (app, busy) = (app.clone(), pace.begin());
+        request.extensions_mut().insert(pace.clone());
         async move {
             let response: Response<Body> = app.respond(request).await;
             Ok::<_, Infallible>(response.map(|body| body.holding(busy)))
@@ -99,6 +103,10 @@ async fn connection(
     let mut served = pin!(http1::Builder::new().serve_connection(io, service));
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
+        () = seat.pace.is_put_out() => {
+            tracing::debug!("a connection makes room for another");
+            return;
+        }
         () = stopping.cancelled() => {
             served.as_mut().graceful_shutdown();
             served.await
@@ -116,6 +124,7 @@ fn turn_away(stream: &TcpStream, app: &App) {
         trace: format!("trace_{bits:032x}"),
         request: format!("req_{bits:032x}"),
         is_trace_given: false,
+        is_trace_bad: false,
     };
     let response = refusal(&errors::too_many_connections(), &ids);
     let mut text = String::from("HTTP/1.1 503 Service Unavailable\r\n");

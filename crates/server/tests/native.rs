@@ -5,8 +5,11 @@
 
 mod native {
     mod access;
+    mod bounds;
     mod dlq;
+    mod door;
     mod jobs;
+    mod revocation;
     mod server;
     mod socket;
     mod strictness;

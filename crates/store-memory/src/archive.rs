@@ -10,7 +10,7 @@ mod run;
 mod terms;
 
 pub use lookup::{Archive, Descending, Found, MergePlan, Seek};
-pub use run::{Run, RunDescending, open_run, write_run, write_run_with_terms};
+pub use run::{Examined, Run, RunDescending, open_run, write_run, write_run_with_terms};
 pub use terms::Pair;
 
 #[cfg(test)]

@@ -41,7 +41,19 @@ pub enum FileError {
     },
 }
 
+/// The number of "input/output error": what a device says of a sector that it cannot read.
+const EIO: i32 = 5;
+
 impl FileError {
+    /// Whether these bytes are gone, as opposed to a passing trouble of the operating system.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Io { source, .. } => source.raw_os_error() == Some(EIO),
+            Self::Newer { .. } => false,
+        }
+    }
+
     pub(crate) fn io(operation: &'static str, file: &str, source: io::Error) -> Self {
         Self::Io { operation, file: file.to_owned(), source }
     }

@@ -159,6 +159,14 @@ pub enum JournalError {
         /// What the owner said.
         reason: String,
     },
+    /// A thread of the journal panicked; nothing can be acknowledged until a restart.
+    #[error("{thread} died: {words}")]
+    Died {
+        /// Which one.
+        thread: &'static str,
+        /// What it said.
+        words: String,
+    },
     /// Appended after `shutdown`.
     #[error("the journal is shut down")]
     ShutDown,

@@ -18,7 +18,10 @@ pub mod memory;
 
 pub mod transfer;
 
+pub mod doctor;
+
 mod bytes;
+mod limits;
 mod state;
 
 pub use memory::{MemoryConfig, MemoryStore, OpenError};

@@ -14,14 +14,15 @@ pub use open::OpenError;
 
 use crate::archive::Archive;
 use crate::disk::{DirLock, Disk};
+use crate::error::FileError;
 use crate::journal::{GroupCommit, JournalError};
 use crate::state::State;
 use keeper::Keeper;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{JobId, Timestamp};
-use mainspring_store::record::{BadRecord, Entity, Names, decode_snapshot};
-use mainspring_store::{Error, Recovery, Snapshot};
+use mainspring_store::record::{BadRecord, Entity, Names, decode_snapshot, snapshot_owner};
+use mainspring_store::{Error, Fatal, Recovery, Scope, Snapshot};
 use settled::Settled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -46,8 +47,9 @@ pub struct MemoryConfig {
     pub has_threads: bool,
     /// Random for every start; see [`crate::journal::Config`].
     pub segment_id_seed: u64,
-    /// Told once when the store stops itself after a failed write.
-    pub on_fatal: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Struck when a write fails or one of the store's threads dies. Once it is struck, by
+    /// whomever, the store takes nothing more.
+    pub fatal: Fatal,
 }
 
 impl MemoryConfig {
@@ -61,7 +63,7 @@ impl MemoryConfig {
             keep_items: Duration::from_secs(90 * 24 * 3600),
             has_threads: true,
             segment_id_seed,
-            on_fatal: Arc::new(|_| {}),
+            fatal: Fatal::default(),
         }
     }
 }
@@ -91,6 +93,9 @@ struct Shared {
     snapshot_bytes: AtomicU64,
     /// Postings and blocks that lists have looked at.
     looked_at: AtomicU64,
+    /// The number of the newest archive run. No number is ever used twice: the file of a run that
+    /// was dropped may still be there, and is removed later.
+    run_number: AtomicU64,
     is_closed: AtomicBool,
     /// Held until the store is closed.
     lock: Mutex<Option<DirLock>>,
@@ -116,8 +121,17 @@ impl Shared {
 
     /// A finished job that has left RAM.
     fn archived(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
-        let record = self.archive().get(&id.0.to_be_bytes()).map_err(|error| failed(&error))?;
+        let record = self.archive().get(&id.0.to_be_bytes()).map_err(|error| unread(&error))?;
         record.map(|record| thawed(&record.value)).transpose()
+    }
+
+    /// The same if it is in scope: who owns it is read before the rest.
+    fn archived_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+        let record = self.archive().get(&id.0.to_be_bytes()).map_err(|error| unread(&error))?;
+        let Some(record) = record else { return Ok(None) };
+        let (tenant, user) =
+            snapshot_owner(&record.value, &mut Names::default()).map_err(|bad| failed(&bad))?;
+        scope.covers(&tenant, &user).then(|| thawed(&record.value)).transpose()
     }
 }
 
@@ -127,8 +141,17 @@ fn thawed(bytes: &[u8]) -> Result<Snapshot, Error> {
     decode_snapshot(bytes, &mut names).map_err(|bad: BadRecord| failed(&bad))
 }
 
+/// The same for a file of finished jobs: damage concerns what is in it and nothing else.
+fn unread(error: &FileError) -> Error {
+    if error.is_damage() { Error::Unreadable(chain(error).into()) } else { failed(error) }
+}
+
 /// An error with its causes, as the store reports it.
 fn failed(error: &dyn std::error::Error) -> Error {
+    Error::Failed(chain(error).into())
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -136,7 +159,7 @@ fn failed(error: &dyn std::error::Error) -> Error {
         text.push_str(&inner.to_string());
         cause = inner.source();
     }
-    Error::Failed(text.into())
+    text
 }
 
 fn journal_failed(error: &JournalError) -> Error {
@@ -147,6 +170,7 @@ fn journal_failed(error: &JournalError) -> Error {
         | JournalError::Newer { .. }
         | JournalError::NoSpace
         | JournalError::FrameTooLarge { .. }
+        | JournalError::Died { .. }
         | JournalError::Replay { .. } => failed(error),
     }
 }
@@ -230,7 +254,9 @@ impl MemoryStore {
     }
 
     fn is_broken(&self) -> bool {
-        self.shared.settled.is_broken() || self.shared.is_closed.load(Ordering::Acquire)
+        self.shared.settled.is_broken()
+            || self.shared.is_closed.load(Ordering::Acquire)
+            || self.shared.config.fatal.reason().is_some()
     }
 }
 

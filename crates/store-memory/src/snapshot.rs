@@ -22,8 +22,9 @@ const WRITE_BYTES: usize = 256 << 10;
 const SYNC_BYTES: u64 = 4 << 20;
 const READ_BYTES: usize = 1 << 20;
 
-/// Largest chunk; the owner cuts its state into pieces far smaller than this.
-pub const CHUNK_BYTES_MAX: usize = 64 << 20;
+/// Largest chunk; the owner cuts its state into pieces far smaller than this, and one piece that
+/// cannot be cut still fits (`limits.rs`).
+pub const CHUNK_BYTES_MAX: usize = 256 << 20;
 
 /// Writes one snapshot; dropped before `finish` it leaves nothing under the real name.
 #[derive(Debug)]
@@ -191,6 +192,11 @@ impl SnapshotReader {
     /// The lsn the snapshot was finished at; known once `next_chunk` returned `None`.
     pub fn end_lsn(&self) -> Option<Lsn> {
         self.end_lsn
+    }
+
+    /// Where the next chunk begins.
+    pub fn position(&self) -> u64 {
+        self.at
     }
 
     /// The next verified chunk. `None` only after the footer agreed with everything read, so a

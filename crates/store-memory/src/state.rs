@@ -26,7 +26,7 @@ use keys::Keys;
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::evolve::{Transition, keep_effect, renew};
 use mainspring_kernel::{Event, Job, JobEvent, JobId, Timestamp, Token, TokenId, evolve};
-use mainspring_store::Snapshot;
+use mainspring_store::{Scope, Snapshot};
 use moves::Moves;
 use postings::Postings;
 use slab::{Entry, Slab};
@@ -176,7 +176,16 @@ impl State {
         }
     }
 
-    /// The same with its history.
+    /// The same with its history, if it is in scope; a stranger's is not copied.
+    pub(crate) fn snapshot_within(&self, id: JobId, scope: &Scope) -> Option<Snapshot> {
+        let job = match self.slab.by_id(id) {
+            Some(entry) => &entry.job,
+            None => &self.finished.get(id)?.job,
+        };
+        scope.covers(&job.tenant, &job.user).then(|| self.snapshot(id)).flatten()
+    }
+
+    /// The same, whoever asks.
     pub(crate) fn snapshot(&self, id: JobId) -> Option<Snapshot> {
         match self.slab.by_id(id) {
             Some(entry) => Some(entry.snapshot()),

@@ -57,6 +57,7 @@ impl MemoryExport {
             | Error::Busy
             | Error::Refused(_)
             | Error::Damaged(_)
+            | Error::Unreadable(_)
             | Error::Away(_)) => other,
         })
     }
@@ -102,6 +103,11 @@ impl MemoryExport {
     async fn jobs(&self, before: Option<JobId>) -> Result<(Vec<Entity>, Stage), Error> {
         let filter = JobFilter::of(Scope::All);
         let page = self.store.jobs(&filter, before, PAGE).await?;
+        // A list leaves out what cannot be read; a copy must not.
+        if self.store.health().damaged_blocks > 0 {
+            let text = "finished jobs are damaged; see `mainspring doctor --data-dir`";
+            return Err(failed(text.to_owned()));
+        }
         let mut found = Vec::with_capacity(page.items.len());
         for job in page.items {
             let whole = self.store.job(job.id).await?;

@@ -12,7 +12,8 @@ SELECT line FROM (
     FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class c ON c.oid = x.indrelid
     WHERE c.relnamespace = to_regnamespace($1) AND NOT c.relispartition
     UNION ALL
-    SELECT 'constraint ' || c.relname || '.' || k.conname || ' ' || pg_get_constraintdef(k.oid)
+    SELECT 'constraint ' || c.relname || '.' || k.conname || ' '
+        || replace(pg_get_constraintdef(k.oid), $1 || '.', '')
     FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
     WHERE c.relnamespace = to_regnamespace($1) AND NOT c.relispartition AND k.contype IN ('c', 'f', 'p', 'u')
     UNION ALL

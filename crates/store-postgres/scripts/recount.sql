@@ -12,6 +12,15 @@ WITH kept AS (
     SELECT 'state/' || (ARRAY['running', 'retrying', 'dlq_pending', 'dlq_recorded'])[state], count(*)
     FROM mainspring.live GROUP BY state
     UNION ALL
+    SELECT h.name, sum(h.n)::bigint FROM (
+        SELECT id FROM mainspring.ready WHERE NOT is_retry
+        UNION ALL SELECT id FROM mainspring.waiting WHERE NOT is_retry
+        UNION ALL SELECT id FROM mainspring.live
+    ) u JOIN mainspring.job j USING (id) JOIN mainspring.lane l USING (lane)
+    CROSS JOIN LATERAL (VALUES ('jobs/' || l.tenant, 1::bigint),
+        ('bytes/' || l.tenant, mainspring.held_bytes(j.payload, j.trace, j.more))) h (name, n)
+    GROUP BY h.name
+    UNION ALL
     SELECT 'ready/' || l.queue, count(*) FROM mainspring.ready r JOIN mainspring.lane l USING (lane)
     GROUP BY l.queue
     UNION ALL

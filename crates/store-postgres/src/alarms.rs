@@ -88,3 +88,53 @@ pub(crate) fn alarm(job: &Job) -> Option<Timestamp> {
         | State::Cancelled { .. } => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp(secs * 1_000_000)
+    }
+
+    /// A commit of another server may become visible after its alarm has rung and was looked for.
+    #[test]
+    fn a_look_goes_back_beyond_what_was_seen_to() {
+        let mut alarms = Alarms::default();
+        alarms.ring();
+        assert_eq!(alarms.begin(at(100)), Some(Timestamp(i64::MIN)), "nothing was seen to yet");
+        alarms.done(at(100));
+        assert_eq!(alarms.begin(at(101)), None, "no alarm, none heard of");
+        alarms.moved(JobId(1), None, Some(at(102)));
+        assert_eq!(alarms.begin(at(101)), None, "not yet");
+        assert_eq!(alarms.begin(at(102)), Some(at(97)), "three seconds before what was seen to");
+        assert_eq!(alarms.look_from(), at(97));
+    }
+
+    #[test]
+    fn now_and_then_a_look_goes_back_to_the_start() {
+        let mut alarms = Alarms::default();
+        alarms.done(at(100));
+        let mut from_start = 0;
+        for _ in 0..2 * FROM_START_EVERY {
+            alarms.ring();
+            let from = alarms.begin(at(200)).expect("one has rung");
+            from_start += u32::from(from == Timestamp(i64::MIN));
+            alarms.done(at(200));
+        }
+        assert_eq!(from_start, 2);
+    }
+
+    #[test]
+    fn what_is_overdue_is_in_mind_until_a_look_finds_nothing() {
+        let mut alarms = Alarms::default();
+        alarms.moved(JobId(1), None, Some(at(10)));
+        alarms.moved(JobId(2), None, Some(at(20)));
+        assert!(alarms.begin(at(10)).is_some());
+        assert!(alarms.begin(at(10)).is_some(), "until it is done");
+        alarms.moved(JobId(1), Some(at(10)), None);
+        alarms.done(at(10));
+        assert_eq!(alarms.begin(at(11)), None);
+        assert_eq!(alarms.next(at(11)), Some(at(20)));
+    }
+}

@@ -9,7 +9,8 @@ use crate::alarms::alarm;
 use crate::desk::{Entry, Ground, Origin, PostgresDesk};
 use crate::fault::Fault;
 use crate::field::{Field, Offer, Plan, Spot};
-use crate::link::Call;
+use crate::held::OnItsWay;
+use crate::link::{Call, Wait};
 use crate::load::{Loaded, Transaction, Wants, fetch};
 use crate::queries::Query;
 use crate::rows::Stored;
@@ -58,6 +59,8 @@ struct Lessons {
     limits: HashSet<Digest>,
     /// Whether remembered jobs must not be trusted.
     is_wary: bool,
+    /// Whether somebody was found to hold something.
+    is_held: bool,
     /// The ready jobs that the last attempt would have handed out.
     claimed: Vec<JobId>,
     /// Whether to hand out nothing: the database refuses something, and it may be among those.
@@ -116,8 +119,17 @@ impl Writer {
                     self.field.distrust();
                     tokio::time::sleep(PAUSE * attempt.saturating_sub(2)).await;
                 }
-                Err(Fault::Held) if attempt == 0 => {
+                Err(Fault::Held) if needs.is_hasty || lessons.is_held => {
                     self.field.drop_stock();
+                    return Err(Fault::Held);
+                }
+                Err(Fault::Held) => {
+                    // Perhaps only a ready job that was to be handed out: others are, then.
+                    match needs.pulls.is_empty() {
+                        true => self.field.drop_stock(),
+                        false => self.field.distrust(),
+                    }
+                    lessons.is_held = true;
                     last = Fault::Held;
                 }
                 Err(fault) => {
@@ -150,7 +162,9 @@ impl Writer {
         for event in &lessons.settings {
             Arc::make_mut(&mut registry).apply(event);
         }
+        let wait = if needs.is_hasty || lessons.is_held { Wait::Hardly } else { Wait::Short };
         let mut transaction = Transaction::new(shared.links.get().await?);
+        transaction.link.wait = wait;
         if !lessons.settings.is_empty() {
             let guard = Call::new(Query::GuardForChange, vec![Box::new(known.version)]);
             transaction.run(vec![guard]).await?;
@@ -183,6 +197,7 @@ impl Writer {
             registry: &registry,
             book: &mut self.book,
             running,
+            shared,
         });
         loaded.lay_out(&mut desk, &shared.lanes());
         if let Some(at) = desk.early {
@@ -203,7 +218,8 @@ impl Writer {
             return Ok(None);
         }
         let unnumbered = writes::lanes_needed(&desk, &shared.lanes());
-        shared.number_lanes(unnumbered).await?;
+        shared.number_lanes(unnumbered, wait).await?;
+        let held = desk.tallies.all_held();
         let mut calls = writes::calls(&mut desk, &shared.lanes())?;
         let is_claimed = |entry: &&Entry| entry.locked.is_some() && entry.is_changed;
         if !lessons.is_without_offers {
@@ -225,7 +241,11 @@ impl Writer {
         if !transaction.has_begun() {
             calls.insert(0, guard());
         }
-        transaction.end(calls).await?;
+        {
+            let _on_its_way = OnItsWay::begin(shared);
+            transaction.end(calls).await?;
+            shared.held().committed(held);
+        }
         shared.own_commits.fetch_add(1, Ordering::AcqRel);
         if !lessons.settings.is_empty() {
             Arc::make_mut(&mut registry).version = known.version + 1;

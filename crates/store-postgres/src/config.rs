@@ -1,7 +1,9 @@
 //! What a store has to be told.
 
 use mainspring_kernel::Timestamp;
+use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use mainspring_kernel::shared_time::SharedTime;
+use mainspring_store::Fatal;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,12 +32,17 @@ pub struct PostgresConfig {
     pub is_notified: bool,
     /// Whether jobs of unknown types are refused; kept for submissions by SQL.
     pub are_types_strict: bool,
+    /// Seconds an idempotency key stays taken after its job ended, `None` for ever; kept for
+    /// submissions by SQL.
+    pub key_window_secs: Option<u32>,
     /// Whether a server that may lose or tear what it acknowledged is taken all the same.
     pub allows_unsafe: bool,
     /// The present instant.
     pub now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     /// Called with what the database's clock shows, again and again.
     pub on_time: OnTime,
+    /// Told when one of the store's tasks dies.
+    pub fatal: Fatal,
 }
 
 /// Takes in what the database's clock shows, what its servers know about it, and how much of the
@@ -62,9 +69,11 @@ impl PostgresConfig {
             poll_every: Duration::from_millis(500),
             is_notified: true,
             are_types_strict: true,
+            key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
             allows_unsafe: false,
             now,
             on_time: Arc::new(|_, _, _| None),
+            fatal: Fatal::default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::alarms::alarm;
 use crate::registry::{Registry, is_setting};
 use crate::rows::Stored;
+use crate::shared::Shared;
 use crate::tallies::Tallies;
 use crate::terms;
 use crate::values::Map;
@@ -13,8 +14,8 @@ use mainspring_kernel::evolve::{Transition, keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobEvent, JobId, JobType, StateName, Timestamp, Token, TokenId,
-    TypeSpec, evolve,
+    DlqId, DlqItem, Event, Job, JobEvent, JobId, JobType, StateName, TenantId, Timestamp, Token,
+    TokenId, TypeSpec, evolve,
 };
 use mainspring_store::Desk;
 use mainspring_store::record::LoggedStep;
@@ -117,6 +118,8 @@ pub(crate) struct PostgresDesk<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) settings: Vec<Event>,
     book: &'a mut Book<JobId>,
+    /// Knows what jobs that have not ended came to before the batch.
+    shared: &'a Shared,
     /// Running jobs under each limit that was counted.
     running: HashMap<Digest, u32>,
     /// Limits that would have had to be counted.
@@ -141,6 +144,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) book: &'a mut Book<JobId>,
     pub(crate) running: HashMap<Digest, u32>,
+    pub(crate) shared: &'a Shared,
 }
 
 impl<'a> PostgresDesk<'a> {
@@ -155,6 +159,7 @@ impl<'a> PostgresDesk<'a> {
             registry: ground.registry,
             settings: Vec::new(),
             book: ground.book,
+            shared: ground.shared,
             running: ground.running,
             uncounted: HashSet::new(),
             changed: Vec::new(),
@@ -201,6 +206,7 @@ impl<'a> PostgresDesk<'a> {
         let id = job.id;
         self.tallies.submitted += 1;
         self.tallies.states[StateName::Queued as usize] += 1;
+        self.tallies.hold(&job, 1);
         if let Some(key) = &job.idempotency {
             let holder = KeyHolder { job: id, fingerprint: key.fingerprint, free_at: None };
             let was = self.keys.get(&key.hash).and_then(|entry| entry.was);
@@ -243,6 +249,9 @@ impl<'a> PostgresDesk<'a> {
             }
         }
         tallies.states[step.to as usize] += 1;
+        if step.to.is_terminal() {
+            tallies.hold(&entry.job, -1);
+        }
         if step.to == StateName::Running {
             tallies.claims += 1;
             tallies.queue(&entry.job.queue).running += 1;
@@ -300,6 +309,13 @@ impl Desk for PostgresDesk<'_> {
 
     fn tokens(&self) -> Vec<&Token> {
         self.shown.tokens.values().collect()
+    }
+
+    fn held(&self, tenant: &TenantId) -> (u64, u64) {
+        let (own, all) = self.shared.held().of(tenant);
+        let (own_here, all_here) = self.tallies.held(tenant);
+        let plain = |n: i64| u64::try_from(n).unwrap_or(0);
+        (plain(own.bytes + own_here), plain(all.bytes + all_here))
     }
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, _now: Timestamp) -> Vec<JobId> {

@@ -1,7 +1,7 @@
 //! What can go wrong between us and the database, by what has to be done about it.
 
 use mainspring_store::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 /// What went wrong.
 #[derive(Debug)]
@@ -39,6 +39,11 @@ impl From<tokio_postgres::Error> for Fault {
                 false => Fault::Away(text(&error)),
             };
         };
+        // The session is gone, and with it whoever knew whether a commit counts: a sync that failed
+        // is told this way, too.
+        if matches!(told.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
+            return Fault::Away(text(&error));
+        }
         let state = told.code();
         match state.code() {
             DECIDED_ON_OTHER_ROWS => return Fault::Conflict,

@@ -84,6 +84,7 @@ mod tests {
         fn work(&self) {}
         fn moved(&self) {}
         fn timers(&self) {}
+        fn registry(&self) {}
         fn workers(&self) -> Vec<WorkerNote> {
             self.0.lock().unwrap().clone()
         }

@@ -16,6 +16,7 @@ mod effects;
 mod fault;
 mod field;
 mod heard;
+mod held;
 mod link;
 mod list;
 mod load;
@@ -44,6 +45,8 @@ mod writes;
 pub use config::{OnTime, PostgresConfig, SCHEMA};
 #[doc(hidden)]
 pub use link::session_settings;
+#[doc(hidden)]
+pub use list::list_samples;
 pub use migrate::{
     MIGRATIONS, MigrateError, Migration, MigrationStatus, POSTGRES_MIN, prepare, prepare_with,
     refuse_problems, status, up, up_with,

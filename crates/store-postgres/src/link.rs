@@ -49,6 +49,28 @@ const SETTINGS: [(&str, &str); 8] = [
     ("idle_in_transaction_session_timeout", "2000"),
 ];
 
+/// How long a statement waits for a lock that somebody else has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// As the connection is set: readers and upkeep, who hold up nobody.
+    Usual,
+    /// The one writer: longer than the commit of another server takes, and no longer.
+    Short,
+    /// Hardly: what is needed was held a moment ago, and others wait for the writer.
+    Hardly,
+}
+
+impl Wait {
+    /// What a transaction sets for it.
+    fn setting(self) -> &'static str {
+        match self {
+            Wait::Usual => "",
+            Wait::Short => "; SET LOCAL lock_timeout = 50",
+            Wait::Hardly => "; SET LOCAL lock_timeout = 5",
+        }
+    }
+}
+
 /// An acknowledged commit is durable, whatever the server, the database or the role is set to: off
 /// becomes on; whatever waits for more than that stays. Said even where it changes nothing, so that
 /// a reload of the server's configuration does not reach the session. The third word is whether it
@@ -88,6 +110,8 @@ pub(crate) struct Link<'a> {
     pub(crate) is_refused: bool,
     /// Whether a transaction may be open.
     is_open: bool,
+    /// How long its transactions wait for locks.
+    pub(crate) wait: Wait,
 }
 
 impl Links {
@@ -97,14 +121,12 @@ impl Links {
         let sets = SETTINGS.map(|(name, value)| format!("SET LOCAL {name} = {value}"));
         let begin_pooled = format!("BEGIN; {}; {}", sets.join("; "), durably!("true"));
         let direct = pool(config, true)?;
-        let tried = direct.get().await.map(drop).map_err(Fault::from);
-        let (pool, is_pooled) = match tried {
-            Ok(()) => (direct, false),
-            Err(Fault::Away(why)) if why.contains("startup parameter") => {
-                (pool(config, false)?, true)
-            }
+        let is_pooled = match keeps_settings(&direct).await {
+            Ok(keeps) => !keeps,
+            Err(Fault::Away(why)) if why.contains("startup parameter") => true,
             Err(fault) => return Err(fault),
         };
+        let pool = if is_pooled { pool(config, false)? } else { direct };
         Ok(Links { pool, queries, patience: config.patience, is_pooled, begin_pooled })
     }
 
@@ -115,9 +137,13 @@ impl Links {
     /// A connection, waiting for one within the patience of callers.
     pub(crate) async fn get(&self) -> Result<Link<'_>, Fault> {
         match self.pool.get().await {
-            Ok(client) => {
-                Ok(Link { client: Some(client), links: self, is_refused: false, is_open: false })
-            }
+            Ok(client) => Ok(Link {
+                client: Some(client),
+                links: self,
+                is_refused: false,
+                is_open: false,
+                wait: Wait::Usual,
+            }),
             Err(error) => Err(error.into()),
         }
     }
@@ -126,6 +152,19 @@ impl Links {
     pub(crate) async fn read(&self, query: Query, values: Vec<Value>) -> Result<Vec<Row>, Fault> {
         let mut link = self.get().await?;
         link.one(Call::new(query, values)).await
+    }
+
+    /// One statement that waits no longer than that for locks.
+    pub(crate) async fn write(
+        &self,
+        wait: Wait,
+        query: Query,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, Fault> {
+        let mut link = self.get().await?;
+        link.wait = wait;
+        let mut rows = link.run(true, vec![Call::new(query, values)], true).await?;
+        Ok(rows.pop().unwrap_or_default())
     }
 
     /// Lets go of every connection.
@@ -137,6 +176,13 @@ impl Links {
     fn shed(&self) {
         self.pool.retain(|_, _| false);
     }
+}
+
+/// Whether a session is set as it was asked to be. A pooler refuses that, or ignores it.
+async fn keeps_settings(pool: &Pool) -> Result<bool, Fault> {
+    let client = pool.get().await?;
+    let rows = client.query_typed("SELECT current_setting('enable_hashjoin')", &[]).await?;
+    Ok(rows.first().map_or(Ok(false), |row| row.try_get(0).map(|set: &str| set == "off"))?)
 }
 
 fn pool(config: &PostgresConfig, is_direct: bool) -> Result<Pool, Fault> {
@@ -230,10 +276,10 @@ impl Link<'_> {
         }
         // The first poll sends, and they are polled in this order.
         let begin = async {
-            match (begins, is_pooled) {
-                (false, _) => Ok(()),
-                (true, false) => client.batch_execute("BEGIN").await,
-                (true, true) => client.batch_execute(&links.begin_pooled).await,
+            let begin = if is_pooled { links.begin_pooled.as_str() } else { "BEGIN" };
+            match begins {
+                true => client.batch_execute(&format!("{begin}{}", self.wait.setting())).await,
+                false => Ok(()),
             }
         };
         let work = join_all(calls.iter().zip(&prepared).map(|(call, prepared)| async move {

@@ -20,8 +20,16 @@ use mainspring_store::{JobFilter, Page};
 use pieces::{Pieces, Span};
 use uuid::Uuid;
 
+/// A statement of each kind that lists are made of, for whoever wants to see their plans.
+pub fn list_samples() -> Vec<(String, String, Vec<tokio_postgres::types::Type>)> {
+    pieces::samples()
+}
+
 /// Candidates looked at in one go, at least and at most.
 const LOOKED_AT: (usize, usize) = (64, 4_096);
+/// Candidates of one lead that are looked at before another has its turn; four times as many in
+/// each turn.
+const TURN: usize = 12_000;
 
 /// Jobs, newest first, older than `before`.
 pub(crate) async fn jobs(
@@ -30,33 +38,67 @@ pub(crate) async fn jobs(
     before: Option<JobId>,
     limit: usize,
 ) -> Result<Page<Job>, Fault> {
-    let mut found = Vec::new();
     let Some(wanted) = pieces::wanted(shared, filter).await? else {
-        return Ok(Page { items: found, next: None });
+        return Ok(Page { items: Vec::new(), next: None });
     };
-    let mut span = Span::of(filter, before);
-    let lead = lead::choose(shared, filter, &wanted, span).await?;
-    let own = filter.traced_job().map(uuid);
-    let mut looked_at = (limit + 1).max(LOOKED_AT.0);
-    while found.len() <= limit {
-        let (mut ids, floor) = candidates(shared, &lead, span, looked_at).await?;
-        if let Some(own) = own.filter(|own| span.has(*own) && floor.is_none_or(|it| it <= *own)) {
-            ids.push(own);
-            ids.sort_unstable_by(|a, b| b.cmp(a));
-            ids.dedup();
-        }
-        for ids in ids.chunks(looked_at) {
-            if found.len() <= limit {
-                found.extend(read(shared, ids, &wanted, limit + 1 - found.len()).await?);
+    let span = Span::of(filter, before);
+    let leads = lead::choose(shared, filter, &wanted, span).await?;
+    let mut walks: Vec<Walk> = leads.into_iter().map(|lead| Walk::new(lead, span, limit)).collect();
+    let mut turn = TURN;
+    loop {
+        for walk in &mut walks {
+            if walk.go(shared, &wanted, turn).await? {
+                return Ok(Page::cut(std::mem::take(&mut walk.found), limit, |job| job.id));
             }
         }
-        match floor {
-            Some(floor) => span.end = floor,
-            None => break,
-        }
-        looked_at = (looked_at * 4).min(LOOKED_AT.1);
+        turn *= 4;
     }
-    Ok(Page::cut(found, limit, |job| job.id))
+}
+
+/// A list on its way along one lead.
+struct Walk {
+    lead: Lead,
+    span: Span,
+    limit: usize,
+    looked_at: usize,
+    found: Vec<Job>,
+}
+
+impl Walk {
+    fn new(lead: Lead, span: Span, limit: usize) -> Self {
+        Walk { lead, span, limit, looked_at: (limit + 1).max(LOOKED_AT.0), found: Vec::new() }
+    }
+
+    /// Looks at up to `most` more candidates; whether the page is full or nothing is left.
+    async fn go(
+        &mut self,
+        shared: &Shared,
+        wanted: &Pieces<'_>,
+        most: usize,
+    ) -> Result<bool, Fault> {
+        let own = wanted.filter.traced_job().map(uuid);
+        let mut spent = 0;
+        while self.found.len() <= self.limit {
+            if spent >= most {
+                return Ok(false);
+            }
+            let span = self.span;
+            let (ids, floor) = candidates(shared, &self.lead, span, self.looked_at, own).await?;
+            spent += ids.len();
+            for ids in ids.chunks(self.looked_at) {
+                let missing = (self.limit + 1).saturating_sub(self.found.len());
+                if missing > 0 {
+                    self.found.extend(read(shared, ids, wanted, missing).await?);
+                }
+            }
+            match floor {
+                Some(floor) => self.span.end = floor,
+                None => break,
+            }
+            self.looked_at = (self.looked_at * 4).min(LOOKED_AT.1);
+        }
+        Ok(true)
+    }
 }
 
 /// How many jobs a filter admits, up to `most`.
@@ -67,25 +109,40 @@ pub(crate) async fn count_jobs(
 ) -> Result<usize, Fault> {
     let Some(wanted) = pieces::wanted(shared, filter).await? else { return Ok(0) };
     let span = Span::of(filter, None);
-    let lead = lead::choose(shared, filter, &wanted, span).await?;
-    let mut count = pieces::count(shared, &lead, &wanted, span, most).await?;
-    // What is in the trace by its id alone has no trace of its own to be found by.
-    if let Some(own) = filter.traced_job().map(uuid).filter(|own| span.has(*own)) {
-        if matches!(lead, Lead::Trace(_)) {
-            let own = read(shared, &[own], &wanted, 1).await?;
-            count += own.iter().filter(|job| job.trace.is_none()).count();
+    let leads = lead::choose(shared, filter, &wanted, span).await?;
+    let is_only = leads.len() == 1;
+    let mut turn = TURN;
+    loop {
+        for lead in &leads {
+            let within = if is_only { usize::MAX } else { turn };
+            let mut count = pieces::count(shared, lead, &wanted, span, (within, most)).await?;
+            let is_whole = count >= most
+                || is_only
+                || pieces::measure(shared, lead, span, within + 1).await? <= within;
+            if !is_whole {
+                continue;
+            }
+            // What is in the trace by its id alone has no trace of its own to be found by.
+            if let Some(own) = filter.traced_job().map(uuid).filter(|own| span.has(*own))
+                && matches!(lead, Lead::Trace(_))
+            {
+                let own = read(shared, &[own], &wanted, 1).await?;
+                count += own.iter().filter(|job| job.trace.is_none()).count();
+            }
+            return Ok(count.min(most));
         }
+        turn *= 4;
     }
-    Ok(count.min(most))
 }
 
-/// The next candidates of a lead below the end of a span, newest first. Also the id above and at
-/// which all were looked at, if there are more below it.
+/// The next candidates of a lead below the end of a span, newest first, and `own` if it is among
+/// them. Also the id above and at which all were looked at, if there are more below it.
 async fn candidates(
     shared: &Shared,
     lead: &Lead,
     span: Span,
     looked_at: usize,
+    own: Option<Uuid>,
 ) -> Result<(Vec<Uuid>, Option<Uuid>), Fault> {
     let share = lead.share(looked_at);
     let rows = pieces::candidates(shared, lead, span, share).await?;
@@ -97,7 +154,9 @@ async fn candidates(
         }
     }
     let ids = rows.into_iter().map(|(_, id)| id);
-    let mut ids: Vec<Uuid> = ids.filter(|id| floor.is_none_or(|floor| floor <= *id)).collect();
+    let is_above = |id: &Uuid| floor.is_none_or(|floor| floor <= *id);
+    let mut ids: Vec<Uuid> = ids.filter(is_above).collect();
+    ids.extend(own.filter(|own| span.has(*own)).filter(is_above));
     ids.sort_unstable_by(|a, b| b.cmp(a));
     ids.dedup();
     Ok((ids, floor))

@@ -47,6 +47,16 @@ pub const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 4, name: "lists", written: include_str!("../migrations/0004_lists.sql") },
     Migration {
+        version: 5,
+        name: "refuse_at_the_door",
+        written: include_str!("../migrations/0005_refuse_at_the_door.sql"),
+    },
+    Migration {
+        version: 6,
+        name: "count_held",
+        written: include_str!("../migrations/0006_count_held.sql"),
+    },
+    Migration {
         version: 7,
         name: "shared_time",
         written: include_str!("../migrations/0007_shared_time.sql"),

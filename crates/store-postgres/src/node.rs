@@ -3,6 +3,7 @@
 //! correctness; without it servers would only notice each other later.
 
 use crate::fault::Fault;
+use crate::held;
 use crate::link::Value;
 use crate::pace::Pace;
 use crate::queries::Query;
@@ -28,6 +29,9 @@ pub(crate) const GONE_AFTER: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_secs(60);
 /// How often to look for ready jobs when nobody seems to have made any.
 const READY_EVERY: Duration = Duration::from_secs(2);
+/// A revoked token works on other servers for no longer than this, however seldom they look for
+/// work.
+const REGISTRY_EVERY: Duration = Duration::from_millis(500);
 /// What submit() tells.
 const SUBMITTED: &str = "submit";
 /// Hints of this long share one notification.
@@ -77,7 +81,12 @@ pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
         looked_at: shared.now(),
     };
     loop {
-        tokio::time::sleep(shared.config.poll_every).await;
+        let look_at = Instant::now() + shared.config.poll_every;
+        while look_at.saturating_duration_since(Instant::now()) > REGISTRY_EVERY {
+            tokio::time::sleep(REGISTRY_EVERY).await;
+            learn_registry(&shared).await;
+        }
+        tokio::time::sleep_until(look_at).await;
         let asked = Instant::now();
         let outcome = watch.look(&shared, &stamper).await;
         shared.note(&outcome, asked);
@@ -143,6 +152,7 @@ impl Watch {
             if let Some(news) = shared.news.get().filter(|_| is_any && !is_moved) {
                 news.moved();
             }
+            held::look(shared).await?;
         }
         Ok(())
     }
@@ -210,6 +220,15 @@ async fn hear(shared: &Shared) -> Result<(), tokio_postgres::Error> {
             }
             Some(Ok(_)) => {}
         }
+    }
+}
+
+/// Reads the registries if somebody changed them.
+async fn learn_registry(shared: &Shared) {
+    let version = shared.registry().version;
+    // If the database is away, the next look says so.
+    if let Err(Fault::RegistryChanged) = shared.check_registry(version).await {
+        let _ = shared.read_registry().await;
     }
 }
 

@@ -77,7 +77,6 @@ queries! {
     InsertTerms = "insert_terms" [INT8_ARRAY, UUID_ARRAY];
     DeleteTerms = "delete_terms" [INT8_ARRAY, UUID_ARRAY];
     InsertItemTerms = "insert_item_terms" [INT8_ARRAY, UUID_ARRAY];
-    DeleteItemTerms = "delete_item_terms" [INT8_ARRAY, UUID_ARRAY];
     SetType = "set_type" [TEXT, TEXT, INT2, INT2, INT4, BOOL, BYTEA];
     SetQueue = "set_queue" [TEXT, BOOL, BOOL];
     SetToken = "set_token" [UUID, BYTEA];
@@ -97,7 +96,7 @@ queries! {
     LoadToken = "load_token" [UUID];
     LoadLanes = "load_lanes" [INT4];
     CountLanes = "count_lanes" [];
-    SetStrict = "set_strict" [BOOL];
+    SetStrict = "set_strict" [BOOL, INT8];
     // Time.
     PromoteDue = "promote_due" [TIMESTAMPTZ, INT4];
     NextInstants = "next_instants" [TIMESTAMPTZ, TIMESTAMPTZ, TIMESTAMPTZ];
@@ -105,18 +104,23 @@ queries! {
     NextAlarm = "next_alarm" [];
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];
     FindRunning = "find_running" [TIMESTAMPTZ];
+    FindHeld = "find_held" [UUID_ARRAY];
     // Reading.
+    OwnerOfJob = "owner_of_job" [UUID];
+    FindEnded = "find_ended" [UUID_ARRAY];
     ReadJob = "read_job" [UUID];
     ReadEffects = "read_effects" [UUID_ARRAY];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];
-    ReadItem = "read_item" [UUID];
+    ReadItem = "read_item" [UUID, TEXT, TEXT];
     OldestDue = "oldest_due" [];
     CountOpenItems = "count_open_items" [];
     ReadTally = "read_tally" [];
     TakeOutbox = "take_outbox" [INT8, INT4];
     InsertStream = "insert_stream" [INT8_ARRAY, INT4_ARRAY, TIMESTAMPTZ, BYTEA_ARRAY];
     AddTally = "add_tally" [TEXT_ARRAY, INT8_ARRAY];
+    ReadHeld = "read_held" [];
+    ForgetTallies = "forget_tallies" [];
     ReadStream = "read_stream" [INT8, INT4];
     OldestStream = "oldest_stream" [];
     LockStamp = "lock_stamp" [];

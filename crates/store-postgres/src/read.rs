@@ -9,8 +9,8 @@ use crate::rows::{Stored, read_job};
 use crate::shared::Shared;
 use crate::values::{item_uuid, uuid};
 use mainspring_kernel::job::Effect;
-use mainspring_kernel::{DlqId, DlqItem, JobId};
-use mainspring_store::Standing;
+use mainspring_kernel::{DlqId, DlqItem, JobId, TenantId, UserId};
+use mainspring_store::{Scope, Standing};
 
 /// Jobs counted ahead of one that waits.
 const AHEAD_MAX: i32 = 1_000;
@@ -21,6 +21,14 @@ pub(crate) async fn job(shared: &Shared, id: JobId) -> Result<Option<Stored>, Fa
     shared.learn_lanes(&rows, 0).await?;
     let lanes = shared.lanes();
     rows.first().map(|row| read_job(row, 0, true, &lanes)).transpose()
+}
+
+/// Whose a job is.
+pub(crate) async fn owner(shared: &Shared, id: JobId) -> Result<Option<(TenantId, UserId)>, Fault> {
+    let rows = shared.links.read(Query::OwnerOfJob, vec![Box::new(uuid(id))]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let tenant = TenantId::stored(row.try_get::<_, &str>(0)?.into());
+    Ok(Some((tenant, UserId::stored(row.try_get::<_, &str>(1)?.into()))))
 }
 
 /// One effect of a job.
@@ -50,8 +58,18 @@ pub(crate) async fn effects(shared: &Shared, id: JobId) -> Result<Vec<Effect>, F
 }
 
 /// One dead-letter item.
-pub(crate) async fn item(shared: &Shared, id: DlqId) -> Result<Option<DlqItem>, Fault> {
-    let rows = shared.links.read(Query::ReadItem, vec![Box::new(item_uuid(id))]).await?;
+pub(crate) async fn item(
+    shared: &Shared,
+    id: DlqId,
+    scope: &Scope,
+) -> Result<Option<DlqItem>, Fault> {
+    let (tenant, user) = match scope {
+        Scope::All => (None, None),
+        Scope::Tenant(tenant) => (Some(tenant.to_string()), None),
+        Scope::User(tenant, user) => (Some(tenant.to_string()), Some(user.to_string())),
+    };
+    let values: Vec<Value> = vec![Box::new(item_uuid(id)), Box::new(tenant), Box::new(user)];
+    let rows = shared.links.read(Query::ReadItem, values).await?;
     rows.first().map(|row| read_item(row.try_get(0)?)).transpose()
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn more(job: &Job) -> Option<String> {
         ..More::default()
     };
     if let Some(extras) = &job.extras {
-        // Effects and progress come later and are kept with the attempts.
+        // Progress comes later and is kept with the attempts; effects are rows of their own.
         let Extras { parent, source_dlq, subject, labels, expires_at, .. } = &**extras;
         more.parent = parent.map(|id| Uuid::from_u128(id.0));
         more.source_dlq = source_dlq.map(|id| Uuid::from_u128(id.0));

@@ -6,7 +6,8 @@ use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::field::Field;
 use crate::heard::Heard;
-use crate::link::{Call, Links};
+use crate::held::HeldKnown;
+use crate::link::{Call, Links, Wait};
 use crate::outage::{Line, Outages};
 use crate::queries::Query;
 use crate::registry::{Lanes, Registry, read_registry};
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) heard: Heard,
     /// Whether other servers use the database.
     pub(crate) has_others: AtomicBool,
+    /// What jobs that have not ended come to.
+    held: Mutex<HeldKnown>,
     pub(crate) is_closed: AtomicBool,
 }
 
@@ -85,6 +88,7 @@ impl Shared {
             back_at: RwLock::default(),
             heard: Heard::default(),
             has_others: AtomicBool::new(false),
+            held: Mutex::default(),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -99,9 +103,16 @@ impl Shared {
 
     /// The registries as this server itself changed them, or read them.
     pub(crate) fn learn_registry(&self, registry: Arc<Registry>) {
-        let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
-        if known.version <= registry.version {
-            *known = registry;
+        let is_new = {
+            let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+            let is_new = known.version < registry.version;
+            if known.version <= registry.version {
+                *known = registry;
+            }
+            is_new
+        };
+        if is_new && let Some(news) = self.news.get() {
+            news.registry();
         }
     }
 
@@ -123,6 +134,11 @@ impl Shared {
         let rows = self.links.read(Query::ReadVersion, Vec::new()).await?;
         let present: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         if present == version { Ok(()) } else { Err(Fault::RegistryChanged) }
+    }
+
+    /// What jobs that have not ended come to, as far as this server knows.
+    pub(crate) fn held(&self) -> MutexGuard<'_, HeldKnown> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn lanes(&self) -> RwLockReadGuard<'_, Lanes> {
@@ -173,7 +189,11 @@ impl Shared {
     }
 
     /// Gives lanes that have none a number.
-    pub(crate) async fn number_lanes(&self, lanes: HashSet<LaneKey>) -> Result<(), Fault> {
+    pub(crate) async fn number_lanes(
+        &self,
+        lanes: HashSet<LaneKey>,
+        wait: Wait,
+    ) -> Result<(), Fault> {
         if lanes.is_empty() {
             return Ok(());
         }
@@ -184,7 +204,8 @@ impl Shared {
             lane.user.as_ref().map(|user| user.as_str().to_owned()).unwrap_or_default()
         };
         self.links
-            .read(
+            .write(
+                wait,
                 Query::AddLanes,
                 vec![
                     Box::new(column(|lane| lane.tenant.as_str())),

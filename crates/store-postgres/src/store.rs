@@ -4,6 +4,7 @@ use crate::commit::Writer;
 use crate::config::PostgresConfig;
 use crate::fault::Fault;
 use crate::heard;
+use crate::held;
 use crate::link::{Links, Value};
 use crate::list;
 use crate::migrate::{self, MigrateError};
@@ -13,16 +14,16 @@ use crate::read;
 use crate::shared::Shared;
 use crate::stream::{self, Stamper};
 use crate::upkeep;
-use crate::values::{At, job_id};
+use crate::values::{At, job_id, uuid};
 use futures_util::future::BoxFuture;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::record::{Entity, Names, entities_of};
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery, Snapshot,
-    Standing, Store, Ticket, Wake, Work, WorkerNote,
+    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery,
+    Scope, Snapshot, Standing, Store, Ticket, Wake, Work, WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -85,10 +86,12 @@ impl PostgresStore {
         shared.read_registry().await.map_err(failed)?;
         node::see(&shared).await.map_err(failed)?;
         upkeep::make_partitions(&shared).await.map_err(failed)?;
-        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict)];
+        let window = shared.config.key_window_secs.map(i64::from);
+        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict), Box::new(window)];
         shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
         let stamper = Arc::new(Mutex::new(Stamper::default()));
         stamper.lock().await.stamp(&shared).await.map_err(failed)?;
+        held::look(&shared).await.map_err(failed)?;
         shared.learn_alarms().await.map_err(failed)?;
         let counts = stream::counts(&shared).await.map_err(failed)?;
         let [queued, running, retrying, pending, recorded, ..] = counts.by_state;
@@ -97,12 +100,15 @@ impl PostgresStore {
             running,
             ..Recovery::default()
         };
+        let watch = || shared.config.fatal.clone();
+        let life = node::run(shared.clone(), stamper.clone());
         let mut tasks = vec![
-            tokio::spawn(node::run(shared.clone(), stamper.clone())),
-            tokio::spawn(node::tell(shared.clone())),
+            tokio::spawn(watch().watch("the look at other servers", life)),
+            tokio::spawn(watch().watch("the teller", node::tell(shared.clone()))),
         ];
         if shared.config.is_notified && !shared.links.is_pooled() {
-            tasks.push(tokio::spawn(node::listen(shared.clone())));
+            let listener = node::listen(shared.clone());
+            tasks.push(tokio::spawn(watch().watch("the listener", listener)));
         }
         Ok(PostgresStore {
             shared,
@@ -154,7 +160,8 @@ impl PostgresStore {
     }
 
     async fn commit_patiently(&self, needs: Needs, work: &mut Work<'_>) -> Result<Ticket, Error> {
-        if self.shared.is_closed.load(Ordering::Acquire) {
+        let is_broken = self.shared.config.fatal.reason().is_some();
+        if is_broken || self.shared.is_closed.load(Ordering::Acquire) {
             return Err(Error::Stopped);
         }
         let mut writer = self.writer.lock().await;
@@ -231,12 +238,21 @@ impl PostgresStore {
         let values: Vec<Value> = vec![Box::new(Uuid::from_u128(id.0))];
         let rows = self.shared.links.read(Query::LoadToken, values).await?;
         let Some(row) = rows.first() else { return Ok(None) };
+        // It was made elsewhere: a pull on its behalf has to find it, too.
+        self.shared.read_registry().await?;
         let mut names = Names::default();
         match entities_of(row.try_get(0)?, &mut names).next() {
             Some(Ok(Entity::Token(token))) => Ok(Some(*token)),
             Some(Err(bad)) => Err(bad.into()),
             _ => Err(Fault::Broken("a token is no token".into())),
         }
+    }
+
+    /// Those of `jobs` that a statement picks.
+    async fn find_jobs(&self, query: Query, jobs: &[JobId]) -> Result<Vec<JobId>, Fault> {
+        let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
+        let rows = self.shared.links.read(query, vec![Box::new(ids)]).await?;
+        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 
     async fn find_running(&self) -> Result<Vec<JobId>, Fault> {
@@ -265,6 +281,30 @@ impl Store for PostgresStore {
             let found = self.patiently(|| read::job(&self.shared, id)).await?;
             Ok(found.map(|found| Snapshot { job: *found.job, history: found.history }))
         })
+    }
+
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            if *scope != Scope::All {
+                let owner = self.patiently(|| read::owner(&self.shared, id)).await?;
+                if !owner.is_some_and(|(tenant, user)| scope.covers(&tenant, &user)) {
+                    return Ok(None);
+                }
+            }
+            self.job(id).await
+        })
+    }
+
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(self.patiently(move || self.find_jobs(Query::FindEnded, jobs)))
+    }
+
+    fn held<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(async move { Ok(self.find_jobs(Query::FindHeld, jobs).await?) })
     }
 
     fn effect<'a>(
@@ -297,7 +337,15 @@ impl Store for PostgresStore {
     }
 
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::item(&self.shared, id)))
+        Box::pin(self.patiently(move || read::item(&self.shared, id, &Scope::All)))
+    }
+
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(self.patiently(move || read::item(&self.shared, id, scope)))
     }
 
     fn items<'a>(
@@ -354,6 +402,10 @@ impl Store for PostgresStore {
         Box::pin(self.patiently(move || read::standing(&self.shared, id)))
     }
 
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {
+        Box::pin(std::future::ready(Ok(self.shared.held().of(tenant).0.held())))
+    }
+
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
         Box::pin(self.patiently(move || async move {
             self.shared.promote(now).await?;
@@ -397,11 +449,23 @@ impl Store for PostgresStore {
     }
 
     fn health(&self) -> Health {
-        let broken = match self.shared.is_closed.load(Ordering::Acquire) {
-            true => Some("the store is closed".to_owned()),
-            false => self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}")),
+        let broken = match (
+            self.shared.config.fatal.reason(),
+            self.shared.is_closed.load(Ordering::Acquire),
+        ) {
+            (Some(reason), _) => Some(reason.to_owned()),
+            (None, true) => Some("the store is closed".to_owned()),
+            (None, false) => {
+                self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}"))
+            }
         };
-        Health { kind: "postgres", broken, is_low_on_space: false, recovery: self.recovery.clone() }
+        Health {
+            kind: "postgres",
+            broken,
+            is_low_on_space: false,
+            damaged_blocks: 0,
+            recovery: self.recovery.clone(),
+        }
     }
 
     fn workers_elsewhere(&self) -> BoxFuture<'_, Result<Vec<WorkerNote>, Error>> {

@@ -1,7 +1,9 @@
 //! What a batch adds to the numbers kept.
 
+use crate::held::Amount;
 use crate::values::Map;
-use mainspring_kernel::{QueueName, StateName};
+use mainspring_kernel::backlog::held_bytes;
+use mainspring_kernel::{Job, QueueName, StateName, TenantId};
 
 /// Changes to the numbers kept.
 #[derive(Debug, Default)]
@@ -12,6 +14,7 @@ pub(crate) struct Tallies {
     pub(crate) retries: i64,
     pub(crate) jobs_retried: i64,
     queues: Map<QueueName, QueueTally>,
+    held: Map<TenantId, Amount>,
 }
 
 /// Changes to the numbers of one queue.
@@ -30,9 +33,30 @@ impl Tallies {
         self.queues.get_mut(queue).expect("just made sure")
     }
 
+    /// A job begins or ends to be one that has not ended.
+    pub(crate) fn hold(&mut self, job: &Job, by: i64) {
+        if !self.held.contains_key(&job.tenant) {
+            self.held.insert(job.tenant.clone(), Amount::default());
+        }
+        let amount = self.held.get_mut(&job.tenant).expect("just made sure");
+        amount.jobs += by;
+        amount.bytes += by * i64::try_from(held_bytes(job)).unwrap_or(i64::MAX);
+    }
+
+    /// What the batch adds to what a tenant, and all tenants, have that has not ended.
+    pub(crate) fn held(&self, tenant: &TenantId) -> (i64, i64) {
+        let own = self.held.get(tenant).map_or(0, |amount| amount.bytes);
+        (own, self.held.values().map(|amount| amount.bytes).sum())
+    }
+
+    /// The same by tenant.
+    pub(crate) fn all_held(&self) -> Vec<(TenantId, Amount)> {
+        self.held.iter().map(|(tenant, amount)| (tenant.clone(), *amount)).collect()
+    }
+
     /// The changes by name; those that add up to nothing are left out.
     pub(crate) fn by_name(&self) -> (Vec<String>, Vec<i64>) {
-        let Tallies { states, submitted, claims, retries, jobs_retried, queues } = self;
+        let Tallies { states, submitted, claims, retries, jobs_retried, queues, held } = self;
         let mut all: Vec<(String, i64)> = StateName::ALL
             .iter()
             .zip(states)
@@ -50,6 +74,9 @@ impl Tallies {
                 (format!("pending/{queue}"), *pending),
                 (format!("running/{queue}"), *running),
             ]);
+        }
+        for (tenant, Amount { jobs, bytes }) in held {
+            all.extend([(format!("jobs/{tenant}"), *jobs), (format!("bytes/{tenant}"), *bytes)]);
         }
         all.into_iter().filter(|(_, by)| *by != 0).unzip()
     }

@@ -1,5 +1,5 @@
-//! Facts about jobs and items as numbers, for the tables `term` and `item_term`. Of tenant and fact,
-//! so that no tenant's list reads another's rows; the same as `term_number()` makes in SQL.
+//! Facts about jobs and items as numbers, for the tables `term` and `item_term`. Of tenant and
+//! fact, so that no tenant's list reads another's rows; the same as `term_number()` makes in SQL.
 
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::{DlqItem, Job};

@@ -168,5 +168,10 @@ fn told(error: tokio_postgres::Error) -> SubmitError {
         let reason = format!("payload must be JSON: {}", fault.message());
         return SubmitError::Refused { code: "REQ_VALIDATION_FAILED", reason };
     }
+    // PostgreSQL refuses a NUL in any text before submit() sees it.
+    if *fault.code() == SqlState::CHARACTER_NOT_IN_REPERTOIRE {
+        let reason = "texts must not contain control characters".to_owned();
+        return SubmitError::Refused { code: "REQ_VALIDATION_FAILED", reason };
+    }
     SubmitError::Failed(error)
 }

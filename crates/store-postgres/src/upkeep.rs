@@ -26,6 +26,7 @@ pub(crate) async fn maintain(shared: &Shared, now: Timestamp) -> Result<(), Faul
     let values = |at: Timestamp| -> Vec<Value> { vec![Box::new(At(at)), Box::new(FORGOTTEN_MAX)] };
     shared.links.read(Query::DeleteKeys, values(now)).await?;
     shared.links.read(Query::DeleteItems, values(keep)).await?;
+    shared.links.read(Query::ForgetTallies, Vec::new()).await?;
     list_old_items(shared).await?;
     drop_old(shared, now).await?;
     // Of days that are over, with the day that is being dropped left to the next time.

@@ -147,17 +147,17 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// Lists find a job by the code of its last failed attempt.
+    /// Lists find a job by the code of its last failed attempt. One that failed before there were
+    /// such lists is noted when it moves next.
     fn code(&mut self, entry: &Entry) {
-        let code = terms::code(&entry.job);
-        if code == entry.was_code {
-            return;
+        let (id, code) = (uuid(entry.job.id), terms::code(&entry.job));
+        if let Some(code) = code.filter(|_| entry.job.seq != entry.was_seq) {
+            self.coded.0.push(code);
+            self.coded.1.push(id);
         }
-        for (code, to) in [(entry.was_code, &mut self.uncoded), (code, &mut self.coded)] {
-            if let Some(code) = code {
-                to.0.push(code);
-                to.1.push(uuid(entry.job.id));
-            }
+        if let Some(was) = entry.was_code.filter(|_| code != entry.was_code) {
+            self.uncoded.0.push(was);
+            self.uncoded.1.push(id);
         }
     }
 

@@ -3,8 +3,8 @@
 
 use futures_util::FutureExt;
 use mainspring_kernel::Timestamp;
-use mainspring_store::Store;
 use mainspring_store::conformance::{differ, exercise};
+use mainspring_store::{Error, Fatal, Needs, Store};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use mainspring_store_postgres::{PostgresConfig, PostgresStore};
 use mainspring_testkit::postgres::{Database, shared};
@@ -76,4 +76,32 @@ async fn random_sequences_leave_both_stores_with_equal_dumps() {
             std::panic::resume_unwind(failed.into_panic());
         }
     }
+}
+
+/// Servers look at each other by a task of the store; the clock that it sets is a place where it
+/// can be made to fall over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_dies_is_told_and_the_store_says_so() {
+    let database = Database::create(shared());
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let is_set = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let trap = is_set.clone();
+    let config = PostgresConfig {
+        // The test may have heard enough.
+        fatal: Fatal::new(move |why| drop(tell.send(why.to_owned()))),
+        on_time: Arc::new(move |_, _, _| {
+            assert!(!trap.load(std::sync::atomic::Ordering::Acquire), "fell into a pit");
+            None
+        }),
+        ..config(&database.url)
+    };
+    let store = PostgresStore::open(config, 1).await.unwrap();
+    assert_eq!(store.health().broken, None);
+    is_set.store(true, std::sync::atomic::Ordering::Release);
+    let limit = std::time::Duration::from_secs(60);
+    let why = tokio::time::timeout(limit, told.recv()).await.unwrap().unwrap();
+    assert_eq!(why, "the look at other servers died: fell into a pit");
+    assert_eq!(store.health().broken, Some(why));
+    let refused = store.commit(Needs::default(), &mut |_| ()).await;
+    assert!(matches!(refused, Err(Error::Stopped)));
 }

@@ -1,9 +1,9 @@
 //! Migrations of a database that is in use: steps of the next version, made up here, are taken
 //! while a store of this version goes on.
 
-use mainspring_kernel::Timestamp;
-use mainspring_store::Store;
+use mainspring_kernel::{StateName, TenantId, Timestamp, UserId};
 use mainspring_store::conformance::{differ, dump};
+use mainspring_store::{ItemFilter, JobFilter, Scope, Store};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use mainspring_store_postgres::{
     MIGRATIONS, MigrateError, Migration, PostgresConfig, PostgresStore, prepare, prepare_with,
@@ -149,4 +149,71 @@ async fn a_step_that_fails_leaves_nothing_behind() {
     assert!(failed.to_string().contains("(bad)"), "{failed}");
     assert_eq!(database.sql("SELECT to_regclass('mainspring.half') IS NULL"), "t");
     assert_eq!(status(&config).await.expect("it answers").version, Some(NEXT - 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_there_before_there_were_lists_is_listed() {
+    let database = Database::create(shared());
+    let config = config(&database);
+    let before: Vec<Migration> = MIGRATIONS.iter().copied().filter(|it| it.version < 4).collect();
+    up_with(&config, &before, &mut |_| ()).await.expect("the steps of before");
+    database.sql("UPDATE mainspring.registry SET are_types_strict = false");
+    database.sql(
+        "SELECT mainspring.submit('acme', 'ada', 'mill', '{}', labels => '{\"team\": \"red\"}')",
+    );
+    database.sql("SELECT mainspring.submit('acme', 'bob', 'saw', '{}')");
+    database.sql("SELECT mainspring.submit('other', 'bob', 'saw', '{}', trace_id => 't1')");
+    // One of them has ended, by hand: lists go by the row, and only reading it wants its record.
+    database.sql(
+        "INSERT INTO mainspring.finished (id, state, finished_at, record)
+         SELECT id, 7, now(), '\\x00' FROM mainspring.job WHERE trace = 't1'",
+    );
+    let store = PostgresStore::open(config, 1).await.expect("it opens, and takes the step");
+    let acme = || JobFilter::of(Scope::Tenant(TenantId::new("acme").expect("a name")));
+    let all = || JobFilter::of(Scope::All);
+    for (filter, count) in [
+        (acme(), 2),
+        (JobFilter { labels: vec![("team".to_owned(), "red".to_owned())], ..acme() }, 1),
+        (JobFilter { labels: vec![("team".to_owned(), "red".to_owned())], ..all() }, 1),
+        (JobFilter { state: Some(StateName::Cancelled), ..all() }, 1),
+        (JobFilter { state: Some(StateName::Cancelled), ..acme() }, 0),
+        (JobFilter { trace_id: Some("t1".to_owned()), ..all() }, 1),
+        (JobFilter { user: Some(UserId::new("bob").expect("a name")), ..all() }, 2),
+    ] {
+        assert_eq!(store.count_jobs(&filter, 9).await.expect("it counts"), count, "{filter:?}");
+    }
+    let page = store.jobs(&acme(), None, 9).await.expect("it lists");
+    assert_eq!(page.items.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn items_of_servers_that_knew_no_lists_are_listed_by_upkeep() {
+    let database = Database::create(shared());
+    let store: Arc<dyn Store> =
+        Arc::new(PostgresStore::open(config(&database), 1).await.expect("it opens"));
+    differ(11, 300, Arc::new(MemoryStore::ephemeral(MemoryConfig::standard(7))), store.clone())
+        .await;
+    let all = ItemFilter::of(Scope::All);
+    let items = store.items(&all, None, 100).await.expect("it lists").items;
+    assert!(items.len() > 3, "{} items", items.len());
+    database.sql("DELETE FROM mainspring.item_term; DELETE FROM mainspring.term");
+    database.sql("UPDATE mainspring.item SET is_listed = false, state = state");
+    store.maintain(Timestamp::from_millis(1_790_000_000_000)).await.expect("upkeep works");
+    for item in &items {
+        let job = JobFilter {
+            job_type: Some(item.job.job_type.clone()),
+            queue: Some(item.job.queue.clone()),
+            ..JobFilter::of(Scope::User(item.job.tenant.clone(), item.job.user.clone()))
+        };
+        let filter = ItemFilter { state: Some(item.state.as_str().to_owned()), job, ..all.clone() };
+        let listed = store.items(&filter, None, 100).await.expect("it lists").items;
+        assert!(listed.iter().any(|it| it.id == item.id), "{filter:?}");
+        let count = store.count_items(&filter, 100).await.expect("it counts");
+        assert_eq!(count, listed.len(), "{filter:?}");
+        // The codes of their jobs come back with them.
+        let code = item.job.trouble.as_ref().map(|trouble| trouble.failure.code.to_string());
+        let filter = JobFilter { error_code: code, ..JobFilter::of(Scope::All) };
+        let listed = store.jobs(&filter, None, 100).await.expect("it lists").items;
+        assert!(listed.iter().any(|it| it.id == item.job.id), "{filter:?}");
+    }
 }

@@ -109,6 +109,7 @@ async fn cancel(store: &PostgresStore, at: Timestamp, job: JobId) {
             key_job: None,
             jumps: &[],
             tokens: &[],
+            backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };
         let Decision { events, .. } = decide(&command, &facts).expect("it can be cancelled");
         desk.apply(events);

@@ -10,7 +10,9 @@ mod dump;
 mod model;
 mod model_read;
 
+mod backlog;
 mod dlq;
+mod door;
 mod effects;
 mod idempotency;
 mod lease;
@@ -52,6 +54,7 @@ cases! {
     submit: a_submitted_job_can_be_read, a_batch_is_visible_to_the_next_batch,
         commands_of_a_batch_see_each_other, an_empty_batch_changes_nothing,
         a_refused_command_leaves_the_others, every_field_of_a_job_is_kept;
+    backlog: a_tenant_has_its_share_of_the_room, every_end_gives_its_room_back;
     lease: a_claim_is_visible, a_job_is_granted_once, a_heartbeat_moves_the_end_of_a_lease,
         a_heartbeat_is_not_a_move, leases_can_be_extended, running_lists_every_lease,
         a_claimed_job_in_the_same_batch_is_gone;
@@ -62,6 +65,10 @@ cases! {
     dlq: an_exhausted_job_becomes_an_item, items_are_listed_newest_first, an_item_is_requeued_once,
         a_discard_takes_two_people, broken_glass_stays_visible, a_half_finished_move_is_finished,
         items_are_filtered;
+    door: a_stranger_sees_no_job_at_any_age, a_stranger_sees_no_item,
+        what_json_can_spell_is_kept_to_the_letter,
+        one_bad_text_spoils_no_neighbour, a_workers_last_word_is_kept_without_stray_bytes,
+        the_past_gives_no_start, what_a_file_said_of_a_type_is_kept;
     effects: an_effect_is_committed_once, effects_survive_a_retry,
         effects_keep_their_order_through_everything_else, the_number_of_effects_is_bounded,
         the_bytes_of_effects_are_bounded, a_dead_letter_item_does_not_carry_effects;
@@ -69,7 +76,7 @@ cases! {
         equal_jobs_go_in_arrival_order, tenants_take_turns, a_pull_may_name_a_tenant,
         types_and_queues_filter, a_change_of_order_reorders_what_waits,
         untaken_jobs_are_ready_again, a_pull_goes_on_behind_a_job_its_batch_cancels,
-        a_job_of_long_ago_can_be_reordered;
+        a_job_of_long_ago_counts_as_of_now;
     limits: a_global_limit_holds, a_tenant_limit_counts_each_tenant,
         a_user_limit_counts_each_user, every_way_out_frees_the_place, a_limit_of_zero_holds_all,
         a_changed_limit_counts_at_once, untaken_jobs_free_their_place,

@@ -200,6 +200,9 @@ impl JobFilter {
             (None, Some(user)) => terms.push(Term::User(user.as_str())),
             (None, None) => {}
         }
+        // Somebody who asks for another's jobs among their own finds none, and looks at few.
+        let other = self.user.as_ref().filter(|user| owner.is_some_and(|owner| owner != *user));
+        terms.extend(other.map(|user| Term::User(user.as_str())));
         terms.extend(self.job_type.as_ref().map(|name| Term::Type(name.as_str())));
         terms.extend(self.queue.as_ref().map(|name| Term::Queue(name.as_str())));
         terms.extend(self.trace_id.as_deref().map(Term::Trace));

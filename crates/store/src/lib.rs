@@ -3,6 +3,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod fatal;
 pub mod filter;
 pub mod read;
 pub mod record;
@@ -10,9 +11,10 @@ pub mod store;
 pub mod ticket;
 pub mod transfer;
 
+pub use fatal::Fatal;
 pub use filter::{ItemFilter, JobFilter, Scope, Term};
 pub use read::{
-    Counts, Health, LoggedMove, MovesPage, Page, QueueCount, Recovery, Snapshot, Standing,
+    Counts, Health, Held, LoggedMove, MovesPage, Page, QueueCount, Recovery, Snapshot, Standing,
     WorkerNote,
 };
 pub use store::{Ask, Desk, Error, Needs, News, Store, Wake, Work};

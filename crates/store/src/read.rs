@@ -43,6 +43,15 @@ pub struct Standing {
     pub ahead: usize,
 }
 
+/// What jobs that have not ended come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Held {
+    /// How many there are.
+    pub jobs: u64,
+    /// What they take up, by [`mainspring_kernel::backlog::held_bytes`].
+    pub bytes: u64,
+}
+
 /// Numbers of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueCount {
@@ -134,6 +143,9 @@ pub struct Health {
     pub broken: Option<String>,
     /// Whether new work is refused for want of space.
     pub is_low_on_space: bool,
+    /// Blocks of finished jobs found damaged since the start. They are left out of lists, and what
+    /// they hold is refused.
+    pub damaged_blocks: u64,
     /// What was found at opening.
     pub recovery: Recovery,
 }

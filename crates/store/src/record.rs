@@ -28,7 +28,7 @@ mod worker;
 
 pub use entity::{
     Entities, Entity, decode_snapshot, encode_counters, encode_item, encode_key, encode_queue,
-    encode_snapshot, encode_token, encode_type, entities_of,
+    encode_snapshot, encode_token, encode_type, entities_of, snapshot_owner,
 };
 pub use event::{decode_event, encode_event, instant_of};
 pub use frame::{Events, FORMAT_VERSION, FrameWriter, events_of};

@@ -1,8 +1,8 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::filter::{ItemFilter, JobFilter};
-use crate::read::{Counts, Health, MovesPage, Page, Snapshot, Standing, WorkerNote};
+use crate::filter::{ItemFilter, JobFilter, Scope};
+use crate::read::{Counts, Health, Held, MovesPage, Page, Snapshot, Standing, WorkerNote};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
@@ -41,6 +41,10 @@ pub enum Error {
     /// an outage and once at its end.
     #[error("{0}")]
     Away(Arc<str>),
+    /// What was asked for is there, but its bytes are damaged; the text names file and place.
+    /// Nothing else is concerned, and asking again does not help.
+    #[error("{0}")]
+    Unreadable(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.
     #[error("{0}")]
     Failed(Arc<str>),
@@ -50,7 +54,7 @@ impl Error {
     /// Whether nothing was written and a smaller batch may get through.
     pub fn is_divisible(&self) -> bool {
         match self {
-            Error::Busy | Error::Refused(_) | Error::Damaged(_) => true,
+            Error::Busy | Error::Refused(_) | Error::Damaged(_) | Error::Unreadable(_) => true,
             Error::Stopped | Error::NoRoom | Error::Away(_) | Error::Failed(_) => false,
         }
     }
@@ -75,6 +79,8 @@ pub struct Needs {
     pub pulls: Vec<Ask>,
     /// The instant of the commit.
     pub now: Timestamp,
+    /// Whether to fail as busy rather than to wait for anybody who holds something: others wait.
+    pub is_hasty: bool,
 }
 
 /// What one pull will ask for. Cheap to clone: a pull that waits is named in every batch.
@@ -115,6 +121,8 @@ pub trait News: Send + Sync + 'static {
     fn moved(&self);
     /// Something may be due sooner than was told.
     fn timers(&self);
+    /// Types, queues or tokens may have changed.
+    fn registry(&self);
     /// The workers heard from lately, for the other processes; the last heard first.
     fn workers(&self) -> Vec<WorkerNote> {
         Vec::new()
@@ -134,6 +142,11 @@ pub struct Wake {
 pub trait Desk {
     /// A job, live or finished.
     fn job(&self, id: JobId) -> Option<&Job>;
+    /// Whether a job is there but its bytes are damaged: then nobody can say what it was, only that
+    /// it was.
+    fn is_unreadable(&self, _id: JobId) -> bool {
+        false
+    }
     /// A dead-letter item.
     fn item(&self, id: DlqId) -> Option<&DlqItem>;
     /// A registered type.
@@ -144,6 +157,9 @@ pub trait Desk {
     fn token(&self, id: TokenId) -> Option<&Token>;
     /// Every token, by id.
     fn tokens(&self) -> Vec<&Token>;
+    /// What jobs that have not ended take up, this batch's included: those of `tenant` and all.
+    /// A store that several servers share may know it of a moment ago, apart from its own commits.
+    fn held(&self, tenant: &TenantId) -> (u64, u64);
     /// Takes up to `limit` jobs that are due at `now`, in dispatch order and within every limit.
     /// One that the batch then does not claim is ready again when the batch ends.
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId>;
@@ -167,6 +183,36 @@ pub trait Store: Send + Sync + 'static {
     /// One job with its history, perhaps without its effects. Like every read, it answers only what
     /// is durable.
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>>;
+    /// One job with its history, if it is in scope. Whoever may not see a job must not learn from
+    /// the time it takes that there is one: a store looks at the owner before it reads the rest.
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            let found = self.job(id).await?;
+            Ok(found.filter(|found| scope.covers(&found.job.tenant, &found.job.user)))
+        })
+    }
+    /// Which of these jobs have ended; for callers that wait for it, many at once.
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(async move {
+            let mut ended = Vec::new();
+            for job in jobs {
+                let found = self.job(*job).await?;
+                if found.is_some_and(|found| found.job.state.name().is_terminal()) {
+                    ended.push(*job);
+                }
+            }
+            Ok(ended)
+        })
+    }
+    /// Which of these jobs somebody outside holds at the moment, as far as that can be told without
+    /// waiting. A commit that names them would be busy.
+    fn held<'a>(&'a self, _jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
     /// One committed effect of a job.
     fn effect<'a>(
         &'a self,
@@ -185,8 +231,8 @@ pub trait Store: Send + Sync + 'static {
             Ok(extras.map(|extras| extras.effects).unwrap_or_default())
         })
     }
-    /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and what
-    /// it costs does not grow with the jobs that the filter does not admit.
+    /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and
+    /// what it costs does not grow with the jobs that the filter does not admit.
     fn jobs<'a>(
         &'a self,
         filter: &'a JobFilter,
@@ -201,6 +247,17 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<usize, Error>>;
     /// One dead-letter item.
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>>;
+    /// One dead-letter item, if it is in scope; for the same reason.
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(async move {
+            let found = self.item(id).await?;
+            Ok(found.filter(|item| scope.covers(&item.job.tenant, &item.job.user)))
+        })
+    }
     /// Dead-letter items, newest first, older than `before`.
     fn items<'a>(
         &'a self,
@@ -225,6 +282,8 @@ pub trait Store: Send + Sync + 'static {
     /// What stands between a waiting job and a worker.
     fn standing(&self, id: JobId, now: Timestamp)
     -> BoxFuture<'_, Result<Option<Standing>, Error>>;
+    /// What the jobs of one tenant come to that have not ended.
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>>;
     /// Counts for metrics and the runtime page.
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>>;
     /// Durable moves of all jobs after `position`, in commit order.

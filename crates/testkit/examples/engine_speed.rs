@@ -86,6 +86,7 @@ async fn drain(engine: &Engine, lane: usize) {
     let pull = Pull {
         tenant: None,
         worker,
+        token: None,
         types: None,
         queues: None,
         limit: BATCH,

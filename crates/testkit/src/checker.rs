@@ -11,9 +11,13 @@ mod keys;
 mod leases;
 mod lifecycle;
 mod limits;
+mod liveness;
+mod order;
+mod refusals;
 mod reports;
 mod retries;
 mod stream;
+mod tenants;
 mod validity;
 
 pub use validity::{Coverage, Minimum};
@@ -68,7 +72,11 @@ pub fn check(history: &History) -> Vec<Violation> {
     keys::check(&facts, &mut found);
     items::check(&facts, &mut found);
     limits::check(&facts, &mut found);
+    order::check(&facts, &mut found);
+    tenants::check(&facts, &mut found);
+    refusals::check(&facts, &mut found);
     stream::check(&facts, &mut found);
+    liveness::check(&facts, &mut found);
     validity::check_settled(&facts, &mut found);
     found.0
 }

@@ -6,8 +6,10 @@
 
 mod script;
 mod text;
+mod threads;
 mod watch;
 
+pub use threads::{Crowd, cut_a_crowd};
 pub use watch::{Lie, Told, Watched};
 
 use crate::drive;
@@ -15,8 +17,8 @@ use crate::rng::Rng;
 use mainspring_kernel::{Command, Receipt, Timestamp};
 use mainspring_store::Store;
 use mainspring_store::conformance::ModelStore;
-use mainspring_store_memory::disk::SimDisk;
 use mainspring_store_memory::disk::sim::{CrashChoice, Faults};
+use mainspring_store_memory::disk::{Disk, SimDisk};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use script::{Script, Step};
 use std::collections::BTreeMap;
@@ -31,8 +33,10 @@ pub struct Campaign {
     pub seed: u64,
     /// Commits, flushes and other steps.
     pub steps: usize,
-    /// Most images at one boundary.
+    /// Most images at one boundary, besides the two ends.
     pub images_max: usize,
+    /// Images are made at this share of the boundaries.
+    pub boundaries_percent: u64,
     /// A planted bug of the disk.
     pub lie: Lie,
     /// A planted bug of the store: answers before the sync.
@@ -42,7 +46,19 @@ pub struct Campaign {
 impl Campaign {
     /// A campaign without planted bugs.
     pub fn new(seed: u64) -> Self {
-        Campaign { seed, steps: 60, images_max: 10, lie: Lie::None, acknowledges_early: false }
+        Campaign {
+            seed,
+            steps: 60,
+            images_max: 10,
+            boundaries_percent: 100,
+            lie: Lie::None,
+            acknowledges_early: false,
+        }
+    }
+
+    /// The same with few images: many of them try more orders of things in the same time.
+    pub fn sparse(seed: u64) -> Self {
+        Campaign { images_max: 1, boundaries_percent: 10, ..Campaign::new(seed) }
     }
 }
 
@@ -63,6 +79,8 @@ pub struct Summary {
     pub live_checks: u64,
     /// Snapshots taken with commits in between.
     pub fuzzy_snapshots: u64,
+    /// Those of them during which the journal went to another segment.
+    pub rotated_snapshots: u64,
 }
 
 impl Summary {
@@ -75,6 +93,7 @@ impl Summary {
         self.continued += other.continued;
         self.live_checks += other.live_checks;
         self.fuzzy_snapshots += other.fuzzy_snapshots;
+        self.rotated_snapshots += other.rotated_snapshots;
     }
 }
 
@@ -130,6 +149,7 @@ struct Run {
     script: Script,
     store: MemoryStore,
     model: ModelStore,
+    disk: SimDisk,
     shelf: Arc<Mutex<Shelf>>,
     acknowledged: Arc<AtomicU64>,
     expected: Vec<Expected>,
@@ -145,13 +165,12 @@ impl Run {
         let shelf = Arc::new(Mutex::new(Shelf { images: Vec::new(), boundaries: 0, rng }));
         let told = {
             let (disk, shelf, acknowledged) = (disk.clone(), shelf.clone(), acknowledged.clone());
-            let most = campaign.images_max;
             Arc::new(move || {
                 let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-                shelf.boundary(&disk, acknowledged.load(Ordering::Relaxed), most);
+                shelf.boundary(&disk, acknowledged.load(Ordering::Relaxed), campaign);
             })
         };
-        let watched = Watched::new(disk, campaign.lie, told);
+        let watched = Watched::new(disk.clone(), campaign.lie, told);
         let store = MemoryStore::open(Arc::new(watched), config(campaign.seed), drive::BEGINNING)
             .map_err(|error| format!("a new disk was refused: {error}"))?;
         let model = ModelStore::default();
@@ -160,6 +179,7 @@ impl Run {
             script: Script::new(campaign.seed),
             store,
             model,
+            disk,
             shelf,
             acknowledged,
             expected: Vec::new(),
@@ -197,10 +217,11 @@ impl Run {
         Ok(())
     }
 
-    /// A snapshot with commits wherever the keeper lets go of the lock.
+    /// A snapshot with commits and syncs wherever the keeper lets go of the lock.
     fn fuzzy_snapshot(&mut self) -> Result<(), String> {
-        let Run { store, model, script, acknowledged, expected, campaign, .. } = self;
+        let Run { store, model, script, acknowledged, expected, campaign, disk, .. } = self;
         let (now, mut outcome) = (script.now, Ok(()));
+        let segment = newest_segment(disk);
         let taken = store.take_snapshot_with(now, &mut || {
             if script.rng.chance(40)
                 && let Step::Commit { commands, pull } = script.commit_step()
@@ -211,7 +232,12 @@ impl Run {
                 expected.push(expectation(model, script));
                 outcome = std::mem::replace(&mut outcome, Ok(())).and(done);
             }
+            if script.rng.chance(30) {
+                let done = store.flush().map_err(|error| error.to_string());
+                outcome = std::mem::replace(&mut outcome, Ok(())).and(done);
+            }
         });
+        self.summary.rotated_snapshots += u64::from(newest_segment(&self.disk) > segment);
         self.summary.commits = self.expected.len() as u64;
         self.summary.fuzzy_snapshots += 1;
         taken.map_err(|error| error.to_string())?;
@@ -251,7 +277,7 @@ impl Run {
         let mut disk = image.disk.clone();
         if self.rng.chance(12) {
             self.summary.second_cuts += 1;
-            let cut = self.rng.below(8);
+            let cut = self.rng.below(12);
             disk.set_faults(Faults { power_off_after: Some(cut), ..Faults::default() });
             drop(open(&disk, self.rng.bits()));
             disk = disk.crash(CrashChoice::Random(self.rng.bits()));
@@ -299,12 +325,15 @@ impl Run {
 }
 
 impl Shelf {
-    fn boundary(&mut self, disk: &SimDisk, acknowledged: u64, most: usize) {
+    fn boundary(&mut self, disk: &SimDisk, acknowledged: u64, campaign: Campaign) {
         self.boundaries += 1;
+        if !self.rng.chance(campaign.boundaries_percent) {
+            return;
+        }
         let mut choices = disk.crash_choices(4, self.rng.bits());
         // Dropping everything and keeping everything are always among them.
         let (first, last) = (choices.first().copied(), choices.last().copied());
-        while choices.len() > most {
+        while choices.len() > campaign.images_max {
             let nth = self.rng.below(choices.len() as u64) as usize;
             choices.swap_remove(nth);
         }
@@ -313,6 +342,16 @@ impl Shelf {
             self.images.push(Image { disk: disk.crash(choice), choice, acknowledged });
         }
     }
+}
+
+/// The journal's newest segment that is in use or ready.
+fn newest_segment(disk: &SimDisk) -> Option<String> {
+    let names = disk.list().ok()?;
+    names.into_iter().filter(|name| name.starts_with("journal-")).max()
+}
+
+fn has_snapshot(disk: &SimDisk) -> bool {
+    disk.list().is_ok_and(|names| names.iter().any(|name| name.ends_with(".snap")))
 }
 
 fn open(disk: &SimDisk, seed: u64) -> Result<MemoryStore, String> {

@@ -132,7 +132,8 @@ pub fn ready<T>(future: impl Future<Output = T>) -> T {
     futures_util::FutureExt::now_or_never(future).expect("nothing here has to wait")
 }
 
-fn act(
+/// Decides one command at a desk, as the engine does.
+pub(crate) fn act(
     command: &Command,
     desk: &mut dyn Desk,
     now: Timestamp,
@@ -142,6 +143,9 @@ fn act(
     *fresh += 1;
     let Decision { events, receipt } = {
         let desk: &dyn Desk = desk;
+        if command.job().is_some_and(|id| desk.is_unreadable(id)) {
+            return Err(Rejection::JobUnreadable);
+        }
         let job = command.job().and_then(|id| desk.job(id));
         let tokens = desk.tokens();
         let mut facts = Facts {
@@ -156,10 +160,18 @@ fn act(
             key_job: None,
             jumps: &[],
             tokens: &tokens,
+            backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };
+        if let Command::SetType(spec) = command {
+            facts.job_type = desk.job_type(&spec.name);
+        }
         if let Command::Submit(wish) = command {
             facts.job_type = desk.job_type(&wish.job_type);
             facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
+            let held = facts.key_holder.filter(|holder| holder.holds_at(now));
+            if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
+                return Err(Rejection::JobUnreadable);
+            }
             facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
         }
         decide(command, &facts)?

@@ -20,6 +20,10 @@ pub struct History {
     pub faults: Vec<Fault>,
     /// Event streams as they arrived.
     pub stream: Vec<Streamed>,
+    /// Whether the stream was followed from the first move to the last.
+    pub is_stream_whole: bool,
+    /// Whether time is simulated, so that nothing but the rules decides the order and the pace.
+    pub is_simulated: bool,
     /// Retry delays and concurrency limits of the types, which do not change during a run.
     pub types: Vec<TypeRules>,
     /// The server's final answer.
@@ -48,6 +52,9 @@ pub enum Outcome {
     Fail(String),
     /// Nobody knows.
     Info,
+    /// The caller hung up before an answer came, and the server could see that. It may have
+    /// happened, but what it was given nobody got.
+    Gone,
 }
 
 /// What was asked.
@@ -58,8 +65,10 @@ pub enum Call {
     Submit {
         /// The tenant.
         tenant: String,
-        /// The idempotency key, never free again.
+        /// The idempotency key.
         key: Option<String>,
+        /// How long the key stays taken after its job ended; `None`: never free again.
+        window_secs: Option<u32>,
         /// The type.
         job_type: String,
         /// The payload; unique per wish, so that jobs can be told apart.
@@ -78,7 +87,7 @@ pub enum Call {
     /// A worker commits a side effect.
     Effect { job: String, token: String, name: String, value: String },
     /// A worker asks for jobs.
-    Pull { worker: String, lease_ms: u64 },
+    Pull { worker: String, lease_ms: u64, scope: PullScope },
     /// End a job.
     Cancel { job: String },
     /// Look at a job.
@@ -93,6 +102,32 @@ pub enum Call {
     RejectDiscard { item: String, by: String },
     /// Pause or resume a queue.
     Pause { queue: String, is_paused: bool },
+    /// List all jobs of a tenant.
+    ListJobs { tenant: String },
+    /// List all dead-letter items of all tenants.
+    ListItems,
+    /// Somebody of `tenant` asks about or does `what` to a job, perhaps of others, perhaps none.
+    Knock { tenant: String, token: String, job: String, what: String },
+    /// End an access token.
+    Revoke { token: String },
+}
+
+/// What a pull is confined to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PullScope {
+    /// One tenant, or all.
+    pub tenant: Option<String>,
+    /// These queues, or any.
+    pub queues: Option<Vec<String>>,
+    /// These types, or any.
+    pub types: Option<Vec<String>>,
+}
+
+impl PullScope {
+    /// Whether jobs of any tenant, type and queue are asked for.
+    pub fn is_open(&self) -> bool {
+        *self == PullScope::default()
+    }
 }
 
 /// What an accepted call was answered.
@@ -111,12 +146,31 @@ pub enum Answer {
     Effect { value: String, is_first: bool },
     /// The jobs that were handed out.
     Grants(Vec<Grant>),
-    /// The state, the number of the last event and the time of the last change.
-    Seen { state: StateName, seq: u32, updated_at: i64 },
+    /// A job as it was at one moment.
+    Seen(Seen),
+    /// The ids of everything that was listed.
+    Listed(Vec<String>),
     /// The new job.
     Requeued { job: String },
     /// Done.
     Done,
+}
+
+/// A job as somebody saw it: all of one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// The state.
+    pub state: StateName,
+    /// The number of the last event.
+    pub seq: u32,
+    /// The time of the last change.
+    pub updated_at: i64,
+    /// Retries so far, if that was told.
+    pub retry_count: Option<u32>,
+    /// When the next try is due, if it waits for one and that was told.
+    pub due_at: Option<i64>,
+    /// Whether its dead-letter item was there right after, if somebody looked.
+    pub has_item: Option<bool>,
 }
 
 /// A job handed to a worker.
@@ -203,6 +257,8 @@ pub struct Dump {
     pub by_state: Option<[u64; 8]>,
     /// Whether the run ended with a quiet phase in which everything had to finish.
     pub is_settled: bool,
+    /// What had ended before this server time may be gone.
+    pub kept_since: Option<i64>,
 }
 
 /// A job at the end.
@@ -216,6 +272,10 @@ pub struct JobDump {
     pub job_type: String,
     /// The payload.
     pub payload: String,
+    /// The queue.
+    pub queue: String,
+    /// The priority.
+    pub priority: u32,
     /// The idempotency key.
     pub key: Option<String>,
     /// The item it was requeued from.

@@ -8,6 +8,8 @@ pub mod api;
 pub mod client;
 pub mod dump;
 pub mod fleet;
+mod follower;
+mod intruder;
 pub mod operator;
 pub mod record;
 pub mod shim;

@@ -2,9 +2,14 @@
 //! around the real parts. A test proves that simulation, checker and crash images find every one of
 //! them; if one survives, the tests are blind there. No production crate knows of them.
 
+mod desk;
+mod link;
+mod spoilt;
 mod store;
+mod trial;
 
-pub use store::PlantedStore;
+pub use link::{Link, Network};
+pub use store::{Fate, Kind, Luck, PlantedStore};
 
 /// A mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,11 +65,69 @@ pub enum Plant {
     RepeatMove,
     /// The backoff is ignored.
     NoBackoff,
+    /// The dead-letter item of a few exhausted jobs is not written.
+    DropItemSometimes,
+    /// A key is free two seconds before its window is over.
+    FreeKeyEarly,
+    /// A key that has a window is never free again.
+    KeepKeyForever,
+    /// The key of a cancelled job is forgotten by a restart.
+    ForgetKeyOfCancelled,
+    /// Now and then the best job is passed over.
+    SkipBest,
+    /// The reaper comes six seconds late.
+    ReapLate,
+    /// Retries wait four seconds longer than they should.
+    RetryLate,
+    /// From the third try on an effect is committed again.
+    EffectAgain,
+    /// From the third lease on any token of the job will do.
+    StaleTokenLate,
+    /// One in fifty commits is answered before the journal has synced.
+    AcknowledgeSometimes,
+    /// The keeper loses a few finished jobs.
+    HideArchived,
+    /// The keeper removes a file of the archive that is in use.
+    DropRun,
+    /// The keeper cuts off the end of a few histories.
+    CutHistory,
+    /// A stream leaves out a move now and then.
+    SkipMove,
+    /// A few dead-letter items are not listed any more once they are closed.
+    ForgetItem,
+    /// A list of one tenant shows the jobs of all.
+    ListLeak,
+    /// One in twelve reads shows a job as it was when it was first looked at.
+    ReadOld,
+    /// A pull for one tenant gets jobs of any.
+    IgnoreTenant,
+    /// A pull for one queue gets jobs of any.
+    IgnoreQueue,
+    /// A job is handed out by a commit that then fails.
+    PhantomGrant,
+    /// What a caller that went away was given is not given back.
+    KeepForGhost,
+    /// A few submissions are refused and done.
+    RefuseAndDo,
+    /// A retry is shown before it is counted, now and then.
+    TornRead,
+    /// The cancel of a job that has failed twice is acknowledged and not done.
+    LoseRareCancel,
+    /// The clock runs backwards when it is set back.
+    ClockBack,
+    /// Leases are not extended when the clock is set forward.
+    IgnoreJump,
+    /// Leases are extended by half of a jump of more than a hundred seconds.
+    HalfJump,
+    /// One server decides on what it saw before another changed it.
+    StaleDecision,
+    /// The clocks of servers are up to half a minute apart.
+    NodeSkew,
 }
 
 impl Plant {
     /// Every mistake.
-    pub const ALL: [Plant; 24] = [
+    pub const ALL: [Plant; 53] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -89,5 +152,45 @@ impl Plant {
         Plant::WrongCount,
         Plant::RepeatMove,
         Plant::NoBackoff,
+        Plant::DropItemSometimes,
+        Plant::FreeKeyEarly,
+        Plant::KeepKeyForever,
+        Plant::ForgetKeyOfCancelled,
+        Plant::SkipBest,
+        Plant::ReapLate,
+        Plant::RetryLate,
+        Plant::EffectAgain,
+        Plant::StaleTokenLate,
+        Plant::AcknowledgeSometimes,
+        Plant::HideArchived,
+        Plant::DropRun,
+        Plant::CutHistory,
+        Plant::SkipMove,
+        Plant::ForgetItem,
+        Plant::ListLeak,
+        Plant::ReadOld,
+        Plant::IgnoreTenant,
+        Plant::IgnoreQueue,
+        Plant::PhantomGrant,
+        Plant::KeepForGhost,
+        Plant::RefuseAndDo,
+        Plant::TornRead,
+        Plant::LoseRareCancel,
+        Plant::ClockBack,
+        Plant::IgnoreJump,
+        Plant::HalfJump,
+        Plant::StaleDecision,
+        Plant::NodeSkew,
     ];
+
+    /// Whether it takes several servers to make it.
+    pub fn is_of_nodes(self) -> bool {
+        matches!(self, Plant::StaleDecision | Plant::NodeSkew)
+    }
+}
+
+/// A number that belongs to a job and to nothing else about it, below `end`.
+pub(crate) fn lot(job: mainspring_kernel::JobId, end: u64) -> u64 {
+    let digest = mainspring_kernel::fingerprint::digest(&[&job.0.to_le_bytes()]);
+    u64::from(u16::from_le_bytes([digest.0[0], digest.0[1]])) % end
 }

@@ -114,9 +114,17 @@ impl Database {
     /// # Panics
     /// If the cluster refuses.
     pub fn create(admin: &Admin) -> Self {
-        let name = format!("ms_{:016x}", chance());
         // Nobody can be connected to template0, so that tests do not get into each other's way.
-        admin.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"));
+        Database::create_with(admin, "TEMPLATE template0")
+    }
+
+    /// Makes one with options as in `CREATE DATABASE`.
+    ///
+    /// # Panics
+    /// If the cluster refuses.
+    pub fn create_with(admin: &Admin, options: &str) -> Self {
+        let name = format!("ms_{:016x}", chance());
+        admin.sql("postgres", &format!("CREATE DATABASE {name} {options}"));
         Database { url: admin.url(&name), name, admin: admin.clone() }
     }
 

@@ -9,6 +9,7 @@ mod clients;
 mod dump;
 mod life;
 mod nemesis;
+mod nodes;
 mod server;
 mod time;
 mod workers;
@@ -22,6 +23,7 @@ use mainspring_kernel::fingerprint::Digest;
 use mainspring_store_memory::disk::SimDisk;
 use mainspring_store_memory::disk::sim::CrashChoice;
 use nemesis::Plan;
+pub use nodes::run_nodes;
 use std::sync::Arc;
 use world::World;
 
@@ -74,6 +76,11 @@ pub fn run_with(seed: u64, plant: Plant, is_verbose: bool) -> Outcome {
         }
         disk = if is_last { disk } else { cut(&disk, &world, &plan, &mut rng) };
     }
+    judge(world, wrong)
+}
+
+/// What the world came to, with what is wrong besides.
+fn judge(world: Arc<World>, wrong: Vec<Violation>) -> Outcome {
     let simulated_micros = world.time.mono();
     let world = Arc::into_inner(world).expect("everybody who held the world is gone");
     let (history, trace_hash, trace) = world.finish();

@@ -4,27 +4,57 @@ use mainspring_testkit::crash::{self, Campaign, Lie};
 use mainspring_testkit::planted::Plant;
 use mainspring_testkit::sim;
 
-const SEEDS_MAX: u64 = 300;
+/// Worlds in which a mistake must show.
+const SEEDS_MAX: u64 = 1_500;
+
+/// A mistake that shows only after this many worlds is a rare one.
+const RARE: u64 = 50;
+
+fn run(seed: u64, plant: Plant, is_of_nodes: bool) -> sim::Outcome {
+    match is_of_nodes {
+        true => sim::run_nodes(seed, plant, false),
+        false => sim::run(seed, plant),
+    }
+}
+
+/// The first world that shows a mistake, and the rule that is broken there.
+fn found(plant: Plant) -> Option<(u64, &'static str)> {
+    let is_of_nodes = plant.is_of_nodes();
+    let (seed, rule) = (1..=SEEDS_MAX).find_map(|seed| {
+        let outcome = run(seed, plant, is_of_nodes);
+        outcome.violations.first().map(|violation| (seed, violation.rule))
+    })?;
+    let clean = run(seed, Plant::None, is_of_nodes).violations;
+    assert_eq!(clean, Vec::new(), "seed {seed} is clean without {plant:?}");
+    Some((seed, rule))
+}
 
 #[test]
 fn every_planted_bug_is_found() {
-    let mut survivors = Vec::new();
-    for plant in Plant::ALL {
-        let found = (1..=SEEDS_MAX).find_map(|seed| {
-            let outcome = sim::run(seed, plant);
-            outcome.violations.into_iter().next().map(|violation| (seed, violation))
-        });
-        match found {
-            Some((seed, violation)) => {
-                println!("{plant:?}: {} after {seed} seeds", violation.rule);
-                let clean = sim::run(seed, Plant::None).violations;
-                assert_eq!(clean, Vec::new(), "seed {seed} is clean without {plant:?}");
+    // Two at a time: the mistakes have nothing to do with one another.
+    let (even, odd): (Vec<_>, Vec<_>) =
+        Plant::ALL.into_iter().enumerate().partition(|(nth, _)| nth % 2 == 0);
+    let half = |plants: Vec<(usize, Plant)>| {
+        std::thread::spawn(move || {
+            plants.into_iter().map(|(_, plant)| (plant, found(plant))).collect::<Vec<_>>()
+        })
+    };
+    let halves = [half(even), half(odd)];
+    let (mut survivors, mut rare) = (Vec::new(), 0);
+    for (plant, first) in halves.into_iter().flat_map(|half| half.join().expect("no panic")) {
+        match first {
+            Some((seed, rule)) => {
+                rare += usize::from(seed > RARE);
+                println!("{plant:?}: {rule} after {seed} seeds");
             }
             None => survivors.push(plant),
         }
     }
     let count = Plant::ALL.len();
-    println!("{} of {count} planted bugs found by simulation", count - survivors.len());
+    println!(
+        "{} of {count} planted bugs found by simulation, {rare} of them only after {RARE} seeds",
+        count - survivors.len()
+    );
     assert_eq!(survivors, Vec::new(), "these were not found in {SEEDS_MAX} seeds");
 }
 

@@ -5,6 +5,8 @@ use crate::exit;
 use crate::output::{Output, plain, say, say_json, table};
 use crate::session::{Session, TOKEN_FILE};
 use mainspring_sdk::api::runtime::Runtime;
+use mainspring_store_memory::disk::RealDisk;
+use mainspring_store_memory::error::FileError;
 use mainspring_store_postgres::doctor::{Severity, examine};
 use serde::Serialize;
 use std::os::unix::fs::PermissionsExt;
@@ -152,17 +154,23 @@ fn server(runtime: &Runtime) -> Vec<Check> {
         (Some(why), _) => (Verdict::Failure, why.clone()),
         (None, _) if !store.healthy => (Verdict::Failure, "not serving".into()),
         (None, true) => (Verdict::Failure, "low on space: new work is refused".into()),
+        (None, false) if store.damaged_blocks > 0 => {
+            let text = "damaged blocks of finished jobs; look at them with --data-dir";
+            (Verdict::Failure, format!("{} {text}", store.damaged_blocks))
+        }
         (None, false) => (Verdict::Ok, store.kind.clone()),
     };
-    let waiting = format!(
-        "{} due, {} in the dead letter queue",
-        runtime.counters.due, runtime.counters.dlq_open
-    );
-    vec![
-        check("version", version_verdict, version),
-        check("store", store_verdict, detail),
-        check("jobs", Verdict::Ok, waiting),
-    ]
+    let mut checks =
+        vec![check("version", version_verdict, version), check("store", store_verdict, detail)];
+    if let Some(counters) = &runtime.counters {
+        let waiting =
+            format!("{} due, {} in the dead letter queue", counters.due, counters.dlq_open);
+        checks.push(check("jobs", Verdict::Ok, waiting));
+    } else if let Some(tenant) = &runtime.tenant {
+        let waiting = format!("{} of your tenant have not ended", tenant.jobs);
+        checks.push(check("jobs", Verdict::Ok, waiting));
+    }
+    checks
 }
 
 fn directory(path: &Path) -> Vec<Check> {
@@ -188,6 +196,7 @@ fn directory(path: &Path) -> Vec<Check> {
         };
         checks.push(check("token file", verdict, format!("mode {mode:o}{advice}")));
     }
+    checks.extend(files(path));
     match rustix::fs::statvfs(path) {
         Ok(space) => {
             let free = space.f_bavail.saturating_mul(space.f_frsize);
@@ -198,6 +207,35 @@ fn directory(path: &Path) -> Vec<Check> {
         Err(error) => checks.push(check("free space", Verdict::Warning, error.to_string())),
     }
     checks
+}
+
+/// Reads every block of every file but the journal's, which a server checks when it starts.
+fn files(path: &Path) -> Vec<Check> {
+    let disk = match RealDisk::open(path) {
+        Ok(disk) => disk,
+        Err(error) => return vec![check("files", Verdict::Failure, error.to_string())],
+    };
+    let report = match mainspring_store_memory::doctor::examine(&disk) {
+        Ok(report) => report,
+        Err(error) => return vec![damaged(&error)],
+    };
+    if report.damage.is_empty() {
+        let detail = format!("{} blocks in {} files are whole", report.blocks, report.files);
+        return vec![check("files", Verdict::Ok, detail)];
+    }
+    report.damage.iter().map(damaged).collect()
+}
+
+fn damaged(error: &FileError) -> Check {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
+    let cure = "stop the server and restore this file from a backup; what is in the damaged part \
+                is refused meanwhile, everything else goes on";
+    Check {
+        check: "files",
+        verdict: Verdict::Failure,
+        detail: format!("{error}{}", cause.unwrap_or_default()),
+        cure: Some(cure.to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::commands::filters::{Filters, say_more};
 use crate::commands::submit;
 use crate::exit;
-use crate::output::{record, say, say_wire, table};
+use crate::output::{record, say, say_json, say_wire, table};
 use crate::session::Session;
 use crate::span;
 use mainspring_sdk::api::job::{Job, JobEvent};
@@ -170,6 +170,22 @@ fn event_row(event: JobEvent) -> Vec<String> {
         why,
         event.actor,
     ]
+}
+
+/// Prints what is told of a job that is somebody else's, but holds the key.
+pub(crate) fn print_hidden(job_id: &str, status: Option<&str>, session: &Session) {
+    if session.is_json() {
+        say_json(&serde_json::json!({
+            "job_id": job_id, "status": status, "idempotent_hit": true,
+        }));
+        return;
+    }
+    let fields = vec![
+        ("job", job_id.to_owned()),
+        ("status", status.unwrap_or("no longer kept").to_owned()),
+        ("existed already", "yes, and it is not yours to read".to_owned()),
+    ];
+    say(&record(&fields));
 }
 
 pub(crate) fn print_job(job: &Job, session: &Session) -> anyhow::Result<()> {

@@ -4,6 +4,7 @@ use crate::config::layers::{self, Flags};
 use crate::config::{Settings, StoreChoice};
 use crate::exit::usage;
 use mainspring_engine::{Clock, SharedClock};
+use mainspring_store::Fatal;
 use mainspring_store_postgres::{PostgresConfig, address};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ impl Place {
             ));
         };
         check_url(url, from)?;
-        Ok(config(&settings, url, &Arc::new(SharedClock::new())))
+        Ok(config(&settings, url, &Arc::new(SharedClock::new()), Fatal::default()))
     }
 }
 
@@ -56,7 +57,12 @@ pub(crate) fn check_url(url: &str, from: &str) -> anyhow::Result<()> {
 }
 
 /// The settings of a store whose servers keep time by the database.
-pub(crate) fn config(settings: &Settings, url: &str, clock: &Arc<SharedClock>) -> PostgresConfig {
+pub(crate) fn config(
+    settings: &Settings,
+    url: &str,
+    clock: &Arc<SharedClock>,
+    fatal: Fatal,
+) -> PostgresConfig {
     let (now, set) = (clock.clone(), clock.clone());
     PostgresConfig {
         schema: settings.postgres.schema.clone(),
@@ -67,8 +73,10 @@ pub(crate) fn config(settings: &Settings, url: &str, clock: &Arc<SharedClock>) -
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
         are_types_strict: settings.types_strict,
+        key_window_secs: settings.key_window_secs(),
         allows_unsafe: settings.postgres.allows_unsafe,
         on_time: Arc::new(move |wall, record, slack| set.set(wall, record, slack)),
+        fatal,
         ..PostgresConfig::standard(url, Arc::new(move || now.now()))
     }
 }

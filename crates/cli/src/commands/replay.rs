@@ -195,6 +195,7 @@ async fn run_plan(plan: &Plan, client: &Client) -> anyhow::Result<Record> {
     // A type and a queue of its own: no worker that happens to be around asks for it.
     let wish = Submit::job(JOB_TYPE, &serde_json::json!({"replay_id": plan.id}))?;
     let job = client.submit(&wish.queue("mainspring-replay").max_retries(3)).await?;
+    let job = job.into_job().context("a job without a key is its submitter's own")?;
     let mut refusals = Vec::new();
     let mut problems = Vec::new();
     for step in plan.steps {

@@ -11,7 +11,7 @@ use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
 use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
 use mainspring_kernel::Command;
-use mainspring_store::Store;
+use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::RealDisk;
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use mainspring_store_postgres::{PostgresStore, address};
@@ -44,7 +44,10 @@ const ADMIN_TOKEN: &str = "MAINSPRING_ADMIN_TOKEN";
 ///
 /// # Errors
 /// If it cannot be opened; the message names the file and the place of any damage.
-async fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<dyn Clock>)> {
+async fn open_store(
+    settings: &Settings,
+    fatal: &Fatal,
+) -> anyhow::Result<(Arc<dyn Store>, Arc<dyn Clock>)> {
     let seed = SystemEntropy::default().bits();
     let layout = &settings.layout;
     let config = MemoryConfig {
@@ -53,7 +56,7 @@ async fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<
         finished_bytes_max: usize::try_from(layout.finished_bytes_max).unwrap_or(usize::MAX),
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
-        on_fatal: Arc::new(stop_at_once),
+        fatal: fatal.clone(),
         ..MemoryConfig::standard(seed as u64)
     };
     let clock = Arc::new(SystemClock::new());
@@ -70,18 +73,20 @@ async fn open_store(settings: &Settings) -> anyhow::Result<(Arc<dyn Store>, Arc<
         StoreChoice::Postgres { url, .. } => {
             // Servers that share a database share its time.
             let clock = Arc::new(SharedClock::new());
-            let store = PostgresStore::open(postgres::config(settings, url, &clock), seed).await?;
+            let config = postgres::config(settings, url, &clock, fatal.clone());
+            let store = PostgresStore::open(config, seed).await?;
             Ok((Arc::new(store), clock))
         }
     }
 }
 
-/// After a failed write or sync nothing on disk can be trusted until it is read again: no further
-/// answer may go out, so the process ends here and now.
+/// After a failed write or sync nothing on disk can be trusted until it is read again, and without
+/// one of its parts a server does half of its work: no further answer may go out, so the process
+/// ends here and now.
 fn stop_at_once(why: &str) {
-    tracing::error!(why, "the journal failed; the process stops, restart it to recover");
-    say(&format!("the journal failed ({why}); restart to recover"));
-    std::process::exit(i32::from(exit::JOURNAL_FAILED));
+    tracing::error!(why, "the process stops; restart it to recover");
+    say(&format!("{why}; restart to recover"));
+    std::process::exit(i32::from(exit::BROKEN));
 }
 
 pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
@@ -102,8 +107,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
     let address = listener.local_addr()?;
-    let (store, clock) = open_store(&settings).await.with_context(|| opening(&settings.store))?;
-    let engine = start_engine(store, clock, &settings).await?;
+    let fatal = Fatal::new(stop_at_once);
+    let opened = open_store(&settings, &fatal).await;
+    let (store, clock) = opened.with_context(|| opening(&settings.store))?;
+    let engine = start_engine(store, clock, &settings, fatal).await?;
     let token = match admin_token(&engine, &settings, given).await {
         Ok(token) => token,
         Err(error) => {
@@ -197,9 +204,14 @@ async fn start_engine(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     settings: &Settings,
+    fatal: Fatal,
 ) -> anyhow::Result<Engine> {
+    let (backlog_bytes_max, backlog_bytes_per_tenant) = settings.backlog();
     let config = mainspring_engine::Config {
+        fatal,
         are_types_strict: settings.types_strict,
+        backlog_bytes_max,
+        backlog_bytes_per_tenant,
         restart_grace: settings.restart_grace,
         ..mainspring_engine::Config::standard()
     };
@@ -211,6 +223,14 @@ fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server:
     mainspring_server::Config {
         is_public: !is_loopback(address.ip()),
         has_internal_routes: settings.internal_routes,
+        connections: settings.limits.connections,
+        streams: settings.limits.streams,
+        waits: settings.limits.waits,
+        bodies: settings.limits.body_bytes,
+        hosts: settings.hosts.clone(),
+        is_key_required: settings.strict.idempotency_key,
+        is_trace_required: settings.strict.trace_id,
+        key_window_secs: settings.key_window_secs(),
         ..mainspring_server::Config::standard()
     }
 }
@@ -302,18 +322,37 @@ fn write_token(directory: &Path, token: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Registers the types of the configuration that are new or differ from what is stored.
+/// Applies the types of the file whose entries are new or changed since they were last applied. A
+/// type that was changed through the API keeps that change as long as its entry stays the same,
+/// however often and on however many nodes a server starts.
 async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<()> {
     let known = engine.types().await?;
-    let wanted = settings.types.iter().filter(|spec| !known.contains(spec));
-    let commands: Vec<Command> =
-        wanted.map(|spec| Command::SetType(Box::new(spec.clone()))).collect();
+    let mut commands = Vec::new();
+    for spec in &settings.types {
+        let stored = known.iter().find(|stored| stored.name == spec.name);
+        match stored {
+            Some(stored) if stored.file_entry == spec.file_entry => {
+                if stored != spec {
+                    let name = spec.name.as_str();
+                    tracing::info!(
+                        name,
+                        "a type was changed through the API; it stays so until its entry in the \
+                         configuration file changes"
+                    );
+                }
+                continue;
+            }
+            Some(_) => tracing::info!(name = spec.name.as_str(), "a type's entry has changed"),
+            None => {}
+        }
+        commands.push(Command::SetType(Box::new(spec.clone())));
+    }
     let count = commands.len();
     for outcome in engine.execute(commands).await? {
         outcome.map_err(|rejection| anyhow!("cannot register a type: {rejection}"))?;
     }
     if count > 0 {
-        tracing::info!(count, "types registered");
+        tracing::info!(count, "types of the configuration file applied");
     }
     Ok(())
 }
@@ -403,6 +442,32 @@ mod tests {
         let told = refused.to_string();
         assert!(told.contains("is no PostgreSQL address"), "{told}");
         assert!(told.contains("DATABASE_URL") && !told.contains("pw"), "{told}");
+    }
+
+    /// Set in the process that is to end.
+    const DIES: &str = "MAINSPRING_TEST_DIES";
+
+    /// Starts this very test once more, as a process of its own in which a part dies.
+    #[test]
+    fn a_part_that_dies_ends_the_process_with_its_reason() {
+        if std::env::var_os(DIES).is_some() {
+            let fatal = Fatal::new(stop_at_once);
+            let part = fatal.clone();
+            std::thread::spawn(move || part.guard("the keeper", || panic!("of old age")));
+            // The end comes from the other thread.
+            std::thread::park_timeout(std::time::Duration::from_secs(60));
+            return;
+        }
+        let name = "commands::serve::tests::a_part_that_dies_ends_the_process_with_its_reason";
+        let ended = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(DIES, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout).into_owned()
+            + &String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(i32::from(exit::BROKEN)), "{said}");
+        assert!(said.contains("the keeper died: of old age; restart to recover"), "{said}");
     }
 
     #[test]

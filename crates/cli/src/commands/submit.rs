@@ -7,6 +7,7 @@ use crate::session::Session;
 use crate::span;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use mainspring_sdk::Submitted;
 use mainspring_sdk::api::job::Submit as Wish;
 use mainspring_sdk::api::{Json, Time};
 use serde_json::json;
@@ -97,10 +98,14 @@ pub(crate) async fn run(mut args: Args, session: Session) -> anyhow::Result<u8> 
     }
     let wait = args.wait;
     let wish = wish(args)?;
-    let job = session.client.submit(&wish.into()).await?;
-    let job = match wait {
-        Some(timeout) => jobs::wait(&session, &job.job_id, timeout).await?,
-        None => job,
+    let submitted = session.client.submit(&wish.into()).await?;
+    let job = match (submitted, wait) {
+        (Submitted::Job(job), None) => *job,
+        (Submitted::Job(job), Some(timeout)) => jobs::wait(&session, &job.job_id, timeout).await?,
+        (Submitted::Hidden { job_id, status }, _) => {
+            jobs::print_hidden(&job_id, status.as_deref(), &session);
+            return Ok(exit::OK);
+        }
     };
     jobs::print_job(&job, &session)?;
     Ok(if wait.is_some() { jobs::verdict(&job) } else { exit::OK })

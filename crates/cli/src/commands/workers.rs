@@ -5,7 +5,12 @@ use crate::output::{say, say_wire, table};
 use crate::session::Session;
 
 pub(crate) async fn run(session: Session) -> anyhow::Result<u8> {
-    let workers = session.client.workers().await?.items;
+    let mut page = session.client.workers(None).await?;
+    let mut workers = std::mem::take(&mut page.items);
+    while let Some(cursor) = page.next_cursor.take() {
+        page = session.client.workers(Some(&cursor)).await?;
+        workers.append(&mut page.items);
+    }
     if session.is_json() {
         say_wire(&workers)?;
         return Ok(exit::OK);

@@ -3,14 +3,23 @@
 
 use super::reader::{Problem, Problems, Section};
 use super::{
-    CONTRACTS, EXECUTOR_MODES, Postgres, Rhythm, Settings, StoreChoice, Template, suggest,
+    CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Rhythm, Settings, StoreChoice, Template, suggest,
 };
+use crate::span;
+use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, TypeSpec};
+use mainspring_server::Bounds;
+use mainspring_server::limits::BATCH_BYTES_MAX;
 use std::time::Duration;
 use toml::de::DeTable;
+
+/// Most host names served besides this machine's own.
+const HOSTS_MAX: usize = 100;
+/// Longest of them.
+const HOST_BYTES_MAX: usize = 255;
 
 const SCOPES: [&str; 3] = ["global", "tenant", "user"];
 
@@ -37,6 +46,7 @@ pub(crate) fn read(text: &str, mut settings: Settings) -> Result<Settings, Vec<P
 fn read_root(root: Section<'_>, settings: &mut Settings) {
     read_server(&root, settings);
     read_store(&root, settings);
+    read_limits(&root, &mut settings.limits);
     if let Some(section) = root.section("executor") {
         if let Some(mode) = section.choice("mode", &EXECUTOR_MODES) {
             settings.executor_mode = mode;
@@ -46,6 +56,15 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
     if let Some(section) = root.section("scheduler") {
         set(&mut settings.allow_client_clock, section.flag("allow_client_clock"));
         set(&mut settings.restart_grace, section.span("restart_grace"));
+        section.finish();
+    }
+    if let Some(section) = root.section("strict") {
+        set(&mut settings.strict.idempotency_key, section.flag("idempotency_key"));
+        set(&mut settings.strict.trace_id, section.flag("trace_id"));
+        section.finish();
+    }
+    if let Some(section) = root.section("idempotency") {
+        read_key_window(&section, settings);
         section.finish();
     }
     if let Some(section) = root.section("retention") {
@@ -83,6 +102,23 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
     root.finish();
 }
 
+/// `window = "24h"`, or `window = "forever"`.
+fn read_key_window(section: &Section<'_>, settings: &mut Settings) {
+    let Some(text) = section.text("window") else { return };
+    if text == "forever" {
+        settings.key_window = None;
+        return;
+    }
+    match span::parse(&text) {
+        Ok(window) if (1..=u64::from(u32::MAX)).contains(&window.as_secs()) => {
+            settings.key_window = Some(Duration::from_secs(window.as_secs()));
+        }
+        Ok(_) | Err(_) => {
+            section.refuse("window", "must be a span like \"24h\", at least 1s, or \"forever\"");
+        }
+    }
+}
+
 fn read_server(root: &Section<'_>, settings: &mut Settings) {
     let Some(section) = root.section("server") else { return };
     if let Some(text) = section.text("listen") {
@@ -92,6 +128,16 @@ fn read_server(root: &Section<'_>, settings: &mut Settings) {
         }
     }
     set(&mut settings.internal_routes, section.flag("internal_routes"));
+    if let Some(hosts) = section.texts("hosts") {
+        let is_host = |host: &String| {
+            (1..=HOST_BYTES_MAX).contains(&host.len())
+                && host.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
+        };
+        match hosts.iter().all(is_host) && hosts.len() <= HOSTS_MAX {
+            true => settings.hosts = hosts,
+            false => section.refuse("hosts", "must be up to 100 names like jobs.example.org"),
+        }
+    }
     if let Some(names) = section.texts("contracts") {
         settings.contracts.clear();
         for name in &names {
@@ -161,6 +207,45 @@ fn read_store(root: &Section<'_>, settings: &mut Settings) {
     section.finish();
 }
 
+/// The largest body has to fit the share of one token.
+const TOKEN_BODY_BYTES_MIN: u64 = BATCH_BYTES_MAX as u64;
+
+fn read_limits(root: &Section<'_>, limits: &mut Limits) {
+    let Some(section) = root.section("limits") else { return };
+    let counted = 1 << 20;
+    let bounds: [(&mut Bounds, [&'static str; 3], u64, u64); 4] = [
+        (
+            &mut limits.connections,
+            ["connections", "connections_per_tenant", "connections_per_token"],
+            1,
+            counted,
+        ),
+        (&mut limits.streams, ["streams", "streams_per_tenant", "streams_per_token"], 1, counted),
+        (&mut limits.waits, ["waits", "waits_per_tenant", "waits_per_token"], 1, counted),
+        (
+            &mut limits.body_bytes,
+            ["body_bytes", "body_bytes_per_tenant", "body_bytes_per_token"],
+            TOKEN_BODY_BYTES_MIN,
+            64 << 30,
+        ),
+    ];
+    for (bounds, [all, tenant, token], least, most) in bounds {
+        let number = |key: &'static str| narrow::<usize>(section.number(key, least, most));
+        if let Some(all) = number(all) {
+            *bounds = Bounds::shared(all);
+            bounds.token = bounds.token.max(narrow(Some(least)).unwrap_or(1)).min(all);
+            bounds.tenant = bounds.tenant.max(bounds.token);
+        }
+        set(&mut bounds.tenant, number(tenant));
+        set(&mut bounds.token, number(token));
+    }
+    let backlog = |key: &'static str| section.number(key, 1 << 20, 1 << 50);
+    limits.backlog_bytes = backlog("backlog_bytes").or(limits.backlog_bytes);
+    limits.backlog_bytes_per_tenant =
+        backlog("backlog_bytes_per_tenant").or(limits.backlog_bytes_per_tenant);
+    section.finish();
+}
+
 fn read_types(root: &Section<'_>, settings: &mut Settings) {
     let Some(section) = root.section("types") else { return };
     set(&mut settings.types_strict, section.flag("strict"));
@@ -193,7 +278,7 @@ fn read_type(name: &str, entry: Section<'_>, not_yet: &mut Vec<String>) -> Optio
         not_yet.push(format!("type {name}: executor {mode:?} arrives later; jobs are pulled"));
     }
     let plain = TypeSpec::plain(parsed?);
-    Some(TypeSpec {
+    let mut spec = TypeSpec {
         domain: domain.map_or(plain.domain, String::into_boxed_str),
         is_schedulable: schedulable.unwrap_or(plain.is_schedulable),
         priority: narrow(priority).unwrap_or(plain.priority),
@@ -206,8 +291,29 @@ fn read_type(name: &str, entry: Section<'_>, not_yet: &mut Vec<String>) -> Optio
             base_ms: narrow(base).unwrap_or(plain.backoff.base_ms),
             max_ms: narrow(max).unwrap_or(plain.backoff.max_ms),
         },
+        file_entry: None,
         name: plain.name,
-    })
+    };
+    spec.file_entry = Some(entry_digest(&spec));
+    Some(spec)
+}
+
+/// What tells one entry of the file from another that says something else.
+fn entry_digest(spec: &TypeSpec) -> Digest {
+    let said = [
+        spec.domain.to_string(),
+        spec.is_schedulable.to_string(),
+        spec.priority.to_string(),
+        spec.timeout_ms.to_string(),
+        spec.max_retries.to_string(),
+        spec.concurrency_limit.map_or_else(|| "none".to_owned(), |limit| limit.to_string()),
+        spec.concurrency_scope.as_str().to_owned(),
+        spec.queue.to_string(),
+        spec.backoff.base_ms.to_string(),
+        spec.backoff.max_ms.to_string(),
+    ];
+    let parts: Vec<&[u8]> = said.iter().map(String::as_bytes).collect();
+    digest(&parts)
 }
 
 fn read_templates(root: &Section<'_>, settings: &mut Settings) {

@@ -16,6 +16,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "[server]")?;
     writeln!(out, "listen = \"{}\"", settings.listen)?;
     writeln!(out, "internal_routes = {}", settings.internal_routes)?;
+    writeln!(out, "hosts = {:?}", settings.hosts)?;
     writeln!(out, "contracts = {:?}", settings.contracts)?;
     writeln!(out, "\n[store]")?;
     match &settings.store {
@@ -36,9 +37,15 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "segment_bytes = {}", layout.segment_bytes)?;
     writeln!(out, "snapshot_bytes_min = {}", layout.snapshot_bytes_min)?;
     writeln!(out, "finished_bytes_max = {}", layout.finished_bytes_max)?;
+    write_limits(settings, out)?;
     writeln!(out, "\n[executor]\nmode = {:?}", settings.executor_mode)?;
     writeln!(out, "\n[scheduler]\nallow_client_clock = {}", settings.allow_client_clock)?;
     writeln!(out, "restart_grace = {:?}", span::show(settings.restart_grace))?;
+    let strict = &settings.strict;
+    writeln!(out, "\n[strict]\nidempotency_key = {}", strict.idempotency_key)?;
+    writeln!(out, "trace_id = {}", strict.trace_id)?;
+    let window = settings.key_window.map_or_else(|| "forever".to_owned(), span::show);
+    writeln!(out, "\n[idempotency]\nwindow = {window:?}")?;
     let keep = &settings.retention;
     writeln!(out, "\n[retention]\nfinished = {:?}", span::show(keep.finished))?;
     writeln!(out, "dlq = {:?}\naudit = {:?}", span::show(keep.dlq), span::show(keep.audit))?;
@@ -75,5 +82,37 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         writeln!(out, "\n[templates.{:?}]", template.name)?;
         writeln!(out, "job_type = {:?}\n{key} = {value}", template.job_type)?;
     }
+    Ok(())
+}
+
+fn write_limits(settings: &Settings, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "\n[limits]")?;
+    let limits = &settings.limits;
+    for (name, bounds) in [
+        ("connections", limits.connections),
+        ("streams", limits.streams),
+        ("waits", limits.waits),
+        ("body_bytes", limits.body_bytes),
+    ] {
+        writeln!(out, "{name} = {}", bounds.all)?;
+        writeln!(out, "{name}_per_tenant = {}", bounds.tenant)?;
+        writeln!(out, "{name}_per_token = {}", bounds.token)?;
+    }
+    // What was not said follows the machine, also on another one.
+    match limits.backlog_bytes {
+        Some(bytes) => writeln!(out, "backlog_bytes = {bytes}"),
+        None => match settings.store {
+            StoreChoice::Postgres { .. } => {
+                writeln!(out, "# backlog_bytes = {}", settings.backlog().0)
+            }
+            StoreChoice::Directory(_) | StoreChoice::Ephemeral => {
+                writeln!(out, "# backlog_bytes = half of the memory")
+            }
+        },
+    }?;
+    match limits.backlog_bytes_per_tenant {
+        Some(bytes) => writeln!(out, "backlog_bytes_per_tenant = {bytes}"),
+        None => writeln!(out, "# backlog_bytes_per_tenant = half of backlog_bytes"),
+    }?;
     Ok(())
 }

@@ -17,11 +17,25 @@ const WHOLE: &str = r#"
 listen = "127.0.0.1:7071"
 internal_routes = true
 contracts = ["native", "jobs"]
+hosts = ["jobs.example.org"]
+[strict]
+idempotency_key = true
+trace_id = true
+[idempotency]
+window = "2h"
 [store]
 data_dir = "/tmp/x"
 segment_bytes = 1_048_576
 snapshot_bytes_min = 4194304
 finished_bytes_max = 131072
+[limits]
+connections = 100
+streams = 40
+streams_per_token = 7
+waits_per_tenant = 9
+body_bytes = 134217728
+backlog_bytes = 1073741824
+backlog_bytes_per_tenant = 2097152
 [executor]
 mode = "pull"
 [scheduler]
@@ -56,11 +70,39 @@ roots = ["/srv/inbox"]
 "#;
 
 #[test]
+fn a_limit_brings_the_shares_that_are_not_said() {
+    let limits = read(WHOLE).unwrap().limits;
+    assert_eq!(limits.connections, Bounds { all: 100, tenant: 50, token: 25 });
+    assert_eq!(limits.streams, Bounds { all: 40, tenant: 20, token: 7 });
+    assert_eq!(limits.waits, Bounds { tenant: 9, ..Settings::standard().limits.waits });
+    assert_eq!(limits.body_bytes, Bounds::shared(128 << 20));
+    // The largest body fits the share of a token, however small the whole is.
+    let small = read("[limits]\nbody_bytes = 20971520").unwrap().limits.body_bytes;
+    assert_eq!(small, Bounds { all: 20 << 20, tenant: 16 << 20, token: 16 << 20 });
+    assert_eq!(read("[limits]\nbody_bytes = 1000").unwrap_err().len(), 1);
+}
+
+#[test]
+fn room_for_jobs_is_half_of_the_memory_unless_it_is_said() {
+    let standard = Settings::standard();
+    let (all, tenant) = standard.backlog();
+    assert_eq!((all, tenant), (memory::bytes() / 2, memory::bytes() / 4));
+    assert_eq!(read(WHOLE).unwrap().backlog(), (1 << 30, 2 << 20));
+    let store = StoreChoice::Postgres { url: String::new(), from: "" };
+    assert_eq!(Settings { store, ..standard }.backlog().0, BACKLOG_BYTES_DEFAULT);
+    let tenant = read("[limits]\nbacklog_bytes = 1048576\nbacklog_bytes_per_tenant = 9999999");
+    assert_eq!(tenant.unwrap().backlog(), (1 << 20, 1 << 20), "a part is not more than the whole");
+}
+
+#[test]
 fn every_documented_key_is_read() {
     let settings = read(WHOLE).unwrap();
     assert_eq!(settings.listen.port(), 7071);
     assert!(settings.internal_routes && settings.allow_client_clock && !settings.types_strict);
     assert_eq!(settings.contracts, ["native", "jobs"]);
+    assert_eq!(settings.hosts, ["jobs.example.org"]);
+    assert!(settings.strict.idempotency_key && settings.strict.trace_id);
+    assert_eq!(settings.key_window_secs(), Some(7_200));
     assert_eq!(settings.store, StoreChoice::Directory("/tmp/x".into()));
     assert_eq!(settings.layout.segment_bytes, 1 << 20);
     assert_eq!(settings.layout.snapshot_bytes_min, 4 << 20);
@@ -73,6 +115,47 @@ fn every_documented_key_is_read() {
         (1_800_000, 0, Some(2))
     );
     assert_eq!(settings.templates[0].rhythm, Rhythm::Every(Duration::from_secs(120)));
+}
+
+#[test]
+fn a_key_window_is_a_span_or_for_ever() {
+    let window = |text: &str| {
+        read(&format!("[idempotency]\nwindow = {text:?}")).map(|it| it.key_window_secs())
+    };
+    assert_eq!(window("forever"), Ok(None));
+    assert_eq!(window("1s"), Ok(Some(1)));
+    for bad in ["", "0s", "999ms", "never", "200000d"] {
+        assert!(window(bad).is_err(), "{bad}");
+    }
+    for bad in ["[server]\nhosts = [\"\"]", "[server]\nhosts = [\"a b\"]", "[strict]\nkeys = true"]
+    {
+        assert!(read(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn an_entry_of_a_type_is_told_from_another_by_what_it_says() {
+    let entry = |text: &str| read(&format!("[types.a]\n{text}")).unwrap().types[0].file_entry;
+    assert!(entry("priority = 7").is_some());
+    assert_eq!(entry("priority = 7\nqueue = \"q\""), entry("queue = \"q\"\npriority = 7"));
+    let all = [
+        "priority = 7",
+        "priority = 8",
+        "queue = \"7\"",
+        "domain = \"7\"",
+        "schedulable = false",
+        "timeout_seconds = 7",
+        "max_retries = 7",
+        "concurrency_limit = 7",
+        "concurrency_scope = \"user\"",
+        "backoff_base_ms = 7",
+        "backoff_max_ms = 77777",
+        "",
+    ];
+    let mut digests: Vec<_> = all.iter().map(|text| entry(text)).collect();
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), all.len());
 }
 
 #[test]

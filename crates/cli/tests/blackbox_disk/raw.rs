@@ -3,6 +3,7 @@
 use mainspring_testkit::blackbox::{Caller, command, eventually};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 
@@ -18,6 +19,16 @@ pub(crate) struct Raw {
 impl Raw {
     /// Starts a server on `data` with more environment variables; does not wait for anything.
     pub(crate) fn start(data: &Path, config: &str, env: &[(String, String)]) -> Self {
+        Self::start_as(None, data, config, env)
+    }
+
+    /// The same as another user and group, which only root can do.
+    pub(crate) fn start_as(
+        who: Option<u32>,
+        data: &Path,
+        config: &str,
+        env: &[(String, String)],
+    ) -> Self {
         let place = data.parent().expect("a directory above");
         let name = data.file_name().expect("a name").to_string_lossy().into_owned();
         let [config_path, stdout, stderr] =
@@ -27,6 +38,9 @@ impl Raw {
         let args = ["serve", "--listen", "127.0.0.1:0", "--data-dir", &data, "--config", &config];
         let mut command = command::prepare(env!("CARGO_BIN_EXE_mainspring"), &args, &[], place);
         command.env("MAINSPRING_ADMIN_TOKEN", ADMIN).envs(env.iter().cloned());
+        if let Some(who) = who {
+            command.uid(who).gid(who);
+        }
         command.stdout(File::create(&stdout).expect("a file"));
         command.stderr(File::create(&stderr).expect("a file"));
         Raw { child: command.spawn().expect("the binary starts"), stdout, stderr }

@@ -1,5 +1,6 @@
 //! Finds the commands of a quick start in Markdown: fenced `sh` blocks below the heading "Quick
-//! start", each right after a comment `<!-- test: quickstart [serve|worker] -->`.
+//! start", each right after a comment `<!-- test: quickstart [serve|worker] -->`; and those for
+//! workers in any language, marked `<!-- test: workers -->` below their own heading.
 
 /// What a block is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,18 +22,27 @@ pub(crate) struct Block {
 
 /// All blocks of the quick start, in order.
 pub(crate) fn quick_start(markdown: &str) -> Vec<Block> {
+    marked(markdown, "quick start", "quickstart")
+}
+
+/// All blocks about workers in any language.
+pub(crate) fn workers(markdown: &str) -> Vec<Block> {
+    marked(markdown, "workers in any language", "workers")
+}
+
+fn marked(markdown: &str, heading: &str, word: &str) -> Vec<Block> {
     let (mut blocks, mut depth, mut role) = (Vec::new(), None, None);
     let mut lines = markdown.lines();
     while let Some(line) = lines.next() {
         let level = line.bytes().take_while(|byte| *byte == b'#').count();
         if level > 0 && line[level..].starts_with(' ') {
             let title = line[level..].trim();
-            if title.eq_ignore_ascii_case("quick start") {
+            if title.eq_ignore_ascii_case(heading) {
                 depth = Some(level);
             } else if depth.is_some_and(|depth| level <= depth) {
                 depth = None;
             }
-        } else if let Some(mark) = mark(line) {
+        } else if let Some(mark) = mark(line, word) {
             role = Some(mark);
         } else if let Some(fence) = line.trim_start().strip_prefix("```") {
             let body: Vec<&str> = lines.by_ref().take_while(|line| line.trim() != "```").collect();
@@ -48,9 +58,9 @@ pub(crate) fn quick_start(markdown: &str) -> Vec<Block> {
     blocks
 }
 
-fn mark(line: &str) -> Option<Role> {
+fn mark(line: &str, word: &str) -> Option<Role> {
     let inside = line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim();
-    match inside.strip_prefix("test: quickstart")?.trim() {
+    match inside.strip_prefix("test: ")?.strip_prefix(word)?.trim() {
         "serve" => Some(Role::Serve),
         "worker" => Some(Role::Worker),
         _ => Some(Role::Commands),

@@ -15,6 +15,7 @@ use crate::limits::{
 };
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
+use crate::text::cleaned;
 
 pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let result = report.result.as_deref().unwrap_or("");
@@ -184,9 +185,15 @@ pub(super) fn kept(failure: &Failure) -> Failure {
     Failure { code, message: cut(message), retryable: *retryable }
 }
 
-/// Text for people, as much of it as is kept.
+/// Text for people as it is kept: without stray control characters, and not more than so much.
 pub(super) fn cut(text: &str) -> Box<str> {
-    cut_to(text, MESSAGE_BYTES_MAX).into()
+    kept_text(text, MESSAGE_BYTES_MAX)
+}
+
+fn kept_text<T: for<'a> From<&'a str>>(text: &str, bytes_max: usize) -> T {
+    // Cut before, so that only what is kept is looked through; and after, because what is put in
+    // place of a control character is longer.
+    cut_to(&cleaned(cut_to(text, bytes_max)), bytes_max).into()
 }
 
 /// The beginning of `text`, cut at a character boundary.

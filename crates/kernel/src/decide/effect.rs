@@ -7,6 +7,7 @@ use crate::facts::Facts;
 use crate::job::Effect;
 use crate::limits::{EFFECT_BYTES_MAX, EFFECTS_BYTES_MAX, EFFECTS_MAX, NAME_BYTES_MAX};
 use crate::rejection::Rejection;
+use crate::text::refuse_control;
 
 pub(super) fn commit(wish: &CommitEffect, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::LeaseLost)?;
@@ -23,6 +24,7 @@ pub(super) fn commit(wish: &CommitEffect, facts: &Facts<'_>) -> Result<Decision,
             reason: "must be between 1 and 200 bytes long",
         });
     }
+    refuse_control("name", &wish.name)?;
     if wish.value.len() > EFFECT_BYTES_MAX {
         return Err(Rejection::FieldInvalid {
             field: "value",

@@ -83,9 +83,11 @@ pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Re
 /// The receipt of a run by hand: where the job stands after `decision`.
 fn summed_up(job: &Job, decision: Decision) -> Decision {
     let mut after = job.clone();
+    let mut at = job.updated_at;
     for event in &decision.events {
         if let Event::JobMoved(event) = event {
             evolve(&mut after, event).expect("a decision's own events apply in order");
+            at = event.at;
         }
     }
     let state = after.state.name();
@@ -94,6 +96,7 @@ fn summed_up(job: &Job, decision: Decision) -> Decision {
         retry_count: after.retry_count,
         item: (state == StateName::Failed).then(|| job.id.dlq()),
         retry_at: after.due_at(),
+        retry_after_ms: after.due_at().map(|due| due.since(at).as_millis() as u64),
     };
     Decision { receipt, ..decision }
 }

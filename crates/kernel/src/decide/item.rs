@@ -8,9 +8,11 @@ use crate::event::Event;
 use crate::facts::Facts;
 use crate::id::JobId;
 use crate::job::{Extras, Job, State};
+use crate::limits::KEY_BYTES_MAX;
 use crate::name::UserId;
 use crate::person::{Hand, People, Person};
 use crate::rejection::Rejection;
+use crate::text::refuse_control;
 
 pub(super) fn requeue(
     by: &UserId,
@@ -18,6 +20,13 @@ pub(super) fn requeue(
     facts: &Facts<'_>,
 ) -> Result<Decision, Rejection> {
     let item = facts.item.ok_or(Rejection::ItemUnknown)?;
+    if let Some(key) = key {
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            let reason = "must be between 1 and 512 bytes long";
+            return Err(Rejection::FieldInvalid { field: "Idempotency-Key", reason });
+        }
+        refuse_control("Idempotency-Key", key)?;
+    }
     match &item.state {
         DlqState::Open => {}
         DlqState::Requeued { job, key: Some(first), .. } if key == Some(first) => {
@@ -31,6 +40,7 @@ pub(super) fn requeue(
         }
     }
     let job = again(item, facts);
+    facts.backlog.admit(&job)?;
     let id = job.id;
     let state = DlqState::Requeued { job: id, by: by.clone(), key: key.map(Into::into) };
     Ok(Decision {

@@ -3,11 +3,22 @@
 
 use super::{Decision, done, submit};
 use crate::event::Event;
+use crate::facts::Facts;
+use crate::limits::NAME_BYTES_MAX;
 use crate::registry::TypeSpec;
 use crate::rejection::Rejection;
+use crate::text::refuse_control;
 
-pub(super) fn set_type(spec: &TypeSpec) -> Result<Decision, Rejection> {
+pub(super) fn set_type(spec: &TypeSpec, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     submit::check_timeout(spec.timeout_ms)?;
     submit::check_retries(spec.max_retries)?;
-    Ok(done(Event::TypeSet(Box::new(spec.clone()))))
+    if spec.domain.is_empty() || spec.domain.len() > NAME_BYTES_MAX {
+        let reason = "must be between 1 and 200 bytes long";
+        return Err(Rejection::FieldInvalid { field: "domain", reason });
+    }
+    refuse_control("domain", &spec.domain)?;
+    // Whoever changes a type by hand does not change what the file last said about it: that is how
+    // the change holds until the file says something new.
+    let file_entry = spec.file_entry.or(facts.job_type.and_then(|known| known.file_entry));
+    Ok(done(Event::TypeSet(Box::new(TypeSpec { file_entry, ..spec.clone() }))))
 }

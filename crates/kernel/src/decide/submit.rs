@@ -5,20 +5,23 @@ use crate::command::Submit;
 use crate::event::{Event, KeyHolder};
 use crate::facts::Facts;
 use crate::id::JobId;
+use crate::idempotency;
 use crate::job::{EffectTotals, Extras, Idempotency, Job, State};
 use crate::limits::{
-    KEY_BYTES_MAX, LABELS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
-    TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
+    LABELS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, TIMEOUT_MS_MAX,
+    TIMEOUT_MS_MIN,
 };
 use crate::registry::TypeSpec;
 use crate::rejection::Rejection;
+use crate::text::refuse_control;
 use crate::time::Timestamp;
 
 pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    wish.idempotency.as_deref().map_or(Ok(()), idempotency::check)?;
     if let (Some(key), Some(holder)) = (&wish.idempotency, facts.key_holder)
-        && holder.free_at.is_none_or(|free_at| facts.now < free_at)
+        && holder.holds_at(facts.now)
     {
-        return repeat(key, holder, facts);
+        return repeat(wish, key, holder, facts);
     }
     let plain;
     let spec = match facts.job_type {
@@ -58,14 +61,24 @@ pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         extras: extras(wish),
         state: State::Queued,
     };
+    facts.backlog.admit(&job)?;
     let receipt = Receipt::Submitted { job: job.id };
     Ok(Decision { events: vec![Event::JobSubmitted(Box::new(job))], receipt })
 }
 
 /// The key is taken: the same wish gets the same job, another one a conflict.
-fn repeat(key: &Idempotency, holder: KeyHolder, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+fn repeat(
+    wish: &Submit,
+    key: &Idempotency,
+    holder: KeyHolder,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    let is_same_text =
+        |held| idempotency::is_same_to_the_letter(held, &wish.job_type, &wish.payload);
     match (key.fingerprint, holder.fingerprint) {
-        (Some(asked), Some(held)) if asked != held => Err(Rejection::IdempotencyConflict),
+        (Some(asked), Some(held)) if asked != held && !is_same_text(held) => {
+            Err(Rejection::IdempotencyConflict)
+        }
         _ => Ok(Decision {
             events: Vec::new(),
             receipt: Receipt::Existing {
@@ -79,7 +92,8 @@ fn repeat(key: &Idempotency, holder: KeyHolder, facts: &Facts<'_>) -> Result<Dec
 fn run_at(wish: &Submit, now: Timestamp) -> Result<Timestamp, Rejection> {
     match (wish.run_at, wish.delay_ms) {
         (Some(_), Some(_)) => Err(invalid("delay_ms", "cannot be combined with run_at")),
-        (Some(run_at), None) => Ok(run_at),
+        // The past counts as now: a date behind everybody else's must not jump the queue.
+        (Some(run_at), None) => Ok(run_at.max(now)),
         (None, Some(delay)) => Ok(now.plus_millis(delay)),
         (None, None) => Ok(now),
     }
@@ -92,7 +106,7 @@ fn check(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), Rejecti
     if run_at > now.plus_millis(RUN_AHEAD_MS_MAX) {
         return Err(invalid("run_at", "must be within ten years from now"));
     }
-    if wish.expires_at.is_some_and(|expires_at| expires_at <= run_at.max(now)) {
+    if wish.expires_at.is_some_and(|expires_at| expires_at <= run_at) {
         return Err(invalid("expires_at", "must be after run_at and in the future"));
     }
     wish.timeout_ms.map_or(Ok(()), check_timeout)?;
@@ -104,21 +118,24 @@ fn check(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), Rejecti
     if wish.labels.iter().any(|(name, value)| long_label(name) || long_label(value)) {
         return Err(invalid("labels", "must have names and values of at most 200 bytes"));
     }
+    for (name, value) in &wish.labels {
+        refuse_control("labels", name)?;
+        refuse_control("labels", value)?;
+    }
+    let is_repeated = |(place, (name, _)): (usize, &(Box<str>, _))| {
+        wish.labels[..place].iter().any(|(earlier, _)| earlier == name)
+    };
+    if wish.labels.iter().enumerate().any(is_repeated) {
+        return Err(invalid("labels", "must not repeat a name"));
+    }
     if wish.trace.as_ref().is_some_and(|trace| trace.is_empty() || long_label(trace)) {
         return Err(invalid("trace_id", "must be between 1 and 200 bytes long"));
     }
+    wish.trace.as_deref().map_or(Ok(()), |trace| refuse_control("trace_id", trace))?;
     if wish.subject.as_ref().is_some_and(|subject| long_label(subject)) {
         return Err(invalid("subject", "must be at most 200 bytes long"));
     }
-    if let Some(key) = &wish.idempotency {
-        if key.key.is_empty() || key.key.len() > KEY_BYTES_MAX {
-            return Err(invalid("idempotency_key", "must be between 1 and 512 bytes long"));
-        }
-        if key.scope.len() > KEY_BYTES_MAX {
-            return Err(invalid("idempotency_scope", "must be at most 512 bytes long"));
-        }
-    }
-    Ok(())
+    wish.subject.as_deref().map_or(Ok(()), |subject| refuse_control("subject", subject))
 }
 
 pub(super) fn check_timeout(timeout_ms: u32) -> Result<(), Rejection> {

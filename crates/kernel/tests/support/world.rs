@@ -250,6 +250,7 @@ impl World {
             key_job: None,
             jumps: &self.jumps,
             tokens: &people,
+            backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };
         let answer = decide(&command, &facts);
         if let Ok(decision) = &answer {

@@ -7,8 +7,7 @@ use mainspring_api::token::{IssueToken, Token};
 use mainspring_api::{IDEMPOTENCY_HEADER, Page};
 use reqwest::Method;
 
-/// Which DLQ items to list: the same as for jobs, but `status` is the item's and the times are those
-/// of the item.
+/// Which DLQ items to list: the same as for jobs, but `status` is the item's, and so are the times.
 pub type ItemFilter = super::JobFilter;
 
 impl Client {

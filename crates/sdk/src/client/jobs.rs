@@ -4,9 +4,9 @@ use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
 use crate::submit::Submit;
 use mainspring_api::job::{
-    Cancel, Explanation, History, Job, Submit as Wish, SubmitBatch, SubmittedBatch,
+    Cancel, Explanation, History, Job, Submit as Wish, SubmitBatch, SubmittedBatch, SubmittedItem,
 };
-use mainspring_api::{Page, Time};
+use mainspring_api::{Json, Page, Time};
 use reqwest::Method;
 use std::time::Duration;
 
@@ -37,6 +37,58 @@ pub struct JobFilter {
     pub limit: Option<u32>,
 }
 
+/// The answer to a submission.
+#[derive(Debug, Clone)]
+pub enum Submitted {
+    /// The job: a new one, or the one that its idempotency key names.
+    Job(Box<Job>),
+    /// The key names a job that this caller may not read: only where it stands is told.
+    Hidden {
+        /// That job.
+        job_id: String,
+        /// Where it stands, if it is still kept.
+        status: Option<String>,
+    },
+}
+
+impl Submitted {
+    /// The job's id.
+    pub fn job_id(&self) -> &str {
+        match self {
+            Submitted::Job(job) => &job.job_id,
+            Submitted::Hidden { job_id, .. } => job_id,
+        }
+    }
+
+    /// Where the job stands.
+    pub fn status(&self) -> Option<&str> {
+        match self {
+            Submitted::Job(job) => Some(&job.status),
+            Submitted::Hidden { status, .. } => status.as_deref(),
+        }
+    }
+
+    /// The job, if this caller may read it.
+    pub fn into_job(self) -> Option<Job> {
+        match self {
+            Submitted::Job(job) => Some(*job),
+            Submitted::Hidden { .. } => None,
+        }
+    }
+
+    fn read(answer: &Json) -> Result<Self, serde_json::Error> {
+        let text = answer.get();
+        serde_json::from_str::<Job>(text).map(|job| Submitted::Job(Box::new(job))).or_else(
+            |error| match serde_json::from_str::<SubmittedItem>(text)? {
+                SubmittedItem { job_id: Some(job_id), status, .. } => {
+                    Ok(Submitted::Hidden { job_id, status })
+                }
+                SubmittedItem { job_id: None, .. } => Err(error),
+            },
+        )
+    }
+}
+
 impl JobFilter {
     /// The parameters of a list.
     pub(super) fn query(&self) -> Vec<(&'static str, Option<String>)> {
@@ -63,7 +115,7 @@ impl Client {
     ///
     /// # Errors
     /// If the server refuses or cannot be reached.
-    pub async fn submit(&self, job: &Submit) -> Result<Job, Error> {
+    pub async fn submit(&self, job: &Submit) -> Result<Submitted, Error> {
         self.submit_and_wait(job, Duration::ZERO).await
     }
 
@@ -71,12 +123,17 @@ impl Client {
     ///
     /// # Errors
     /// If the server refuses or cannot be reached.
-    pub async fn submit_and_wait(&self, job: &Submit, wait: Duration) -> Result<Job, Error> {
+    pub async fn submit_and_wait(&self, job: &Submit, wait: Duration) -> Result<Submitted, Error> {
         let has_key = job.wish.idempotency_key.is_some();
         let repeat = if has_key { Repeat::Safe } else { Repeat::Unsafe };
         let wait_ms = (!wait.is_zero()).then(|| wait.as_millis().to_string());
         let path = path_with(&["jobs"], &[("wait_ms", wait_ms)]);
-        self.call(Call::post(path, &job.wish, repeat).wait(wait)).await
+        let answer: Json = self.call(Call::post(path, &job.wish, repeat).wait(wait)).await?;
+        Submitted::read(&answer).map_err(|error| Error::Unreadable {
+            call: "POST /api/v1/jobs".to_owned(),
+            status: 200,
+            reason: error.to_string(),
+        })
     }
 
     /// Submits up to 10,000 jobs in one call; each has its own result, in order.

@@ -1,6 +1,6 @@
 //! Calls about types, queues, workers and the server itself.
 
-use super::{Call, Client, Repeat, path};
+use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
 use mainspring_api::Page;
 use mainspring_api::registry::{Queue, SetQueue, SetType, Type, Worker};
@@ -66,12 +66,13 @@ impl Client {
         self.call(Call::new(Method::POST, path, Repeat::Safe)).await
     }
 
-    /// Workers heard of lately.
+    /// Workers heard of lately, by name; a page of up to 100 behind `cursor`, or the first.
     ///
     /// # Errors
     /// If the server refuses or cannot be reached.
-    pub async fn workers(&self) -> Result<Page<Worker>, Error> {
-        self.call(Call::get(path(&["workers"]))).await
+    pub async fn workers(&self, cursor: Option<&str>) -> Result<Page<Worker>, Error> {
+        let query = [("limit", Some("100".to_owned())), ("cursor", cursor.map(str::to_owned))];
+        self.call(Call::get(path_with(&["workers"], &query))).await
     }
 
     /// The server at a glance.

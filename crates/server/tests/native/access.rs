@@ -98,3 +98,73 @@ async fn a_public_server_keeps_its_metrics_and_takes_any_host() {
     let path = "/api/v1/internal/jobs/job_00000000000000000000000000/run";
     assert_eq!(server.post(ADMIN, path, json!({})).await.code(), "REQ_NOT_FOUND");
 }
+
+/// Seeing a job is not the right to end it: a matrix of every role, alone and beside `submitter`,
+/// and every distance from the job's owner.
+#[tokio::test]
+async fn a_cancel_needs_the_right_to_steer_that_job() {
+    let server = Server::new().await;
+    let ann = server.token("t", "ann", &["submitter"]).await;
+    let mut tried = 0;
+    for role in ["submitter", "worker", "viewer", "operator", "approver", "internal", "admin"] {
+        for roles in [vec![role], vec![role, "submitter"]] {
+            for (tenant, user) in [("t", "ann"), ("t", "bob"), ("other", "ann"), ("other", "eve")] {
+                let job = server.submit(&ann, json!({ "job_type": "t", "payload": 0 })).await;
+                let token = server.token(tenant, user, &roles).await;
+                let answer =
+                    server.post(&token, &format!("/api/v1/jobs/{job}/cancel"), json!({})).await;
+                let may = match role {
+                    "admin" => true,
+                    "operator" => tenant == "t",
+                    _ => (tenant, user) == ("t", "ann") && roles.contains(&"submitter"),
+                };
+                let shown = server.get(ADMIN, &format!("/api/v1/jobs/{job}")).await.data();
+                let (status, state) = match may {
+                    true => (StatusCode::ACCEPTED, "cancelled"),
+                    false => (StatusCode::FORBIDDEN, "queued"),
+                };
+                assert_eq!(answer.status, status, "{roles:?} {tenant}/{user}: {}", answer.text);
+                assert_eq!(shown["status"], state, "{roles:?} {tenant}/{user}");
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!(tried, 56);
+}
+
+#[tokio::test]
+async fn numbers_and_names_of_others_are_not_shown() {
+    let server = Server::new().await;
+    let public = Server::with(Config { is_public: true, ..Config::standard() }).await;
+    for (server, is_public) in [(&server, false), (&public, true)] {
+        let ann = server.token("t", "ann", &["submitter", "viewer"]).await;
+        let eve = server.token("other", "eve", &["submitter", "viewer"]).await;
+        let job = json!({ "job_type": "t", "payload": 0, "queue": "secret-queue" });
+        server.submit(&ann, job).await;
+        let seen = server.get(&eve, "/api/v1/runtime").await.data();
+        let shown = (&seen["counters"], &seen["recovery"], &seen["tenant"]["jobs"]);
+        assert_eq!(shown, (&json!(null), &json!(null), &json!(0)), "{seen}");
+        let own = server.get(&ann, "/api/v1/runtime").await.data();
+        assert_eq!((&own["tenant"]["jobs"], &own["tenant"]["tenant_id"]), (&json!(1), &json!("t")));
+        assert!(own["tenant"]["backlog_bytes"].as_u64().unwrap() > 512, "{own}");
+        let admin = server.get(ADMIN, "/api/v1/runtime").await.data();
+        assert_eq!(admin["counters"]["submitted"], 1);
+
+        let admin = server.get(ADMIN, "/metrics").await.text;
+        assert!(admin.contains("mainspring_queue_ready{queue=\"secret-queue\"} 1"), "{admin}");
+        for token in [&*eve, &*ann] {
+            let text = server.get(token, "/metrics").await.text;
+            assert!(!text.contains("secret-queue"), "{text}");
+            assert!(text.contains("\nmainspring_store_up 1\n"), "{text}");
+            let jobs = format!("\nmainspring_tenant_jobs {}\n", u8::from(token == ann));
+            assert!(text.contains(&jobs), "{text}");
+            assert_eq!(text.contains("jobs_due_count"), !is_public, "{text}");
+        }
+        if !is_public {
+            let text = server.get("", "/metrics").await.text;
+            assert!(text.contains("\njobs_due_count 1\n") || text.starts_with("# HELP"), "{text}");
+            assert!(!text.contains("secret-queue") && !text.contains("tenant_jobs"), "{text}");
+            assert!(text.contains("mainspring_queue_ready{queue=\"\"} 1"), "{text}");
+        }
+    }
+}

@@ -139,3 +139,45 @@ async fn queues_pause_and_types_rule() {
     let metrics = server.get("", "/metrics").await.text;
     assert!(metrics.contains("\ndead_letter_count 1\n"), "{metrics}");
 }
+
+#[tokio::test]
+async fn workers_are_listed_in_pages_and_each_tenant_sees_its_own() {
+    let server = Server::new().await;
+    let ann = server.token("t", "ann", &["worker", "viewer"]).await;
+    let eve = server.token("other", "eve", &["worker", "viewer"]).await;
+    for n in 0..25 {
+        let pull = json!({ "worker_id": format!("w{n:02}"), "types": ["a"] });
+        server.post(&ann, "/api/v1/work/pull", pull).await.data();
+    }
+    // The same name in another tenant is another worker.
+    server.post(&eve, "/api/v1/work/pull", json!({ "worker_id": "w10" })).await.data();
+    let all = async |token: &str| {
+        let (mut seen, mut path) = (Vec::new(), "/api/v1/workers?limit=10".to_owned());
+        loop {
+            let page = server.get(token, &path).await.data();
+            let items = page["items"].as_array().unwrap().clone();
+            assert!(items.len() == 10 || page["next_cursor"].is_null(), "a page is full: {page}");
+            seen.extend(
+                items.iter().map(|it| {
+                    (it["worker_id"].as_str().unwrap().to_owned(), it["tenant_id"].clone())
+                }),
+            );
+            match page["next_cursor"].as_str() {
+                Some(next) => path = format!("/api/v1/workers?limit=10&cursor={next}"),
+                None => return seen,
+            }
+        }
+    };
+    let own = all(&ann).await;
+    let expected: Vec<_> = (0..25).map(|n| (format!("w{n:02}"), json!("t"))).collect();
+    assert_eq!(own, expected);
+    assert_eq!(all(&eve).await, [("w10".to_owned(), json!("other"))]);
+    assert_eq!(all(ADMIN).await.len(), 26);
+    for bad in ["x", "0", "zz", "6131", "%00", "ff00"] {
+        let answer = server.get(&ann, &format!("/api/v1/workers?cursor={bad}")).await;
+        assert_eq!(answer.code(), "REQ_VALIDATION_FAILED", "{bad}");
+    }
+    let names: Vec<String> = (0..101).map(|n| format!("t{n}")).collect();
+    let pull = json!({ "worker_id": "w", "types": names });
+    assert_eq!(server.post(&ann, "/api/v1/work/pull", pull).await.code(), "REQ_VALIDATION_FAILED");
+}

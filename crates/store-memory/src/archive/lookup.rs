@@ -88,6 +88,11 @@ impl Archive {
         self.runs.iter().map(|run| run.name().to_owned()).collect()
     }
 
+    /// Blocks found damaged so far.
+    pub fn damaged_blocks(&self) -> u64 {
+        self.runs.iter().map(|run| run.damaged_blocks()).sum()
+    }
+
     /// The record under a key, from the newest run that has it.
     ///
     /// # Errors
@@ -104,7 +109,8 @@ impl Archive {
         Ok(None)
     }
 
-    /// All records with a key up to and including `from`, newest first, each key once.
+    /// All records with a key up to and including `from`, newest first, each key once. A block that
+    /// cannot be read is one error among them; the others go on.
     pub fn descending(&self, from: &Key) -> Descending {
         Descending::new(&self.runs, from)
     }
@@ -135,7 +141,7 @@ impl Archive {
             found.keys.extend(keys.into_iter().map(|key| (key, run.clone())));
         }
         // Stable: among equal keys the newest run stays first.
-        found.keys.sort_by(|a, b| b.0.cmp(&a.0));
+        found.keys.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
         found.keys.dedup_by(|next, first| next.0 == first.0);
         found.keys.truncate(seek.limit);
         Ok(found)
@@ -148,10 +154,12 @@ impl Archive {
         gone.map(|run| run.name().to_owned()).collect()
     }
 
-    /// The first stretch of more than `runs_max` neighbours in the same size class or below.
+    /// The first stretch of more than `runs_max` neighbours in the same size class or below. A run
+    /// with damage stays as it is: merging would drop what may still be read by other means.
     pub fn plan_merge(&self, runs_max: usize) -> Option<MergePlan> {
         // One of the first format is written anew by itself, so that it gets its terms.
-        if let Some(old) = self.runs.iter().find(|run| !run.has_terms()) {
+        let is_old = |run: &&Arc<Run>| !run.has_terms() && run.damaged_blocks() == 0;
+        if let Some(old) = self.runs.iter().find(is_old) {
             return Some(MergePlan { inputs: vec![old.clone()] });
         }
         let class_max = self.runs.iter().map(|run| class(run.bytes())).max()?;
@@ -178,7 +186,7 @@ impl Archive {
         let mut longest = 0..0;
         let mut start = 0;
         for (at, run) in self.runs.iter().enumerate() {
-            if class(run.bytes()) > limit {
+            if class(run.bytes()) > limit || run.damaged_blocks() > 0 {
                 start = at + 1;
             } else if at + 1 - start > longest.len() {
                 longest = start..at + 1;
@@ -244,7 +252,13 @@ fn scan(run: &Arc<Run>, seek: &Seek<'_>, reads: &mut usize) -> Result<Vec<Key>, 
     let mut keys = Vec::new();
     let mut records = run.descending(&seek.from);
     while keys.len() < seek.limit {
-        let Some(record) = records.next().transpose()? else { break };
+        let record = match records.next() {
+            None => break,
+            Some(Ok(record)) => record,
+            // What is behind the damage is still there; the damage is counted and told.
+            Some(Err(error)) if error.is_damage() => continue,
+            Some(Err(error)) => return Err(error),
+        };
         if record.key < seek.to {
             break;
         }
@@ -331,18 +345,18 @@ fn class(bytes: u64) -> u32 {
 #[derive(Debug)]
 struct Head<I> {
     record: Record,
-    rest: I,
+    rest: Stream<I>,
 }
 
-/// Takes the first record of a run, or the error in its place.
-fn advance<I>(mut rest: I) -> Result<Option<Head<I>>, FileError>
-where
-    I: Iterator<Item = Result<Record, FileError>>,
-{
-    Ok(rest.next().transpose()?.map(|record| Head { record, rest }))
+/// One run in a merge.
+#[derive(Debug)]
+struct Stream<I> {
+    records: I,
+    /// Smaller is newer.
+    age: usize,
 }
 
-/// Newest-first iteration over an archive; stops after the first error.
+/// Newest-first iteration over an archive.
 #[derive(Debug)]
 pub struct Descending {
     merge: Merge<RunDescending>,
@@ -383,22 +397,33 @@ impl Iterator for Ascending {
 }
 
 /// Merges sorted streams, newest run first: among equal keys the first stream wins. A linear search
-/// over the heads is enough, merging keeps the runs few.
+/// over the heads is enough, merging keeps the runs few. An error of one stream is passed on, and
+/// its later records come all the same.
 #[derive(Debug)]
 struct Merge<I> {
-    pending: Vec<I>,
+    /// Streams whose next record is not looked at yet.
+    pending: Vec<Stream<I>>,
     heads: Vec<Head<I>>,
     comes_first: fn(&Key, &Key) -> bool,
 }
 
 impl<I: Iterator<Item = Result<Record, FileError>>> Merge<I> {
     fn new(streams: impl Iterator<Item = I>, comes_first: fn(&Key, &Key) -> bool) -> Self {
-        Self { pending: streams.collect(), heads: Vec::new(), comes_first }
+        let streams = streams.enumerate();
+        let pending = streams.map(|(age, records)| Stream { records, age }).collect();
+        Self { pending, heads: Vec::new(), comes_first }
     }
 
     fn step(&mut self) -> Result<Option<Record>, FileError> {
-        for stream in std::mem::take(&mut self.pending) {
-            self.heads.extend(advance(stream)?);
+        while let Some(mut stream) = self.pending.pop() {
+            match stream.records.next() {
+                Some(Ok(record)) => self.heads.push(Head { record, rest: stream }),
+                Some(Err(error)) => {
+                    self.pending.push(stream);
+                    return Err(error);
+                }
+                None => {}
+            }
         }
         let Some(first) = self.heads.first() else { return Ok(None) };
         let mut key = first.record.key;
@@ -407,16 +432,14 @@ impl<I: Iterator<Item = Result<Record, FileError>>> Merge<I> {
                 key = head.record.key;
             }
         }
-        let mut winner = None;
-        for head in std::mem::take(&mut self.heads) {
-            if head.record.key == key {
-                winner.get_or_insert(head.record);
-                self.heads.extend(advance(head.rest)?);
-            } else {
-                self.heads.push(head);
+        let mut winner: Option<(usize, Record)> = None;
+        for Head { record, rest } in self.heads.extract_if(.., |head| head.record.key == key) {
+            if winner.as_ref().is_none_or(|(age, _)| rest.age < *age) {
+                winner = Some((rest.age, record));
             }
+            self.pending.push(rest);
         }
-        Ok(winner)
+        Ok(winner.map(|(_, record)| record))
     }
 }
 
@@ -424,11 +447,6 @@ impl<I: Iterator<Item = Result<Record, FileError>>> Iterator for Merge<I> {
     type Item = Result<Record, FileError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let step = self.step();
-        if step.is_err() {
-            self.heads.clear();
-            self.pending.clear();
-        }
-        step.transpose()
+        self.step().transpose()
     }
 }

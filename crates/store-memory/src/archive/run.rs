@@ -1,11 +1,12 @@
-//! One run: checksummed blocks of sorted records, then blocks of terms (`archive/terms.rs`), then an
-//! index, then a trailer that finds it. The first format had no terms.
+//! One run: checksummed blocks of sorted records, then blocks of terms (`archive/terms.rs`), then
+//! an index, then a trailer that finds it. The first format had no terms.
 //!
 //! Written under a temporary name and published when durable, so a run is whole or `Damaged`.
 //! Blocks are verified on every read, the index once at opening. Must never hold values in memory
 //! beyond the block being read. Many runs together are `archive/lookup.rs`.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::terms::{Pair, TermCursor, Terms, TermsWriter, number_of};
 use super::{Key, Record};
@@ -34,6 +35,8 @@ pub struct Run {
     /// None in a run of the first format.
     terms: Option<Terms>,
     summary: Summary,
+    /// Where the blocks begin that were found damaged.
+    damage: Mutex<BTreeSet<u64>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -171,7 +174,44 @@ impl Run {
         self.blocks.partition_point(|block| block.first <= *key).checked_sub(1)
     }
 
+    /// How many blocks were found damaged so far.
+    pub fn damaged_blocks(&self) -> u64 {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+    }
+
+    /// Reads every block and has `judge` look at every record; what is wrong with the blocks that
+    /// are not what was written.
+    pub fn examine(&self, judge: &mut dyn FnMut(&Record) -> Result<(), String>) -> Examined {
+        let mut examined = Examined { blocks: self.blocks.len() as u64, damage: Vec::new() };
+        for (index, block) in self.blocks.iter().enumerate() {
+            let judged = self.read_block(index).and_then(|records| {
+                let judged = records.iter().try_for_each(&mut *judge);
+                judged.map_err(|reason| FileError::damaged(&self.name, block.offset, reason))
+            });
+            examined.damage.extend(judged.err());
+        }
+        let terms = self.terms.iter().flat_map(|terms| (0..terms.len()).map(move |it| (terms, it)));
+        for (terms, index) in terms {
+            examined.blocks += 1;
+            examined.damage.extend(terms.read(index, self.file.as_ref(), &self.name).err());
+        }
+        examined
+    }
+
     fn read_block(&self, index: usize) -> Result<Vec<Record>, FileError> {
+        let outcome = self.parsed_block(index);
+        if let Err(error) = &outcome
+            && error.is_damage()
+        {
+            let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+            if damage.insert(self.blocks[index].offset) {
+                tracing::error!(%error, "a block of finished jobs is damaged; lists leave it out");
+            }
+        }
+        outcome
+    }
+
+    fn parsed_block(&self, index: usize) -> Result<Vec<Record>, FileError> {
         let Block { offset, length, first } = self.blocks[index];
         let bytes = read_exact(self.file.as_ref(), &self.name, offset, length as usize)?;
         let records = parse_block(&bytes, offset)
@@ -180,7 +220,16 @@ impl Run {
     }
 }
 
-/// Iterates one run downwards; stops after the first error.
+/// What [`Run::examine`] found.
+#[derive(Debug)]
+pub struct Examined {
+    /// Blocks read.
+    pub blocks: u64,
+    /// One for each that could not be used.
+    pub damage: Vec<FileError>,
+}
+
+/// Iterates one run downwards; goes on behind a block that cannot be read.
 #[derive(Debug)]
 pub struct RunDescending {
     run: Arc<Run>,
@@ -207,10 +256,7 @@ impl Iterator for RunDescending {
             self.reads += 1;
             match self.run.read_block(block) {
                 Ok(records) => self.records = records,
-                Err(error) => {
-                    self.next_block = None;
-                    return Some(Err(error));
-                }
+                Err(error) => return Some(Err(error)),
             }
             let keep = self.records.partition_point(|record| record.key <= self.from);
             self.records.truncate(keep);
@@ -219,7 +265,7 @@ impl Iterator for RunDescending {
     }
 }
 
-/// Iterates one run upwards; stops after the first error.
+/// Iterates one run upwards; goes on behind a block that cannot be read.
 #[derive(Debug)]
 pub(super) struct RunAscending {
     run: Arc<Run>,
@@ -241,10 +287,7 @@ impl Iterator for RunAscending {
             self.next_block += 1;
             match self.run.read_block(self.next_block - 1) {
                 Ok(records) => self.records = records.into_iter(),
-                Err(error) => {
-                    self.next_block = self.run.blocks.len();
-                    return Some(Err(error));
-                }
+                Err(error) => return Some(Err(error)),
             }
         }
     }
@@ -304,7 +347,8 @@ where
     };
     publish(disk, name)?;
     let file = disk.open_read(name).map_err(|source| FileError::io("open", name, source))?;
-    Ok(Some(Run { name: name.to_owned(), file, bytes, blocks, terms, summary }))
+    let damage = Mutex::default();
+    Ok(Some(Run { name: name.to_owned(), file, bytes, blocks, terms, summary, damage }))
 }
 
 struct Written {
@@ -413,7 +457,8 @@ pub fn open_run(disk: &dyn Disk, name: &str) -> Result<Run, FileError> {
     }
     let parsed = parse_index(&index, has_terms).ok_or_else(|| damaged(index_at))?;
     let (blocks, terms, summary) = parsed;
-    Ok(Run { name: name.to_owned(), file, bytes, blocks, terms, summary })
+    let damage = Mutex::default();
+    Ok(Run { name: name.to_owned(), file, bytes, blocks, terms, summary, damage })
 }
 
 fn add(summary: Option<Summary>, record: &Record) -> Summary {

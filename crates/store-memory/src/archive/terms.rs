@@ -14,6 +14,9 @@ const BLOCK_HEADER: usize = 8;
 /// A pair of the index: term, key, offset, length.
 const INDEX_ENTRY: usize = 36;
 
+/// Puts bytes at an offset.
+type Write<'a> = dyn FnMut(u64, &[u8]) -> Result<(), FileError> + 'a;
+
 /// A term and the key of a record that has it.
 pub type Pair = (u64, u128);
 
@@ -55,11 +58,7 @@ impl TermsWriter {
     ///
     /// # Panics
     /// When the pairs do not ascend: a list out of order would lose records silently.
-    pub(super) fn push(
-        &mut self,
-        pair: Pair,
-        write: &mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>,
-    ) -> Result<(), FileError> {
+    pub(super) fn push(&mut self, pair: Pair, write: &mut Write<'_>) -> Result<(), FileError> {
         if self.last == Some(pair) {
             return Ok(());
         }
@@ -83,20 +82,14 @@ impl TermsWriter {
     }
 
     /// Writes the last block.
-    pub(super) fn finish(
-        mut self,
-        write: &mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>,
-    ) -> Result<(Terms, u64), FileError> {
+    pub(super) fn finish(mut self, write: &mut Write<'_>) -> Result<(Terms, u64), FileError> {
         if self.bytes.len() > BLOCK_HEADER {
             self.flush(write)?;
         }
         Ok((self.terms, self.end))
     }
 
-    fn flush(
-        &mut self,
-        write: &mut dyn FnMut(u64, &[u8]) -> Result<(), FileError>,
-    ) -> Result<(), FileError> {
+    fn flush(&mut self, write: &mut Write<'_>) -> Result<(), FileError> {
         let length = (self.bytes.len() - BLOCK_HEADER) as u32;
         let sum = checksum(&[&self.end.to_le_bytes(), &self.bytes[BLOCK_HEADER..]]);
         self.bytes[..4].copy_from_slice(&length.to_le_bytes());

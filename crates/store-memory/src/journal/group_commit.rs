@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 
 use super::{FRAME_BYTES_MAX, JournalError, Log, Lsn};
 use crate::disk::Disk;
+use mainspring_store::fatal::text_of;
 
 mod writer;
 
@@ -54,6 +55,8 @@ struct Queue {
     next_lsn: Lsn,
     settled_lsn: Lsn,
     state: State,
+    /// A frame that can never be written: what was queued before it still is, then all ends.
+    refused: Option<Arc<JournalError>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,8 +90,9 @@ impl GroupCommit {
             .name("journal".to_owned())
             .spawn(move || {
                 // A panicking callback must not leave callers waiting for a thread that is gone.
-                if catch_unwind(AssertUnwindSafe(|| writer.run())).is_err() {
-                    writer.fail(Arc::new(JournalError::Poisoned));
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| writer.run())) {
+                    let words = text_of(&*panic).to_owned();
+                    writer.fail(Arc::new(JournalError::Died { thread: "its thread", words }));
                     writer.settle().run(&writer.shared);
                 }
             })
@@ -104,11 +108,14 @@ impl GroupCommit {
     }
 
     /// Queues a frame. The order of calls is the order of the log. `None` means that the frame was
-    /// refused and `done` has already been told why.
+    /// refused and `done` has already been told why. A frame that is too large stops the journal
+    /// for good: its owner has acted on it already, so nothing may follow it.
     pub fn append(&self, body: Vec<u8>, done: Done) -> Option<Lsn> {
         let bytes = body.len();
         if bytes > FRAME_BYTES_MAX {
-            done(Err(Arc::new(JournalError::FrameTooLarge { bytes })));
+            let error = Arc::new(JournalError::FrameTooLarge { bytes });
+            self.refuse(Arc::clone(&error));
+            done(Err(error));
             return None;
         }
         let mut queue = self.shared.lock();
@@ -140,6 +147,17 @@ impl GroupCommit {
         Some(lsn)
     }
 
+    fn refuse(&self, error: Arc<JournalError>) {
+        let mut queue = self.shared.lock();
+        queue.refused.get_or_insert(error);
+        if queue.state == State::Running {
+            queue.state = State::Failed;
+        }
+        drop(queue);
+        self.shared.work.notify_one();
+        self.shared.settled.notify_all();
+    }
+
     /// Settles everything appended so far: inline by doing it, otherwise by waiting for it.
     ///
     /// # Errors
@@ -150,6 +168,7 @@ impl GroupCommit {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             let entries = std::mem::take(&mut self.shared.lock().entries);
             let result = writer.commit(entries);
+            writer.fail_if_refused();
             let settled = writer.settle();
             drop(writer);
             settled.run(&self.shared);
@@ -254,6 +273,7 @@ impl Shared {
             next_lsn: log.next_lsn(),
             settled_lsn: log.durable_lsn(),
             state: State::Running,
+            refused: None,
         };
         let shared = Self {
             disk,

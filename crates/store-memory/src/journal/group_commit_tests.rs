@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use super::tests::config;
-use super::{Config, Done, GroupCommit, JournalError, Log, Preparation, Start};
+use super::{Config, Done, FRAME_BYTES_MAX, GroupCommit, JournalError, Log, Preparation, Start};
 use crate::disk::sim::Faults;
 use crate::disk::{Disk, RealDisk, SimDisk};
 
@@ -122,4 +122,41 @@ fn inline_mode_settles_only_on_flush() {
     assert!(journal.current_segment() > 1);
     assert!(!journal.trim(journal.current_segment()).unwrap().is_empty());
     assert_eq!(journal.shutdown().unwrap(), 30);
+}
+
+/// Whoever appends has acted on the frame already: what came before it is still written, and then
+/// nothing more.
+#[test]
+fn a_frame_that_is_too_large_stops_the_journal() {
+    let (tell, told) = channel();
+    let on_fatal = || {
+        let tell = tell.clone();
+        Box::new(move |error: Arc<JournalError>| tell.send(error.to_string()).unwrap())
+    };
+    let disks: [Arc<dyn Disk>; 2] = [Arc::new(SimDisk::new()), Arc::new(SimDisk::new())];
+    let [one, two] = disks.each_ref().map(|disk| (log(disk, config()).0, Arc::clone(disk)));
+    let journals = [
+        GroupCommit::start(one.0, one.1, 1 << 20, on_fatal()).unwrap(),
+        GroupCommit::inline(two.0, two.1, on_fatal()),
+    ];
+    for journal in journals {
+        let (sender, outcomes) = channel();
+        let done = || -> Done {
+            let sender = sender.clone();
+            Box::new(move |outcome| sender.send(outcome.is_ok()).unwrap())
+        };
+        let before = journal.append(vec![1; 100], done());
+        assert!(before.is_some());
+        // Never touched, so it costs no memory.
+        assert_eq!(journal.append(vec![0; FRAME_BYTES_MAX + 1], done()), None);
+        assert_eq!(journal.append(vec![1; 100], done()), None);
+        let _ = journal.flush();
+        let why = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        assert!(why.contains("is too large for the journal"), "{why}");
+        assert!(journal.shutdown().is_ok(), "the first frame is durable");
+        drop(sender);
+        let mut outcomes: Vec<bool> = outcomes.iter().collect();
+        outcomes.sort_unstable();
+        assert_eq!(outcomes, [false, false, true]);
+    }
 }

@@ -5,6 +5,7 @@
 //! just unfinished. Old segments are deleted, not recycled. Must never touch a segment that holds
 //! blocks. Read next: `journal/log.rs`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -12,6 +13,7 @@ use std::thread::JoinHandle;
 use super::JournalError;
 use crate::bytes::{Fields, checksum, newer_format, temporary};
 use crate::disk::{Disk, DiskFile, is_out_of_space};
+use mainspring_store::fatal::text_of;
 
 /// Blocks start here: the header has a physical sector (4 KiB on current devices) to itself, so no
 /// block write ever rewrites it.
@@ -172,7 +174,15 @@ impl Helper {
             .name("journal-prepare".to_owned())
             .spawn(move || {
                 for order in inbox {
-                    if outbox.send(prepare(disk.as_ref(), order)).is_err() {
+                    let make = AssertUnwindSafe(|| prepare(disk.as_ref(), order));
+                    let made = catch_unwind(make).unwrap_or_else(|panic| {
+                        let words = text_of(&*panic).to_owned();
+                        Err(JournalError::Died {
+                            thread: "the thread that prepares segments",
+                            words,
+                        })
+                    });
+                    if outbox.send(made).is_err() {
                         return;
                     }
                 }

@@ -3,17 +3,18 @@
 //! the order in which the state saw them.
 
 use super::{Shared, journal_failed};
-use crate::journal::GroupCommit;
+use crate::journal::{FRAME_BYTES_MAX, GroupCommit};
+use crate::limits::FRAME_BYTES;
 use crate::state::State;
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobId, JobType, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Event, Job, JobId, JobType, TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::record::FrameWriter;
 use mainspring_store::{Desk, Error, Needs, Ticket, Work};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -21,15 +22,45 @@ struct MemoryDesk<'a> {
     state: &'a mut State,
     /// Finished jobs the batch named that have left RAM.
     ended: HashMap<JobId, Job>,
+    /// Those of them that are damaged.
+    unreadable: HashSet<JobId>,
+    /// `None` for a store without a journal.
+    frames: Option<Frames>,
+}
+
+/// The frames of one commit: one, unless it decides more than a frame should hold.
+struct Frames {
+    full: Vec<Vec<u8>>,
     frame: Vec<u8>,
     writer: Option<FrameWriter>,
     now: Timestamp,
-    is_journaled: bool,
+}
+
+impl Frames {
+    /// Writes the events of one decision, all into the same frame.
+    ///
+    /// # Panics
+    /// If they are more than the journal takes: before the state has changed, so that it never runs
+    /// ahead of the journal. `limits.rs` shows that the rules of a job do not allow it.
+    fn push(&mut self, events: &[Event]) {
+        if self.frame.len() >= FRAME_BYTES {
+            self.full.push(std::mem::take(&mut self.frame));
+            self.writer = None;
+        }
+        let frame = &mut self.frame;
+        let writer = self.writer.get_or_insert_with(|| FrameWriter::begin(frame, self.now));
+        events.iter().for_each(|event| writer.push(event, frame));
+        assert!(frame.len() <= FRAME_BYTES_MAX, "a decision fits a frame of the journal");
+    }
 }
 
 impl Desk for MemoryDesk<'_> {
     fn job(&self, id: JobId) -> Option<&Job> {
         self.state.job(id).or_else(|| self.ended.get(&id))
+    }
+
+    fn is_unreadable(&self, id: JobId) -> bool {
+        self.unreadable.contains(&id)
     }
 
     fn item(&self, id: DlqId) -> Option<&DlqItem> {
@@ -52,24 +83,24 @@ impl Desk for MemoryDesk<'_> {
         self.state.tokens.values().collect()
     }
 
+    fn held(&self, tenant: &TenantId) -> (u64, u64) {
+        self.state.slab.held(tenant)
+    }
+
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
         self.state.take_ready(wanted, limit, now)
     }
 
     fn apply(&mut self, events: Vec<Event>) {
-        for event in events {
-            if self.is_journaled {
-                let frame = &mut self.frame;
-                let writer = self.writer.get_or_insert_with(|| FrameWriter::begin(frame, self.now));
-                writer.push(&event, &mut self.frame);
-            }
-            self.state.apply(event);
+        if let Some(frames) = &mut self.frames {
+            frames.push(&events);
         }
+        events.into_iter().for_each(|event| self.state.apply(event));
     }
 }
 
 /// The least room a frame starts with: a claim and a completion fit.
-const FRAME_BYTES: usize = 512;
+const FRAME_BYTES_MIN: usize = 512;
 
 pub(super) fn commit(
     shared: &Arc<Shared>,
@@ -77,30 +108,42 @@ pub(super) fn commit(
     work: &mut Work<'_>,
 ) -> Result<Ticket, Error> {
     let mut state = shared.write();
-    let ended = ended(shared, &state, needs);
+    let (ended, unreadable) = ended(shared, &state, needs);
     state.begin(needs.now);
-    let mut desk = MemoryDesk {
-        state: &mut state,
-        ended,
-        // Batches come in rows of like size: room for the last one saves growing step by step.
-        frame: Vec::with_capacity(shared.frame_bytes.load(Ordering::Relaxed).max(FRAME_BYTES)),
+    // Batches come in rows of like size: room for the last one saves growing step by step.
+    let room = shared.frame_bytes.load(Ordering::Relaxed).max(FRAME_BYTES_MIN);
+    let frames = shared.journal.as_ref().map(|_| Frames {
+        full: Vec::new(),
+        frame: Vec::with_capacity(room),
         writer: None,
         now: needs.now,
-        is_journaled: shared.journal.is_some(),
-    };
+    });
+    let mut desk = MemoryDesk { state: &mut state, ended, unreadable, frames };
     work(&mut desk);
-    let frame = desk.frame;
+    let frames = desk.frames;
     state.end();
     let newest_move = state.moves.newest();
     let (promise, ticket) = Ticket::new();
-    match &shared.journal {
+    match shared.journal.as_ref().zip(frames) {
         None => {
             shared.settled.advance(0, newest_move);
             promise.keep(Ok(()));
         }
         // Nothing was written, but what was seen has to be durable before it is told.
-        Some(_) if frame.is_empty() => shared.settled.keep_at(shared.settled.staged(), promise),
-        Some(journal) => {
+        Some((_, frames)) if frames.frame.is_empty() => {
+            shared.settled.keep_at(shared.settled.staged(), promise);
+        }
+        Some((journal, Frames { full, frame, .. })) => {
+            for frame in full {
+                let settled = shared.settled.clone();
+                shared.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+                append(journal, shared, frame, move |outcome| {
+                    // Its moves are told with the last frame's; so is a failure.
+                    if let Ok(lsn) = outcome {
+                        settled.advance(lsn, 0);
+                    }
+                });
+            }
             let settled = shared.settled.clone();
             shared.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
             shared.frame_bytes.store(frame.len() + frame.len() / 8, Ordering::Relaxed);
@@ -132,11 +175,11 @@ fn append(
 }
 
 /// The finished jobs among those a batch names that have left RAM: repeats of reports and of
-/// idempotency keys. Rare, so the disk is read under the lock. One that cannot be read is treated
-/// as gone: a damaged block must not fail the neighbours in the batch.
-fn ended(shared: &Shared, state: &State, needs: &Needs) -> HashMap<JobId, Job> {
+/// idempotency keys. Rare, so the disk is read under the lock. Those that cannot be read are told
+/// apart: a damaged block must not fail the neighbours in the batch.
+fn ended(shared: &Shared, state: &State, needs: &Needs) -> (HashMap<JobId, Job>, HashSet<JobId>) {
     let holders = needs.keys.iter().filter_map(|key| state.keys.get(*key)).map(|held| held.job);
-    let mut ended = HashMap::new();
+    let (mut ended, mut unreadable) = (HashMap::new(), HashSet::new());
     for id in needs.jobs.iter().copied().chain(holders) {
         if state.job(id).is_some() {
             continue;
@@ -146,8 +189,11 @@ fn ended(shared: &Shared, state: &State, needs: &Needs) -> HashMap<JobId, Job> {
                 ended.insert(id, snapshot.job);
             }
             Ok(None) => {}
-            Err(error) => tracing::error!(job = %id, %error, "a finished job cannot be read"),
+            Err(error) => {
+                tracing::debug!(job = %id, %error, "a finished job cannot be read");
+                unreadable.insert(id);
+            }
         }
     }
-    ended
+    (ended, unreadable)
 }

@@ -5,6 +5,7 @@
 use super::{Shared, failed, journal_failed, thawed};
 use crate::archive::{Pair, Record, Run, write_run_with_terms};
 use crate::disk::Disk;
+use crate::limits::CHUNK_BYTES;
 use crate::manifest::Manifest;
 use crate::snapshot::SnapshotWriter;
 use crate::state::Batch;
@@ -22,8 +23,6 @@ use std::thread::JoinHandle;
 
 /// Entries encoded under one hold of the lock: about a tenth of a millisecond.
 const STRIDE: usize = 256;
-/// Bytes gathered before they are written.
-const CHUNK_BYTES: usize = 256 << 10;
 /// Runs of one size class before they are merged.
 const RUNS_MAX: usize = 8;
 /// Idempotency keys forgotten under one hold of the lock.
@@ -54,7 +53,7 @@ impl Keeper {
             let inbox = inbox.clone();
             std::thread::Builder::new()
                 .name("keeper".to_owned())
-                .spawn(move || run(&shared, &inbox))
+                .spawn(move || shared.config.fatal.guard("the keeper", || run(&shared, &inbox)))
                 .expect("the operating system has room for a thread")
         });
         Keeper { inbox, thread: Mutex::new(thread) }
@@ -72,7 +71,7 @@ impl Keeper {
         self.inbox.rung.notify_one();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // A keeper that panicked leaves the files as they were: nothing to do about it here.
+            // A keeper that panicked has said so, and left the files as they were.
             let _ = thread.join();
         }
     }
@@ -174,9 +173,7 @@ fn record_terms(record: &Record) -> Vec<u64> {
 }
 
 fn next_run_name(shared: &Shared) -> String {
-    let archive = shared.archive();
-    let number = |run: &Arc<Run>| u64::from_str_radix(run.name().get(4..20)?, 16).ok();
-    let last = archive.runs().iter().filter_map(number).max().unwrap_or(0);
+    let last = shared.run_number.fetch_add(1, Ordering::Relaxed);
     format!("run-{:016x}.arc", last + 1)
 }
 
@@ -184,21 +181,28 @@ fn next_run_name(shared: &Shared) -> String {
 fn merge_runs(shared: &Arc<Shared>, disk: &Arc<dyn Disk>, now: Timestamp) -> Result<(), Error> {
     let keep_from = (now - shared.config.keep_finished).0;
     let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
-    let mut gone = archive.drop_older_than(keep_from);
+    let gone = archive.drop_older_than(keep_from);
     let plan = archive.plan_merge(RUNS_MAX);
     drop(archive);
-    if let Some(plan) = plan {
-        let name = next_run_name(shared);
-        let merged = plan.merge(disk.as_ref(), &name, keep_from, &record_terms);
-        let merged = merged.map_err(|error| failed(&error))?;
-        let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
-        gone.extend(archive.replace(&plan, merged));
-    }
+    // Before the merge, which may fail: what is too old goes whatever becomes of the rest.
+    forget_runs(shared, disk, &gone)?;
+    let Some(plan) = plan else { return Ok(()) };
+    let name = next_run_name(shared);
+    let merged = plan.merge(disk.as_ref(), &name, keep_from, &record_terms);
+    let merged = merged.map_err(|error| failed(&error))?;
+    let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
+    let gone = archive.replace(&plan, merged);
+    drop(archive);
+    forget_runs(shared, disk, &gone)
+}
+
+/// Removes runs that the archive no longer has, once the manifest has forgotten them, too.
+fn forget_runs(shared: &Shared, disk: &Arc<dyn Disk>, gone: &[String]) -> Result<(), Error> {
     if gone.is_empty() {
         return Ok(());
     }
     write_manifest(shared, disk, None)?;
-    remove(disk, &gone)
+    remove(disk, gone)
 }
 
 /// Takes a snapshot and cuts the journal behind it.
@@ -250,16 +254,18 @@ fn write_entities(
     walk: &mut Walk<'_>,
     last_frame: impl Fn() -> u64,
 ) -> Result<u64, Error> {
-    let mut out = Buffer { bytes: Vec::with_capacity(2 * CHUNK_BYTES), writer };
+    let mut out = Buffer { bytes: Vec::with_capacity(2 * CHUNK_BYTES), cuts: Vec::new(), writer };
     let mut slot = 0;
     while slot < { shared.read().slab.slots() } {
         let state = shared.read();
         let until = slot.saturating_add(walk.stride as u32);
-        for entry in (slot..until).filter_map(|slot| state.slab.get(slot)) {
-            encode_snapshot(&entry.job, &entry.history(), &mut out.bytes);
+        while slot < until && !out.is_full() {
+            if let Some(entry) = state.slab.get(slot) {
+                encode_snapshot(&entry.job, &entry.history(), &mut out.bytes);
+            }
+            slot += 1;
         }
         drop(state);
-        slot = until;
         out.pass_on()?;
         (walk.between)();
     }
@@ -274,6 +280,9 @@ fn write_entities(
         for (id, found) in some {
             encode_item(found, &mut out.bytes);
             item = Some(*id);
+            if out.is_full() {
+                break;
+            }
         }
         drop(state);
         out.pass_on()?;
@@ -296,10 +305,18 @@ fn write_entities(
     }
     let state = shared.read();
     let end = last_frame();
-    state.index.types.values().for_each(|spec| encode_type(spec, &mut out.bytes));
-    let cards = state.index.queues.values().filter(|card| card.is_configured);
-    cards.for_each(|card| encode_queue(&card.spec, &mut out.bytes));
-    state.tokens.values().for_each(|token| encode_token(token, &mut out.bytes));
+    for spec in state.index.types.values() {
+        encode_type(spec, &mut out.bytes);
+        out.cut();
+    }
+    for card in state.index.queues.values().filter(|card| card.is_configured) {
+        encode_queue(&card.spec, &mut out.bytes);
+        out.cut();
+    }
+    for token in state.tokens.values() {
+        encode_token(token, &mut out.bytes);
+        out.cut();
+    }
     let mut counters = state.totals.to_array().to_vec();
     counters.push(state.moves.newest());
     encode_counters(&counters, &mut out.bytes);
@@ -314,19 +331,39 @@ struct Walk<'a> {
     between: &'a mut dyn FnMut(),
 }
 
+/// Whole entities on their way into chunks of about [`CHUNK_BYTES`], and at most one more entity.
 struct Buffer<'a> {
     bytes: Vec<u8>,
+    /// Where chunks end, if there is more than one.
+    cuts: Vec<usize>,
     writer: &'a mut SnapshotWriter,
 }
 
 impl Buffer<'_> {
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= CHUNK_BYTES
+    }
+
+    /// Ends a chunk here if it is large enough: for what is gathered under one hold of the lock.
+    fn cut(&mut self) {
+        let start = self.cuts.last().copied().unwrap_or(0);
+        if self.bytes.len() - start >= CHUNK_BYTES {
+            self.cuts.push(self.bytes.len());
+        }
+    }
+
     fn pass_on(&mut self) -> Result<(), Error> {
-        if self.bytes.len() < CHUNK_BYTES { Ok(()) } else { self.write() }
+        if self.is_full() { self.write() } else { Ok(()) }
     }
 
     fn write(&mut self) -> Result<(), Error> {
-        self.writer.chunk(&self.bytes).map_err(|error| failed(&error))?;
+        let mut start = 0;
+        for end in self.cuts.drain(..).chain([self.bytes.len()]) {
+            self.writer.chunk(&self.bytes[start..end]).map_err(|error| failed(&error))?;
+            start = end;
+        }
         self.bytes.clear();
+        self.bytes.shrink_to(2 * CHUNK_BYTES);
         Ok(())
     }
 }

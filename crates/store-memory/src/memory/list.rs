@@ -1,6 +1,6 @@
 //! Lists over RAM and the archive as one. A list goes down in rounds: RAM is looked at under its
-//! lock for a while, then the archive over the same stretch of ids, until the page is full. RAM comes
-//! first in each round: what leaves it meanwhile is in the archive before.
+//! lock for a while, then the archive over the same stretch of ids, until the page is full. RAM
+//! comes first in each round: what leaves it meanwhile is in the archive before.
 
 use super::{MemoryStore, failed, thawed};
 use crate::archive::{Found, Key, Record, Run, Seek};
@@ -30,6 +30,8 @@ impl MemoryStore {
             let wanted = limit + 1 - found.len();
             let take = |job: &Job| (job.id, Place::Here(Box::new(job.clone())));
             let (round, stopped_at) = self.round(filter, end, wanted, take).await?;
+            // What cannot be read is left out, and the page filled up from below.
+            let last = round.last().map(|(id, _)| *id).filter(|_| round.len() >= wanted);
             for (_, place) in round {
                 found.push(match place {
                     Place::Here(job) => *job,
@@ -39,7 +41,7 @@ impl MemoryStore {
                     },
                 });
             }
-            match stopped_at {
+            match last.or(stopped_at) {
                 Some(at) => end = Some(at),
                 None => break,
             }
@@ -171,7 +173,14 @@ impl FromArchive for () {
     fn archived(_: Key, _: Arc<Run>) -> Self {}
 }
 
+/// The job itself; none if it lies in a damaged block, which is counted and told.
 fn fetched(key: &Key, run: &Run) -> Result<Option<Job>, Error> {
-    let record = run.get(key).map_err(|error| failed(&error))?;
+    let record = match run.get(key) {
+        Err(error) if error.is_damage() => return Ok(None),
+        read => read.map_err(|error| failed(&error))?,
+    };
     record.map(|record| Ok(thawed(&record.value)?.job)).transpose()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,10 @@ use super::keeper::Keeper;
 use super::settled::Settled;
 use super::{MemoryConfig, MemoryStore, Shared};
 use crate::archive::Archive;
-use crate::disk::Disk;
+use crate::disk::{Disk, is_out_of_space};
 use crate::error::FileError;
 use crate::journal::{self, GroupCommit, JournalError, Log, Preparation, RecoverySummary, Start};
+use crate::limits::QUEUE_BYTES_MAX;
 use crate::manifest::Manifest;
 use crate::snapshot::SnapshotReader;
 use crate::state::{Loader, State};
@@ -27,6 +28,9 @@ pub enum OpenError {
     /// The directory could not be used at all.
     #[error("cannot use the data directory")]
     Directory(#[source] io::Error),
+    /// Nothing can be written in it: the first commit would be the last.
+    #[error("cannot write in the data directory")]
+    Unwritable(#[source] io::Error),
     /// The journal could not be read, or is damaged.
     #[error(transparent)]
     Journal(#[from] JournalError),
@@ -38,8 +42,8 @@ pub enum OpenError {
     Mismatch(String),
 }
 
-/// Frames that may wait for the disk before commits have to.
-const QUEUE_BYTES_MAX: usize = 64 << 20;
+/// Made, written, synced and removed at every opening.
+const PROBE: &str = "probe.tmp";
 
 impl MemoryStore {
     /// A store without files: everything is gone when it stops.
@@ -58,6 +62,7 @@ impl MemoryStore {
         now: Timestamp,
     ) -> Result<Self, OpenError> {
         let lock = disk.try_lock().map_err(OpenError::Directory)?.ok_or(OpenError::Locked)?;
+        probe(disk.as_ref())?;
         let manifest = Manifest::load(disk.as_ref())?;
         let start = match &manifest {
             Some(manifest) => Start::Segment(manifest.first_segment),
@@ -96,10 +101,17 @@ impl MemoryStore {
             return Err(OpenError::Mismatch(text));
         }
         let state = loader.finish(now).map_err(OpenError::Mismatch)?;
+        let run_number = run_number(disk.as_ref())?;
         remove_strays(disk.as_ref(), manifest.as_ref())?;
         let recovery = summary(&state, found);
-        let parts =
-            Parts { state, archive, at: found.last_lsn, journal_bytes, snapshot_bytes: span.bytes };
+        let parts = Parts {
+            state,
+            archive,
+            at: found.last_lsn,
+            journal_bytes,
+            snapshot_bytes: span.bytes,
+            run_number,
+        };
         let store = Self::assemble(config, Some(disk), Some(log), Some(lock), parts, recovery);
         Ok(store)
     }
@@ -114,10 +126,10 @@ impl MemoryStore {
     ) -> Self {
         let settled = Arc::new(Settled::new(parts.at, parts.state.moves.newest()));
         let journal = disk.clone().zip(log).map(|(disk, log)| {
-            let (settled, on_fatal) = (settled.clone(), config.on_fatal.clone());
+            let (settled, fatal) = (settled.clone(), config.fatal.clone());
             let fatal: journal::OnFatal = Box::new(move |error| {
                 settled.give_up();
-                on_fatal(&super::failed(&*error).to_string());
+                fatal.strike(format!("the journal failed ({})", super::failed(&*error)));
             });
             if config.has_threads {
                 GroupCommit::start(log, disk, QUEUE_BYTES_MAX, fatal)
@@ -138,6 +150,7 @@ impl MemoryStore {
             opening_ms: AtomicU64::new(0),
             journal_bytes: AtomicU64::new(parts.journal_bytes),
             snapshot_bytes: AtomicU64::new(parts.snapshot_bytes),
+            run_number: AtomicU64::new(parts.run_number),
             frame_bytes: AtomicUsize::new(0),
             looked_at: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
@@ -158,6 +171,7 @@ struct Parts {
     /// one.
     journal_bytes: u64,
     snapshot_bytes: u64,
+    run_number: u64,
 }
 
 /// The stretch of the journal over which a snapshot was taken.
@@ -203,6 +217,28 @@ fn load_snapshot(
     Ok(Span { start, end, bytes })
 }
 
+/// Whether the directory takes writes at all. A full disk is another matter: it heals, and what is
+/// there already can be worked on meanwhile.
+fn probe(disk: &dyn Disk) -> Result<(), OpenError> {
+    let written = disk.create(PROBE).and_then(|file| {
+        file.write_at(0, b"can this be written?")?;
+        file.sync_data()
+    });
+    let removed = disk.remove(PROBE);
+    match written.and(removed) {
+        Err(error) if !is_out_of_space(&error) => Err(OpenError::Unwritable(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// The greatest number of a run that was ever begun here.
+fn run_number(disk: &dyn Disk) -> Result<u64, OpenError> {
+    let names = disk.list().map_err(OpenError::Directory)?;
+    let number =
+        |name: &String| u64::from_str_radix(name.strip_prefix("run-")?.get(..16)?, 16).ok();
+    Ok(names.iter().filter_map(number).max().unwrap_or(0))
+}
+
 /// Removes what a crash left behind: files that no manifest names.
 fn remove_strays(disk: &dyn Disk, manifest: Option<&Manifest>) -> Result<(), OpenError> {
     let is_named = |name: &String| {
@@ -212,7 +248,8 @@ fn remove_strays(disk: &dyn Disk, manifest: Option<&Manifest>) -> Result<(), Ope
     };
     for name in disk.list().map_err(OpenError::Directory)? {
         let is_ours = name.starts_with("snapshot-") || name.starts_with("run-");
-        let is_temporary = name.ends_with(".tmp") && (is_ours || name.starts_with("MANIFEST"));
+        let is_temporary =
+            name == PROBE || (name.ends_with(".tmp") && (is_ours || name.starts_with("MANIFEST")));
         if is_temporary || (is_ours && !is_named(&name)) {
             disk.remove(&name).map_err(OpenError::Directory)?;
         }

@@ -4,11 +4,11 @@ use super::{MemoryStore, desk, journal_failed};
 use crate::state::State;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Recovery, Snapshot,
-    Standing, Store, Ticket, Wake, Work,
+    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, Page, Recovery, Scope,
+    Snapshot, Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -45,6 +45,37 @@ impl Store for MemoryStore {
                 Some(found) => Ok(Some(found)),
                 None => self.shared.archived(id),
             }
+        })
+    }
+
+    fn job_within<'a>(
+        &'a self,
+        id: JobId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+        Box::pin(async move {
+            match self.settled(|state| state.snapshot_within(id, scope)).await? {
+                Some(found) => Ok(Some(found)),
+                // Looked for in the archive whether or not it is a stranger's that is in RAM.
+                None => self.shared.archived_within(id, scope),
+            }
+        })
+    }
+
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        Box::pin(async move {
+            let found = self.settled(|state| {
+                let has_ended = |id: &JobId| Some(state.job(*id)?.state.name().is_terminal());
+                jobs.iter().map(|id| (*id, has_ended(id))).collect::<Vec<_>>()
+            });
+            let mut ended = Vec::new();
+            for (id, has_ended) in found.await? {
+                // Only jobs that have ended leave for the archive.
+                if has_ended.map_or_else(|| Ok(self.shared.archived(id)?.is_some()), Ok)? {
+                    ended.push(id);
+                }
+            }
+            Ok(ended)
         })
     }
 
@@ -113,6 +144,10 @@ impl Store for MemoryStore {
         Box::pin(self.settled(move |state| state.standing(id)))
     }
 
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {
+        Box::pin(self.settled(move |state| state.slab.held_by(tenant)))
+    }
+
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
         self.shared.write().begin(now);
         Box::pin(self.settled(State::counts))
@@ -146,15 +181,19 @@ impl Store for MemoryStore {
     }
 
     fn health(&self) -> Health {
-        let broken = if self.shared.settled.is_broken() {
-            Some("the journal could not be written; restart to recover".to_owned())
-        } else {
-            self.shared.is_closed.load(Ordering::Acquire).then(|| "the store is closed".to_owned())
+        let broken = match self.shared.config.fatal.reason() {
+            Some(reason) => Some(format!("{reason}; restart to recover")),
+            None => self
+                .shared
+                .is_closed
+                .load(Ordering::Acquire)
+                .then(|| "the store is closed".to_owned()),
         };
         Health {
             kind: "memory",
             broken,
             is_low_on_space: self.is_low_on_space(),
+            damaged_blocks: self.shared.archive().damaged_blocks(),
             recovery: Recovery {
                 took_ms: self.shared.opening_ms.load(Ordering::Relaxed),
                 ..self.shared.recovery.clone()

@@ -33,7 +33,18 @@ pub(crate) struct Card {
     pub(crate) ready: u64,
     pub(crate) waiting: u64,
     pub(crate) running: u64,
+    /// Whether it was empty at the last look.
+    was_empty: bool,
 }
+
+impl Card {
+    fn is_empty(&self) -> bool {
+        self.ready + self.waiting + self.running == 0
+    }
+}
+
+/// Queues without jobs are looked for this often, and forgotten the second time.
+const QUEUES_LOOK_MS: u64 = 60_000;
 
 /// What a concurrency limit is counted under.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -67,6 +78,8 @@ pub(crate) struct Index {
     limits: HashMap<LimitKey, u32, RandomState>,
     pub(crate) by_state: [u64; 8],
     now: Timestamp,
+    /// When queues without jobs are looked for next.
+    look_at: Timestamp,
     /// Whether jobs became ready by time alone since the last look.
     pub(crate) has_promoted: bool,
 }
@@ -329,6 +342,20 @@ impl Index {
         }
     }
 
+    /// Forgets queues that nobody configured and that have had no jobs for a while: anybody can
+    /// make up names.
+    pub(crate) fn forget_queues(&mut self, now: Timestamp) {
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now.plus_millis(QUEUES_LOOK_MS);
+        self.queues.retain(|_, card| {
+            let is_empty = card.is_empty();
+            let was_empty = std::mem::replace(&mut card.was_empty, is_empty);
+            card.is_configured || !(was_empty && is_empty)
+        });
+    }
+
     fn card(&mut self, queue: &QueueName) -> &mut Card {
         if !self.queues.contains_key(queue) {
             let card = Card {
@@ -337,6 +364,7 @@ impl Index {
                 ready: 0,
                 waiting: 0,
                 running: 0,
+                was_empty: false,
             };
             self.queues.insert(queue.clone(), card);
         }

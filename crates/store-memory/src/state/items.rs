@@ -1,6 +1,6 @@
 //! Dead-letter items in RAM, with their terms.
 
-use super::postings::{Postings, Upper, first_of, last_of, upper};
+use super::postings::{Met, Postings, Upper, first_of, last_of, upper};
 use mainspring_kernel::{DlqId, DlqItem, DlqState, Timestamp};
 use mainspring_store::filter::lasting_item_terms;
 use mainspring_store::{ItemFilter, Term};
@@ -81,7 +81,10 @@ impl Items {
             Some(before) => before.0.checked_sub(1).map(|last| (last >> 64) as Upper),
         };
         while let Some(at) = from {
-            let met = meeting.as_mut().and_then(|meeting| meeting.at_most(at));
+            let met = match meeting.as_mut().map(|meeting| meeting.at_most(at, usize::MAX)) {
+                Some(Met::At(met)) => Some(met),
+                Some(Met::Nowhere | Met::NotAbove(_)) | None => None,
+            };
             let Some(next) = met.max(own.filter(|own| *own <= at)) else { break };
             let ids = first_of(next).dlq()..=last_of(next).dlq();
             let items = self.by_id.range(ids).rev().map(|(_, item)| item);

@@ -2,7 +2,7 @@
 //! one hold of the lock and says where it stopped; whoever asked goes on from there.
 
 use super::State;
-use super::postings::{Postings, Upper, first_of, last_of, upper};
+use super::postings::{Met, Postings, Upper, first_of, last_of, upper};
 use mainspring_kernel::{Job, JobId, StateName};
 use mainspring_store::filter::{lasting_terms, passing_terms};
 use mainspring_store::{JobFilter, Snapshot, Term};
@@ -74,6 +74,12 @@ impl State {
         finished.iter().for_each(|job| enter(postings, job));
     }
 
+    /// Jobs that lists find here, and jobs that are here.
+    #[cfg(test)]
+    pub(crate) fn listed_and_held(&self) -> (usize, usize) {
+        (self.postings.len(), self.slab.len() + self.finished.iter().count())
+    }
+
     /// An ended job comes from elsewhere.
     pub(super) fn take_in_ended(&mut self, snapshot: Snapshot) {
         enter(&mut self.postings, &snapshot.job);
@@ -103,8 +109,23 @@ impl State {
             Some(end) => end.0.checked_sub(1).map(|last| (last >> 64) as Upper),
         };
         while let Some(at) = from {
-            let met = meeting.as_mut().and_then(|meeting| meeting.at_most(at));
-            let next = met.max(own.filter(|own| *own <= at));
+            let met = match meeting.as_mut() {
+                Some(meeting) => meeting.at_most(at, STEPS_MAX),
+                None => Met::Nowhere,
+            };
+            let own = own.filter(|own| *own <= at);
+            let next = match met {
+                Met::At(met) => own.max(Some(met)),
+                Met::Nowhere => own,
+                // What makes the trace by its id comes in between.
+                Met::NotAbove(met) => match own.filter(|own| *own > met) {
+                    Some(own) => Some(own),
+                    None => {
+                        walked.stopped_at = Some(first_of(met.saturating_add(1)));
+                        break;
+                    }
+                },
+            };
             let Some(next) = next.filter(|next| *next >= oldest) else { break };
             for job in self.sharing(next) {
                 if end.is_none_or(|end| job.id < end) && filter.admits(job) {

@@ -1,5 +1,5 @@
-//! Which jobs have a term, newest first: what makes a filtered list cheap. A posting is eight bytes,
-//! the upper half of an id; the few jobs that share one are told apart when they are looked at.
+//! Which jobs have a term, newest first: what makes a filtered list cheap. A posting is eight
+//! bytes, the upper half of an id; the few jobs that share one are told apart when looked at.
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
@@ -107,6 +107,12 @@ impl Postings {
         }
     }
 
+    /// How many ids there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.all.len
+    }
+
     /// What has all of `terms`; `None` if nothing can have.
     pub(crate) fn meeting(&self, terms: &[Term<'_>]) -> Option<Meeting<'_>> {
         let lists = terms.iter().map(|term| self.lists.get(&self.hasher.hash_one(term.parts())));
@@ -118,22 +124,37 @@ impl Postings {
     }
 }
 
+/// What a search of a meeting came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// The newest posting that is in every list.
+    At(Upper),
+    /// None at or below where the search began.
+    Nowhere,
+    /// None above this one, which is as far as the steps allowed went.
+    NotAbove(Upper),
+}
+
 impl Meeting<'_> {
-    /// The newest posting that is at most `from` and in every list.
-    pub(crate) fn at_most(&mut self, from: Upper) -> Option<Upper> {
+    /// Looks for the newest posting that is at most `from` and in every list, until `steps_max`
+    /// postings were looked at in all.
+    pub(crate) fn at_most(&mut self, from: Upper, steps_max: usize) -> Met {
         if let Some(all) = self.all {
             self.steps += 1;
-            return all.at_most(from);
+            return all.at_most(from).map_or(Met::Nowhere, Met::At);
         }
         let (mut candidate, mut agreed, mut at) = (from, 0, 0);
         while agreed < self.lists.len() {
+            if self.steps >= steps_max {
+                return Met::NotAbove(candidate);
+            }
             self.steps += 1;
-            let found = self.lists[at].at_most(candidate)?;
+            let Some(found) = self.lists[at].at_most(candidate) else { return Met::Nowhere };
             agreed = if found == candidate { agreed + 1 } else { 1 };
             candidate = found;
             at = (at + 1) % self.lists.len();
         }
-        Some(candidate)
+        Met::At(candidate)
     }
 }
 
@@ -259,13 +280,35 @@ mod tests {
             });
             let mut meeting = postings.meeting(&asked).unwrap();
             let (mut found, mut from) = (Vec::new(), Upper::MAX);
-            while let Some(it) = meeting.at_most(from) {
+            while let Met::At(it) = meeting.at_most(from, usize::MAX) {
                 found.push(it);
                 let Some(below) = it.checked_sub(1) else { break };
                 from = below;
             }
             assert_eq!(found, expected, "{asked:?}");
         }
+        // A few steps at a time come to the same.
+        let (mut found, mut from, mut turns) = (Vec::new(), Upper::MAX, 0);
+        loop {
+            turns += 1;
+            let mut meeting = postings.meeting(&[terms[0], terms[1]]).unwrap();
+            match meeting.at_most(from, 2) {
+                Met::At(it) => {
+                    found.push(it);
+                    from = it - 1;
+                }
+                Met::NotAbove(it) => {
+                    assert!(it < from, "every turn gets on");
+                    from = it;
+                }
+                Met::Nowhere => break,
+            }
+        }
+        let both = |id: &Upper| {
+            let ids = || model.range(first_of(*id)..=last_of(*id));
+            [0, 1].iter().all(|at| ids().any(|(_, has)| has.contains(at)))
+        };
+        assert!(turns > found.len() + 100 && found.iter().all(both), "{turns}");
         let count = model.values().filter(|has| has.contains(&0)).count();
         assert_eq!(postings.count(terms[0]), count);
         for (id, has) in model {

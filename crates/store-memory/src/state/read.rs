@@ -81,6 +81,7 @@ impl State {
     /// Notices what has become due and says when to look again.
     pub(crate) fn wake(&mut self, now: Timestamp) -> Wake {
         self.index.promote(&mut self.slab, now);
+        self.index.forget_queues(now);
         Wake {
             is_work_due: std::mem::take(&mut self.index.has_promoted),
             next: self.index.next_instant(now),

@@ -3,11 +3,12 @@
 
 use super::index::Spot;
 use super::postings::{Upper, upper};
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
+use foldhash::fast::{FixedState, RandomState};
+use hashbrown::{HashMap, HashTable};
+use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::evolve::Transition;
-use mainspring_kernel::{Job, JobId};
-use mainspring_store::Snapshot;
+use mainspring_kernel::{Job, JobId, TenantId};
+use mainspring_store::{Held, Snapshot};
 use std::hash::BuildHasher;
 
 /// A live job with its history after the submission, and where the index has it.
@@ -66,6 +67,9 @@ pub(crate) struct Slab {
     free: Vec<u32>,
     by_id: HashTable<u32>,
     hasher: FixedState,
+    /// What the jobs come to, by tenant and in all.
+    held: HashMap<TenantId, Held, RandomState>,
+    held_bytes: u64,
 }
 
 impl Slab {
@@ -85,6 +89,7 @@ impl Slab {
 
     pub(crate) fn insert_entry(&mut self, entry: Entry) -> u32 {
         let id = entry.job.id;
+        self.hold(&entry.job);
         let slot = match self.free.pop() {
             Some(slot) => {
                 *cell(&mut self.chunks, slot).expect("free slots exist") = Some(entry);
@@ -107,12 +112,45 @@ impl Slab {
 
     pub(crate) fn remove(&mut self, slot: u32) -> Option<Entry> {
         let entry = cell(&mut self.chunks, slot)?.take()?;
+        self.let_go(&entry.job);
         let hash = hash(&self.hasher, entry.job.id);
         if let Ok(found) = self.by_id.find_entry(hash, |other| *other == slot) {
             found.remove();
         }
         self.free.push(slot);
         Some(entry)
+    }
+
+    /// The bytes that the jobs of `tenant`, and all jobs, take up.
+    pub(crate) fn held(&self, tenant: &TenantId) -> (u64, u64) {
+        (self.held_by(tenant).bytes, self.held_bytes)
+    }
+
+    /// What the jobs of `tenant` come to.
+    pub(crate) fn held_by(&self, tenant: &TenantId) -> Held {
+        self.held.get(tenant).copied().unwrap_or_default()
+    }
+
+    fn hold(&mut self, job: &Job) {
+        let bytes = held_bytes(job);
+        self.held_bytes += bytes;
+        if !self.held.contains_key(&job.tenant) {
+            self.held.insert(job.tenant.clone(), Held::default());
+        }
+        let held = self.held.get_mut(&job.tenant).expect("just made sure");
+        held.jobs += 1;
+        held.bytes += bytes;
+    }
+
+    fn let_go(&mut self, job: &Job) {
+        let bytes = held_bytes(job);
+        self.held_bytes -= bytes;
+        let held = self.held.get_mut(&job.tenant).expect("every job in a slot is counted");
+        held.jobs -= 1;
+        held.bytes -= bytes;
+        if held.jobs == 0 {
+            self.held.remove(&job.tenant);
+        }
     }
 
     pub(crate) fn slot_of(&self, id: JobId) -> Option<u32> {

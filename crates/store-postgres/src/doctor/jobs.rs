@@ -194,7 +194,12 @@ async fn apply(look: &Look<'_>, report: &mut Report, rule: &Rule) -> Result<(), 
         Ok(rows) => rows,
         Err(error @ MigrateError::Away(_)) => return Err(error),
         Err(error) => {
-            report.notes.push(format!("{} was not looked at: {error}", rule.code));
+            // A rule that could not be applied is not a rule that holds.
+            report.fail(
+                "check_failed",
+                format!("{} could not be checked: {error}", rule.code),
+                "if it took too long, try again at a quieter hour; else report it as a bug",
+            );
             return Ok(());
         }
     };

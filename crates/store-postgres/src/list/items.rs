@@ -33,12 +33,7 @@ pub(crate) async fn items(
     let own = filter.job.traced_job().map(uuid);
     let (mut found, mut looked_at) = (Vec::new(), (limit + 1).max(LOOKED_AT.0));
     while found.len() <= limit {
-        let (mut ids, floor) = candidates(shared, &lead, span, looked_at).await?;
-        if let Some(own) = own.filter(|own| span.has(*own) && floor.is_none_or(|it| it <= *own)) {
-            ids.push(own);
-            ids.sort_unstable_by(|a, b| b.cmp(a));
-            ids.dedup();
-        }
+        let (ids, floor) = candidates(shared, &lead, span, looked_at, own).await?;
         for ids in ids.chunks(looked_at) {
             if found.len() <= limit {
                 found.extend(read(shared, ids, filter, &facts, limit + 1 - found.len()).await?);
@@ -66,7 +61,7 @@ pub(crate) async fn count_items(
     let Some(wanted) = pieces::wanted(shared, &filter.job).await? else { return Ok(0) };
     let span = Span::of(&filter.job, None);
     let (lead, facts) = lead(shared, filter, &wanted, span).await?;
-    let (sql, values) = pieces::searched(&lead, span, most, Bound::Counted);
+    let (sql, values) = pieces::searched(&lead, span, most, Bound::Counted(usize::MAX));
     let mut conditions = Conditions::new(values);
     for numbers in facts {
         conditions.fact("item_term", "d.id", numbers);
@@ -103,7 +98,8 @@ async fn lead(
     if leads.is_empty() {
         leads.push(Lead::AllItems);
     }
-    let lead = lead::shortest(shared, leads, span).await?;
+    let mut leads = lead::shortest(shared, leads, span).await?;
+    let lead = leads.swap_remove(0);
     // What leads need not be asked again, but for one that came in by its id.
     if filter.job.traced_job().is_none() {
         facts.retain(|numbers| !matches!(&lead, Lead::ItemTerms(led) if led == numbers));

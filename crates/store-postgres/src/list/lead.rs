@@ -4,6 +4,7 @@ use super::pieces::{self, Pieces, Span};
 use crate::fault::Fault;
 use crate::link::Value;
 use crate::shared::Shared;
+use crate::writes::number;
 use mainspring_kernel::StateName;
 use mainspring_store::{JobFilter, Term};
 use tokio_postgres::types::Type;
@@ -13,6 +14,8 @@ use tokio_postgres::types::Type;
 const LANES_MAX: usize = 512;
 /// Rows counted to see which lead is the shortest.
 const COUNTED_MAX: usize = 2_000;
+/// Rows of a table of jobs on the way that are read as a whole.
+const STANDING_MAX: usize = 10_000;
 /// Least rows asked for of each of many values.
 const SHARE_MIN: usize = 8;
 
@@ -29,15 +32,19 @@ pub(super) enum Lead {
     Trace(String),
     /// Those with one of these facts, of different tenants.
     Terms(Vec<i64>),
-    /// All that stand in a table of jobs on the way.
-    Standing(Standing),
+    /// Those in a state of `live`, by its number.
+    Live(i16),
+    /// Those in a state of `finished`, by its number.
+    Finished(i16),
+    /// All that stand in a table of jobs on the way, in lanes if there are not too many.
+    Standing(Standing, Option<Vec<i32>>),
     /// All dead-letter items by id.
     AllItems,
     /// Items with one of these facts, of different tenants.
     ItemTerms(Vec<i64>),
 }
 
-/// Jobs that are few, or the lead is not taken: they come in no order.
+/// Jobs that are few, or the lead is not taken, for they come in no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Waiting for their first try.
@@ -59,27 +66,65 @@ impl Lead {
             Lead::Terms(_) => "SELECT id FROM mainspring.term WHERE term = v.v",
             Lead::AllItems => "SELECT id FROM mainspring.item WHERE true",
             Lead::ItemTerms(_) => "SELECT id FROM mainspring.item_term WHERE term = v.v",
-            Lead::Standing(Standing::Queued) => {
+            Lead::Live(_) => "SELECT id FROM mainspring.live WHERE state = v.v",
+            Lead::Finished(_) => "SELECT id FROM mainspring.finished WHERE state = v.v",
+            Lead::Standing(Standing::Queued, None) => {
                 "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready
-                 UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE NOT is_retry"
+                     UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE NOT is_retry"
             }
-            Lead::Standing(Standing::Retrying) => {
+            Lead::Standing(Standing::Retrying, None) => {
                 "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready
-                 UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE is_retry"
+                     UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE is_retry"
             }
-            Lead::Standing(Standing::Alarmed) => {
+            Lead::Standing(Standing::Queued, Some(_)) => {
+                "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready WHERE lane = v.v
+                     UNION ALL SELECT id, is_retry FROM mainspring.waiting WHERE lane = v.v
+                 ) s WHERE NOT is_retry"
+            }
+            Lead::Standing(Standing::Retrying, Some(_)) => {
+                "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready WHERE lane = v.v
+                     UNION ALL SELECT id, is_retry FROM mainspring.waiting WHERE lane = v.v
+                 ) s WHERE is_retry"
+            }
+            Lead::Standing(Standing::Alarmed, _) => {
                 "SELECT id FROM mainspring.live WHERE alarm_at IS NOT NULL"
             }
+        }
+    }
+
+    /// The rows that have to be read, wanted or not, to read the wanted ones.
+    pub(super) fn whole(&self) -> &'static str {
+        match self {
+            Lead::Standing(Standing::Queued | Standing::Retrying, None) => {
+                "SELECT 1 FROM mainspring.ready UNION ALL SELECT 1 FROM mainspring.waiting"
+            }
+            Lead::Standing(Standing::Queued | Standing::Retrying, Some(_)) => {
+                "SELECT 1 FROM mainspring.ready WHERE lane = v.v
+                 UNION ALL SELECT 1 FROM mainspring.waiting WHERE lane = v.v"
+            }
+            Lead::All
+            | Lead::Lanes(_)
+            | Lead::User(..)
+            | Lead::Trace(_)
+            | Lead::Terms(_)
+            | Lead::Live(_)
+            | Lead::Finished(_)
+            | Lead::Standing(Standing::Alarmed, _)
+            | Lead::AllItems
+            | Lead::ItemTerms(_) => self.source(),
         }
     }
 
     /// Its values, one search each, and their type.
     pub(super) fn values(&self) -> (Value, Type, &'static str) {
         match self {
-            Lead::All | Lead::AllItems | Lead::Standing(_) => {
+            Lead::All | Lead::AllItems | Lead::Standing(_, None) => {
                 (Box::new(vec![0_i32]), Type::INT4_ARRAY, "int")
             }
-            Lead::Lanes(lanes) | Lead::User(_, lanes) => {
+            Lead::Live(state) | Lead::Finished(state) => {
+                (Box::new(vec![*state]), Type::INT2_ARRAY, "smallint")
+            }
+            Lead::Lanes(lanes) | Lead::User(_, lanes) | Lead::Standing(_, Some(lanes)) => {
                 (Box::new(lanes.clone()), Type::INT4_ARRAY, "int")
             }
             Lead::Trace(trace) => (Box::new(vec![trace.clone()]), Type::TEXT_ARRAY, "text"),
@@ -97,7 +142,9 @@ impl Lead {
             | Lead::Lanes(_)
             | Lead::Trace(_)
             | Lead::Terms(_)
-            | Lead::Standing(_)
+            | Lead::Live(_)
+            | Lead::Finished(_)
+            | Lead::Standing(..)
             | Lead::AllItems
             | Lead::ItemTerms(_) => None,
         }
@@ -106,23 +153,23 @@ impl Lead {
     /// Rows to ask each value for, so that `looked_at` candidates come together.
     pub(super) fn share(&self, looked_at: usize) -> usize {
         let values = match self {
-            Lead::All | Lead::AllItems | Lead::Trace(_) => 1,
+            Lead::All | Lead::AllItems | Lead::Trace(_) | Lead::Live(_) | Lead::Finished(_) => 1,
             Lead::Lanes(lanes) | Lead::User(_, lanes) => lanes.len(),
             Lead::Terms(terms) | Lead::ItemTerms(terms) => terms.len(),
             // It must be whole, for it has no order; it was just seen to be short.
-            Lead::Standing(_) => return usize::MAX,
+            Lead::Standing(..) => return usize::MAX,
         };
         (2 * looked_at / values.max(1)).clamp(SHARE_MIN, looked_at)
     }
 }
 
-/// The shortest of the leads that find all that `filter` admits.
+/// The leads that find all that `filter` admits: the shortest, and another if that is long, too.
 pub(super) async fn choose(
     shared: &Shared,
     filter: &JobFilter,
     wanted: &Pieces<'_>,
     span: Span,
-) -> Result<Lead, Fault> {
+) -> Result<Vec<Lead>, Fault> {
     let mut leads = Vec::new();
     if let Some(user) = &wanted.user {
         let lanes = pieces::lanes_of_user(shared, user, wanted.lanes.as_deref()).await?;
@@ -136,46 +183,64 @@ pub(super) async fn choose(
         leads.push(of_tenants(Term::Label(name, value)));
     }
     leads.extend(filter.error_code.as_deref().map(|code| of_tenants(Term::Code(code))));
-    leads.extend(filter.state.and_then(|state| match state {
-        StateName::Failed | StateName::Cancelled => Some(of_tenants(Term::State(state.as_str()))),
-        StateName::Queued => Some(Lead::Standing(Standing::Queued)),
-        StateName::Retrying => Some(Lead::Standing(Standing::Retrying)),
-        StateName::Running | StateName::DlqPending | StateName::DlqRecorded => {
-            Some(Lead::Standing(Standing::Alarmed))
+    let few_lanes = wanted.lanes.as_ref().filter(|lanes| lanes.len() <= LANES_MAX);
+    let standing = |standing| Lead::Standing(standing, few_lanes.cloned());
+    match filter.state {
+        Some(state @ (StateName::Failed | StateName::Cancelled)) => {
+            leads.push(of_tenants(Term::State(state.as_str())));
         }
-        // What most jobs come to is no help in finding them.
-        StateName::Succeeded => None,
-    }));
-    if let Some(lanes) = wanted.lanes.as_ref().filter(|lanes| lanes.len() <= LANES_MAX) {
+        Some(StateName::Queued) => leads.push(standing(Standing::Queued)),
+        Some(state @ StateName::Retrying) => {
+            leads.extend([standing(Standing::Retrying), Lead::Live(number(state))]);
+        }
+        Some(state @ (StateName::Running | StateName::DlqPending | StateName::DlqRecorded)) => {
+            leads.extend([Lead::Standing(Standing::Alarmed, None), Lead::Live(number(state))]);
+        }
+        // What most jobs come to; before the lanes, whose newest jobs may all be waiting.
+        Some(state @ StateName::Succeeded) => leads.push(Lead::Finished(number(state))),
+        None => {}
+    }
+    if let Some(lanes) = few_lanes {
         leads.push(Lead::Lanes(lanes.clone()));
     }
-    if leads.iter().all(|lead| matches!(lead, Lead::Standing(_))) {
+    if leads.iter().all(|lead| matches!(lead, Lead::Standing(..))) {
         leads.push(Lead::All);
     }
     shortest(shared, leads, span).await
 }
 
-/// The lead that finds least.
-pub(super) async fn shortest(shared: &Shared, leads: Vec<Lead>, span: Span) -> Result<Lead, Fault> {
-    if let [only] = &leads[..] {
-        return Ok(only.clone());
+/// The lead that finds least; if that is much, the next one, too. Which of two long leads comes
+/// sooner to what is wanted cannot be told beforehand.
+pub(super) async fn shortest(
+    shared: &Shared,
+    leads: Vec<Lead>,
+    span: Span,
+) -> Result<Vec<Lead>, Fault> {
+    if leads.len() == 1 {
+        return Ok(leads);
     }
-    let mut best: Option<(usize, Lead)> = None;
+    let mut measured: Vec<(usize, Lead)> = Vec::new();
     for lead in leads {
-        let count = match lead {
-            // Counting all there is would tell nothing new.
-            Lead::All => COUNTED_MAX,
-            _ => pieces::measure(shared, &lead, span, COUNTED_MAX + 1).await?,
+        let is_standing = matches!(lead, Lead::Standing(..));
+        let most = if is_standing { STANDING_MAX + 1 } else { COUNTED_MAX + 1 };
+        // Counting all there is would tell nothing new.
+        let count = match matches!(lead, Lead::All) {
+            true => COUNTED_MAX + 1,
+            false => pieces::measure(shared, &lead, span, most).await?,
         };
-        if matches!(lead, Lead::Standing(_)) && count > COUNTED_MAX {
+        if is_standing && count > STANDING_MAX {
             continue;
         }
-        if best.as_ref().is_none_or(|(least, _)| count < *least) {
-            best = Some((count, lead));
-        }
-        if count == 0 {
+        let is_empty = count == 0;
+        measured.push((count, lead));
+        if is_empty {
             break;
         }
     }
-    Ok(best.map_or(Lead::All, |(_, lead)| lead))
+    // Stable: of two that are equally long, the first.
+    measured.sort_by_key(|(count, _)| *count);
+    let is_short = measured.first().is_some_and(|(count, _)| *count <= COUNTED_MAX);
+    measured.truncate(if is_short { 1 } else { 2 });
+    let leads: Vec<Lead> = measured.into_iter().map(|(_, lead)| lead).collect();
+    Ok(if leads.is_empty() { vec![Lead::All] } else { leads })
 }

@@ -161,8 +161,8 @@ const STANDS: &str = "
 pub(super) enum Bound {
     /// Of what is found for each value, the newest.
     Found,
-    /// Of what is counted in the end: everything that is found has to be looked at until then.
-    Counted,
+    /// Of what is counted in the end. So many are looked at for each value until then.
+    Counted(usize),
 }
 
 /// The search of a lead, with span, values and limit: `$1` to `$4`, and `$5` if it has more.
@@ -182,9 +182,12 @@ pub(super) fn searched(
     parameters.extend(lead.also());
     let order = match (bound, lead) {
         // The order keeps the plan to the index, whatever the table is thought to hold.
-        (Bound::Counted, _) => "ORDER BY id DESC",
-        (Bound::Found, Lead::Standing(_)) => "LIMIT $4",
-        (Bound::Found, _) => "ORDER BY id DESC LIMIT $4",
+        (Bound::Counted(within), _) => match i64::try_from(within) {
+            Ok(within) => format!("ORDER BY id DESC LIMIT {within}"),
+            Err(_) => "ORDER BY id DESC".to_owned(),
+        },
+        (Bound::Found, Lead::Standing(..)) => "LIMIT $4".to_owned(),
+        (Bound::Found, _) => "ORDER BY id DESC LIMIT $4".to_owned(),
     };
     let sql = format!(
         "FROM unnest($3::{name}[]) WITH ORDINALITY v (v, n)
@@ -213,20 +216,38 @@ pub(super) async fn measure(
     span: Span,
     most: usize,
 ) -> Result<usize, Fault> {
-    let (sql, values) = searched(lead, span, most, Bound::Found);
-    let sql = format!("SELECT count(*) FROM (SELECT 1 {sql} LIMIT $4) c");
+    let (sql, values) = measured(lead, span, most);
     counted(&run(shared, &sql, &values).await?)
 }
 
-/// How many of the jobs a lead finds are wanted, up to `most`.
+fn measured(lead: &Lead, span: Span, most: usize) -> (String, Vec<(Value, Type)>) {
+    let (mut sql, values) = searched(lead, span, most, Bound::Found);
+    if let Lead::Standing(..) = lead {
+        let (kind, whole) = (lead.values().2, lead.whole());
+        sql = format!("FROM unnest($3::{kind}[]) v (v) CROSS JOIN LATERAL ({whole} LIMIT $4) d");
+    }
+    (format!("SELECT count(*) FROM (SELECT 1 {sql} LIMIT $4) c"), values)
+}
+
+/// How many of the first `within` jobs a lead finds for each value are wanted, up to `most`.
 pub(super) async fn count(
     shared: &Shared,
     lead: &Lead,
     wanted: &Pieces<'_>,
     span: Span,
-    most: usize,
+    (within, most): (usize, usize),
 ) -> Result<usize, Fault> {
-    let (sql, values) = searched(lead, span, most, Bound::Counted);
+    let (sql, values) = count_of(lead, wanted, span, (within, most));
+    counted(&run(shared, &sql, &values).await?)
+}
+
+fn count_of(
+    lead: &Lead,
+    wanted: &Pieces<'_>,
+    span: Span,
+    (within, most): (usize, usize),
+) -> (String, Vec<(Value, Type)>) {
+    let (sql, values) = searched(lead, span, most, Bound::Counted(within));
     let mut conditions = Conditions::new(values);
     wanted.add_to(&mut conditions, Some(lead));
     let stands = if wanted.filter.state.is_some() { STANDS } else { "" };
@@ -241,7 +262,7 @@ pub(super) async fn count(
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 {sql} {job} {stands} WHERE true{conditions} LIMIT $4) c"
     );
-    counted(&run(shared, &sql, &values).await?)
+    (sql, values)
 }
 
 /// The wanted ones of some jobs, newest first.
@@ -251,6 +272,11 @@ pub(super) async fn read(
     wanted: &Pieces<'_>,
     limit: usize,
 ) -> Result<Vec<Row>, Fault> {
+    let (sql, values) = read_of(ids, wanted, limit);
+    run(shared, &sql, &values).await
+}
+
+fn read_of(ids: &[Uuid], wanted: &Pieces<'_>, limit: usize) -> (String, Vec<(Value, Type)>) {
     let values: Vec<(Value, Type)> = vec![
         (Box::new(ids.to_vec()), Type::UUID_ARRAY),
         (Box::new(i64::try_from(limit).unwrap_or(i64::MAX)), Type::INT8),
@@ -267,8 +293,18 @@ pub(super) async fn read(
          WHERE true{conditions}
          ORDER BY j.id DESC LIMIT $2"
     );
-    run(shared, &sql, &values).await
+    (sql, values)
 }
+
+/// From one lane of a user to the next by the index, however many jobs are between.
+const LANES_OF_USER: &str = "WITH RECURSIVE lanes (lane) AS (
+        (SELECT lane FROM mainspring.job WHERE user_id = $1 ORDER BY lane LIMIT 1)
+        UNION ALL
+        SELECT (SELECT lane FROM mainspring.job j WHERE j.user_id = $1 AND j.lane > lanes.lane
+            ORDER BY j.lane LIMIT 1)
+        FROM lanes WHERE lanes.lane IS NOT NULL
+    )
+    SELECT lane FROM lanes WHERE lane IS NOT NULL";
 
 /// The lanes a user has jobs in, of those that are wanted.
 pub(super) async fn lanes_of_user(
@@ -276,21 +312,54 @@ pub(super) async fn lanes_of_user(
     user: &str,
     wanted: Option<&[i32]>,
 ) -> Result<Vec<i32>, Fault> {
-    // From one lane to the next by the index, however many jobs are between.
-    let sql = "WITH RECURSIVE lanes (lane) AS (
-            (SELECT lane FROM mainspring.job WHERE user_id = $1 ORDER BY lane LIMIT 1)
-            UNION ALL
-            SELECT (SELECT lane FROM mainspring.job j WHERE j.user_id = $1 AND j.lane > lanes.lane
-                ORDER BY j.lane LIMIT 1)
-            FROM lanes WHERE lanes.lane IS NOT NULL
-        )
-        SELECT lane FROM lanes WHERE lane IS NOT NULL";
     let values: [(Value, Type); 1] = [(Box::new(user.to_owned()), Type::TEXT)];
-    let rows = run(shared, sql, &values).await?;
+    let rows = run(shared, LANES_OF_USER, &values).await?;
     let lanes: Result<Vec<i32>, Fault> = rows.iter().map(|row| Ok(row.try_get(0)?)).collect();
     let wanted = wanted.map(|wanted| wanted.iter().copied().collect::<BTreeSet<i32>>());
     let is_wanted = |lane: &i32| wanted.as_ref().is_none_or(|wanted| wanted.contains(lane));
     Ok(lanes?.into_iter().filter(is_wanted).collect())
+}
+
+/// A statement of each kind, under a name, with the types of its parameters: for the test of plans.
+pub(super) fn samples() -> Vec<(String, String, Vec<Type>)> {
+    use super::lead::Standing;
+    let mut filter = JobFilter::of(Scope::All);
+    let span = Span::of(&filter, None);
+    filter.state = Some(StateName::Failed);
+    filter.trace_id = Some("t".to_owned());
+    filter.labels = vec![("a".to_owned(), "b".to_owned())];
+    filter.error_code = Some("E".to_owned());
+    let (lanes, user) = (Some(vec![1, 2]), Some("user1".to_owned()));
+    let tenants = vec![TenantId::stored("tenant1".into()), TenantId::stored("tenant2".into())];
+    let all = Pieces { filter: &filter, lanes, user, tenants };
+    let leads = [
+        ("all", Lead::All),
+        ("lanes", Lead::Lanes(vec![1, 2])),
+        ("user", Lead::User("user1".to_owned(), vec![1, 2])),
+        ("trace", Lead::Trace("t".to_owned())),
+        ("terms", Lead::Terms(vec![1, 2])),
+        ("items", Lead::AllItems),
+        ("item_terms", Lead::ItemTerms(vec![1, 2])),
+        ("live", Lead::Live(2)),
+        ("finished", Lead::Finished(5)),
+        ("waiting", Lead::Standing(Standing::Queued, Some(vec![1, 2]))),
+    ];
+    let mut samples = Vec::new();
+    let mut add = |name: String, (sql, values): (String, Vec<(Value, Type)>)| {
+        samples.push((name, sql, values.into_iter().map(|(_, kind)| kind).collect()));
+    };
+    for (name, lead) in leads {
+        let (sql, values) = searched(&lead, span, 20, Bound::Found);
+        add(format!("list_{name}"), (format!("SELECT v.n, d.id {sql}"), values));
+        add(format!("list_{name}_measure"), measured(&lead, span, 20));
+        if !matches!(lead, Lead::AllItems | Lead::ItemTerms(_)) {
+            add(format!("list_{name}_count"), count_of(&lead, &all, span, (100, 20)));
+        }
+    }
+    add("list_read".to_owned(), read_of(&[], &all, 20));
+    let user: (Value, Type) = (Box::new(String::new()), Type::TEXT);
+    add("list_lanes_of_user".to_owned(), (LANES_OF_USER.to_owned(), vec![user]));
+    samples
 }
 
 pub(super) fn counted(rows: &[Row]) -> Result<usize, Fault> {

@@ -14,6 +14,7 @@ use crate::rows::more;
 use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
 use crate::writes::{item_terms, number};
+use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
@@ -223,6 +224,11 @@ impl PostgresImport {
             record
         };
         let state = |it: &Snapshot| it.job.state.name();
+        for it in jobs.iter().filter(|it| !state(it).is_terminal()) {
+            self.count("jobs/", it.job.tenant.as_str(), 1);
+            let bytes = i64::try_from(held_bytes(&it.job)).unwrap_or(i64::MAX);
+            self.count("bytes/", it.job.tenant.as_str(), bytes);
+        }
         let ended: Vec<&Snapshot> = jobs.iter().filter(|it| state(it).is_terminal()).collect();
         if !ended.is_empty() {
             let at = |it: &&Snapshot| At(it.job.finished_at().unwrap_or(it.job.updated_at));

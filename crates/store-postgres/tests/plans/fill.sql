@@ -26,7 +26,7 @@ INSERT INTO mainspring.job (id, lane, priority, max_retries, timeout_ms, created
 SELECT id, lane, 50, 3, 900000, at, at + CASE kind WHEN 1 THEN interval '30 days'
     ELSE interval '0' END, 'user' || n % 1000, '{"n":1}' FROM made;
 INSERT INTO mainspring.finished (id, state, finished_at, record)
-SELECT id, 5 + n % 3, at, '\x8001' FROM made WHERE kind = 0;
+SELECT id, CASE n % 30 WHEN 0 THEN 6 WHEN 1 THEN 7 ELSE 5 END, at, '\x8001' FROM made WHERE kind = 0;
 INSERT INTO mainspring.waiting (id, due_at, lane, key, is_retry)
 SELECT id, at + interval '30 days', lane, (extract(epoch FROM at) * 1000000)::bigint, false
 FROM made WHERE kind = 1;

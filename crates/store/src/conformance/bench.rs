@@ -7,12 +7,15 @@ use mainspring_kernel::command::{Claim, Complete, Fail, Submit};
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::job::{Effect, Idempotency, LeaseToken};
 use mainspring_kernel::{
-    Command, Decision, Facts, Failure, Job, JobId, JobType, QueueName, Receipt, Rejection,
+    Backlog, Command, Decision, Facts, Failure, Job, JobId, JobType, QueueName, Receipt, Rejection,
     StateName, TenantId, Timestamp, UserId, WorkerId, decide, fingerprint,
 };
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
+
+/// What the jobs of a tenant, and all jobs, may take up before they have ended.
+pub(super) const BACKLOG_MAX: (u64, u64) = (7 << 19, 11 << 19);
 
 /// What became of a command.
 pub type Outcome = Result<Receipt, Rejection>;
@@ -278,11 +281,18 @@ pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) 
             key_job: None,
             jumps: &[],
             tokens: &tokens,
+            backlog: Backlog::UNBOUNDED,
         };
+        if let Command::SetType(spec) = command {
+            facts.job_type = desk.job_type(&spec.name);
+        }
         if let Command::Submit(wish) = command {
             facts.job_type = desk.job_type(&wish.job_type);
             facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
             facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
+            let (tenant, all) = desk.held(&wish.tenant);
+            let (tenant_max, all_max) = BACKLOG_MAX;
+            facts.backlog = Backlog { tenant, tenant_max, all, all_max };
         }
         if let Command::RevokeToken { token } = command
             && desk.token(*token).is_none()

@@ -137,10 +137,11 @@ fn type_text(spec: &TypeSpec) -> String {
         concurrency_scope,
         queue,
         backoff,
+        file_entry,
     } = spec;
     format!(
         "{name} {domain} {is_schedulable} {priority} {timeout_ms} {max_retries} \
-         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?}"
+         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?}"
     )
 }
 

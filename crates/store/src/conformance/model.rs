@@ -5,8 +5,11 @@ use super::model_read;
 use crate::read::LoggedMove;
 use crate::store::{Desk, Error, Needs, Store, Wake, Work};
 use crate::ticket::Ticket;
-use crate::{Counts, Health, ItemFilter, JobFilter, MovesPage, Page, Recovery, Snapshot, Standing};
+use crate::{
+    Counts, Health, Held, ItemFilter, JobFilter, MovesPage, Page, Recovery, Snapshot, Standing,
+};
 use futures_util::future::{BoxFuture, ready};
+use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::dispatch::{Wanted, order_key};
 use mainspring_kernel::event::{Change, KeyHolder};
 use mainspring_kernel::fingerprint::Digest;
@@ -22,7 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct ModelStore(Mutex<Memory>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Memory {
     pub(super) jobs: BTreeMap<JobId, Snapshot>,
     pub(super) items: BTreeMap<DlqId, DlqItem>,
@@ -58,6 +61,17 @@ impl Memory {
         };
         let used = self.jobs.values().filter(counts).count();
         Some((spec.concurrency_limit?, u32::try_from(used).unwrap_or(u32::MAX)))
+    }
+
+    /// What the jobs that have not ended come to: of one tenant, or all.
+    fn held(&self, tenant: Option<&TenantId>) -> Held {
+        let live = self.jobs.values().map(|whole| &whole.job).filter(|job| {
+            job.finished_at().is_none() && tenant.is_none_or(|tenant| *tenant == job.tenant)
+        });
+        live.fold(Held::default(), |held, job| Held {
+            jobs: held.jobs + 1,
+            bytes: held.bytes + held_bytes(job),
+        })
     }
 
     pub(super) fn is_paused(&self, queue: &QueueName) -> bool {
@@ -246,6 +260,10 @@ impl Desk for ModelDesk<'_> {
         self.memory.tokens.values().collect()
     }
 
+    fn held(&self, tenant: &TenantId) -> (u64, u64) {
+        (self.memory.held(Some(tenant)).bytes, self.memory.held(None).bytes)
+    }
+
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
         let mut ready = Vec::new();
         while ready.len() < limit
@@ -269,6 +287,11 @@ impl Desk for ModelDesk<'_> {
 }
 
 impl ModelStore {
+    /// Another store that holds the same: for trying what must not count.
+    pub fn copy(&self) -> ModelStore {
+        ModelStore(Mutex::new(self.lock().clone()))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Memory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -357,6 +380,10 @@ impl Store for ModelStore {
         self.read(|memory| model_read::standing(memory, id, now))
     }
 
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {
+        self.read(|memory| memory.held(Some(tenant)))
+    }
+
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
         self.read(|memory| model_read::counts(memory, now))
     }
@@ -400,7 +427,7 @@ impl Store for ModelStore {
 
     fn health(&self) -> Health {
         let recovery = Recovery::default();
-        Health { kind: "model", broken: None, is_low_on_space: false, recovery }
+        Health { kind: "model", broken: None, is_low_on_space: false, damaged_blocks: 0, recovery }
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), Error>> {

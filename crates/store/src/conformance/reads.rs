@@ -32,6 +32,9 @@ pub(super) async fn lists_go_newest_first_in_pages(bench: &mut Bench) {
     }
     let job = bench.grant().await;
     bench.done(complete(&job)).await;
+    let asked = [&ids[..], &[JobId(5)]].concat();
+    assert_eq!(bench.store.ended(&asked).await.expect("reads work"), [job.id]);
+    assert!(bench.store.held(&asked).await.expect("reads work").is_empty(), "nobody else is here");
     for limit in [1, 3, 7, 100] {
         assert_eq!(bench.list(&everything(), limit).await, ids, "pages of {limit}");
     }

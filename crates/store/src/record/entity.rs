@@ -4,7 +4,7 @@
 use super::BadRecord;
 use super::access::{read_token, write_token};
 use super::item::{read_item, write_item};
-use super::job::{read_job, write_job};
+use super::job::{read_job, read_owner, write_job};
 use super::names::Names;
 use super::registry::{read_queue, read_type, write_queue, write_type};
 use super::transition::{read_history, write_history};
@@ -12,7 +12,9 @@ use super::wire::{Pen, Reader, length};
 use crate::read::Snapshot;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{DlqItem, Job, JobId, QueueSpec, Timestamp, Token, Transition, TypeSpec};
+use mainspring_kernel::{
+    DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, Transition, TypeSpec, UserId,
+};
 
 /// Entities stand alone, so their instants are counted from the start of 1970.
 const BASE: Timestamp = Timestamp::EPOCH;
@@ -138,6 +140,19 @@ pub fn decode_snapshot(bytes: &[u8], names: &mut Names) -> Result<Snapshot, BadR
         | Entity::Key { .. }
         | Entity::Counters(_) => Err(reader.bad("expected a job")),
     }
+}
+
+/// Whose the job is whose record fills `bytes`; nothing behind the owner is read.
+///
+/// # Errors
+/// If the bytes are anything else.
+pub fn snapshot_owner(bytes: &[u8], names: &mut Names) -> Result<(TenantId, UserId), BadRecord> {
+    let mut reader = Reader::new(bytes, 0, names);
+    let (number, mut fields) = reader.kind()?;
+    if number != u64::from(kind::JOB) {
+        return Err(reader.bad("expected a job"));
+    }
+    reader.field(&mut fields, read_owner)
 }
 
 /// The entities of `bytes`, one after another. Ends after the first bad one.

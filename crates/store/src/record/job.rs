@@ -110,6 +110,15 @@ pub(super) fn write_job(pen: &mut Pen<'_>, job: &Job, base: Timestamp) {
     }
 }
 
+/// The owner of a job, which stands before everything that can be long.
+pub(super) fn read_owner(reader: &mut Reader<'_, '_>) -> Read<(TenantId, UserId)> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    reader.field(at, Reader::bits)?;
+    let tenant = TenantId::stored(reader.field(at, Reader::name)?);
+    Ok((tenant, UserId::stored(reader.field(at, Reader::name)?)))
+}
+
 pub(super) fn read_job(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Job>> {
     let mut fields = reader.fields()?;
     let at = &mut fields;

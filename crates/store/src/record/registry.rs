@@ -20,8 +20,9 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
         concurrency_scope,
         queue,
         backoff: Backoff { base_ms, max_ms },
+        file_entry,
     } = spec;
-    pen.array(11);
+    pen.array(if file_entry.is_some() { 12 } else { 11 });
     pen.text(name.as_str()); // 0
     pen.text(domain); // 1
     pen.flag(*is_schedulable); // 2
@@ -37,6 +38,9 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
     pen.text(queue.as_str()); // 8
     pen.number(*base_ms); // 9
     pen.number(*max_ms); // 10
+    if let Some(entry) = file_entry {
+        pen.bytes(&entry.0); // 11
+    }
 }
 
 pub(super) fn read_type(reader: &mut Reader<'_, '_>) -> Read<TypeSpec> {
@@ -61,6 +65,7 @@ pub(super) fn read_type(reader: &mut Reader<'_, '_>) -> Read<TypeSpec> {
             base_ms: reader.field(at, Reader::small)?,
             max_ms: reader.field(at, Reader::small)?,
         },
+        file_entry: reader.optional(at, Reader::digest)?,
     };
     reader.end(fields)?;
     Ok(spec)

@@ -305,6 +305,13 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_item_discard_signed", changed(DlqState::DiscardRequested(signed()))),
         ("event_item_glass_broken", changed(DlqState::GlassBroken(signed()))),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
+        (
+            "event_type_set_by_file",
+            Event::TypeSet(Box::new(TypeSpec {
+                file_entry: Some(Digest([0xfe; 16])),
+                ..spec(None, ConcurrencyScope::Global)
+            })),
+        ),
         ("event_queue_set", Event::QueueSet(queue(true, QueueOrder::Due))),
         ("event_token_issued", Event::TokenIssued(Box::new(token(Some(later(9)), None)))),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),

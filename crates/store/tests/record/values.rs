@@ -242,7 +242,7 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
         Just(ConcurrencyScope::Tenant),
         Just(ConcurrencyScope::User)
     ];
-    let numbers = any::<(bool, u8, u32, u16, Option<u32>, u32, u32)>();
+    let numbers = any::<(bool, u8, u32, u16, Option<u32>, u32, u32, Option<[u8; 16]>)>();
     (name(), text(), name(), scopes, numbers)
         .prop_map(|(name, domain, queue, concurrency_scope, n)| {
             Box::new(TypeSpec {
@@ -256,6 +256,7 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
                 concurrency_scope,
                 queue: QueueName::stored(queue),
                 backoff: Backoff { base_ms: n.5, max_ms: n.6 },
+                file_entry: n.7.map(Digest),
             })
         })
         .boxed()

@@ -2,13 +2,14 @@
 
 use super::Findings;
 use super::facts::Facts;
-use crate::history::{Answer, Call, Outcome};
+use crate::history::{Answer, Call, Outcome, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
     submissions(facts, found);
     phantoms(facts, found);
     effects_of_calls(facts, found);
+    reads_never_go_back(facts, found);
     after_a_failed_disk(facts, found);
 }
 
@@ -22,7 +23,7 @@ fn submissions(facts: &Facts<'_>, found: &mut Findings) {
         };
         let Answer::Submitted { job: id, is_hit, created_at } = answer else { continue };
         let Some(job) = facts.jobs.get(&**id) else {
-            found.add("D1", id, "was accepted and is gone");
+            found.expect(facts.may_be_gone(id), "D1", id, "was accepted and is gone");
             continue;
         };
         if *is_hit {
@@ -46,7 +47,7 @@ fn phantoms(facts: &Facts<'_>, found: &mut Findings) {
             Outcome::Ok(Answer::Submitted { job, .. }) => {
                 known.insert(job);
             }
-            Outcome::Info => *unknown += 1,
+            Outcome::Info | Outcome::Gone => *unknown += 1,
             Outcome::Ok(_) | Outcome::Fail(_) => {}
         }
     }
@@ -73,7 +74,7 @@ fn effects_of_calls(facts: &Facts<'_>, found: &mut Findings) {
                     let is_kept = job.effects.iter().any(|(n, v)| n == name && v == value);
                     found.expect(is_kept, "D2", id, format!("effect {name} is gone"));
                 }
-                (Call::Read { .. }, Answer::Seen { state, seq, updated_at }) => {
+                (Call::Read { .. }, Answer::Seen(Seen { state, seq, updated_at, .. })) => {
                     let event = job.events.iter().find(|event| event.seq == *seq);
                     let is_kept = event.is_some_and(|event| event.to == *state);
                     found.expect(is_kept, "D2", id, format!("was {state} at event {seq}"));
@@ -82,6 +83,23 @@ fn effects_of_calls(facts: &Facts<'_>, found: &mut Findings) {
                 }
                 _ => {}
             }
+        }
+    }
+}
+
+/// D2: whoever looks sees no less than was seen before.
+fn reads_never_go_back(facts: &Facts<'_>, found: &mut Findings) {
+    for id in facts.jobs.keys() {
+        let mut seen: Vec<(u64, u32)> = Vec::new();
+        for (operation, answer) in facts.accepted(id) {
+            let (Answer::Seen(now), Some(ended_at)) = (answer, operation.ended_at) else {
+                continue;
+            };
+            let before = seen.iter().filter(|(at, _)| *at < operation.invoked_at);
+            let known = before.map(|(_, seq)| *seq).max().unwrap_or(0);
+            let text = format!("was at event {known} and then at {}", now.seq);
+            found.expect(now.seq >= known, "D2", id, text);
+            seen.push((ended_at, now.seq));
         }
     }
 }
@@ -112,7 +130,7 @@ fn acknowledged_between(facts: &Facts<'_>, from: u64, until: u64, found: &mut Fi
         };
         let is_change = match answer {
             Answer::Grants(grants) => !grants.is_empty(),
-            Answer::Seen { .. } => false,
+            Answer::Seen(_) | Answer::Listed(_) => false,
             _ => true,
         };
         if is_change && ended_at > from && ended_at < until {

@@ -1,13 +1,16 @@
 //! A history arranged for looking things up.
 
-use crate::history::{Answer, Call, EventDump, Grant, History, JobDump, Operation, Outcome, fence};
-use mainspring_kernel::StateName;
+use crate::history::{
+    Answer, Call, EventDump, Grant, History, JobDump, Operation, Outcome, PullScope, fence,
+};
+use mainspring_kernel::{JobId, StateName};
 use std::collections::BTreeMap;
 
 /// A grant with the call that brought it.
 pub(super) struct Given<'a> {
     pub(super) grant: &'a Grant,
     pub(super) worker: &'a str,
+    pub(super) scope: &'a PullScope,
     pub(super) lease_ms: u64,
     pub(super) invoked_at: u64,
     pub(super) ended_at: u64,
@@ -33,7 +36,7 @@ impl<'a> Facts<'a> {
                 calls.entry(job).or_default().push(operation);
             }
             if let (
-                Call::Pull { worker, lease_ms },
+                Call::Pull { worker, lease_ms, scope },
                 Outcome::Ok(Answer::Grants(given)),
                 Some(ended_at),
             ) = (&operation.call, &operation.outcome, operation.ended_at)
@@ -42,6 +45,7 @@ impl<'a> Facts<'a> {
                     grants.entry(&grant.job).or_default().push(Given {
                         grant,
                         worker,
+                        scope,
                         lease_ms: *lease_ms,
                         invoked_at: operation.invoked_at,
                         ended_at,
@@ -51,6 +55,13 @@ impl<'a> Facts<'a> {
         }
         grants.values_mut().for_each(|given| given.sort_by_key(|given| given.ended_at));
         Facts { history, jobs, grants, calls }
+    }
+
+    /// Whether retention may have removed a job that was once there. Its id tells when it was made.
+    pub(super) fn may_be_gone(&self, job: &str) -> bool {
+        let made_at = job.parse::<JobId>().map(|id| (id.0 >> 80) as i64 * 1000);
+        let kept_since = self.history.dump.kept_since;
+        made_at.is_ok_and(|made_at| kept_since.is_some_and(|since| made_at < since))
     }
 
     /// Successful calls about `job`.
@@ -77,11 +88,15 @@ impl Operation {
             | Call::RequestDiscard { .. }
             | Call::ApproveDiscard { .. }
             | Call::RejectDiscard { .. }
-            | Call::Pause { .. } => None,
+            | Call::Pause { .. }
+            | Call::ListJobs { .. }
+            | Call::ListItems
+            | Call::Knock { .. }
+            | Call::Revoke { .. } => None,
         }
     }
 
-    /// The token this call presents.
+    /// The lease token this call presents.
     pub fn token(&self) -> Option<&str> {
         match &self.call {
             Call::Complete { token, .. }
@@ -97,7 +112,11 @@ impl Operation {
             | Call::RequestDiscard { .. }
             | Call::ApproveDiscard { .. }
             | Call::RejectDiscard { .. }
-            | Call::Pause { .. } => None,
+            | Call::Pause { .. }
+            | Call::ListJobs { .. }
+            | Call::ListItems
+            | Call::Knock { .. }
+            | Call::Revoke { .. } => None,
         }
     }
 
@@ -105,7 +124,7 @@ impl Operation {
     pub fn answer(&self) -> Option<&Answer> {
         match &self.outcome {
             Outcome::Ok(answer) => Some(answer),
-            Outcome::Fail(_) | Outcome::Info => None,
+            Outcome::Fail(_) | Outcome::Info | Outcome::Gone => None,
         }
     }
 

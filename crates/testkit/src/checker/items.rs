@@ -1,10 +1,10 @@
-//! Q1 to Q4: dead-letter items, run again once or dropped by two people.
+//! Q1 to Q5: dead-letter items, run again once or dropped by two people.
 
 use super::Findings;
 use super::facts::Facts;
 use crate::history::{Answer, Call, ItemDump};
 use mainspring_kernel::StateName;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
     let mut seen = BTreeSet::new();
@@ -13,10 +13,12 @@ pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
         let job = facts.jobs.get(&*item.job);
         let is_failed =
             job.is_some_and(|job| matches!(job.state, StateName::DlqRecorded | StateName::Failed));
+        let is_failed = is_failed || (job.is_none() && facts.may_be_gone(&item.job));
         found.expect(is_failed, "Q1", &item.id, "is about a job that did not fail");
         requeues(facts, item, found);
         discards(facts, item, found);
     }
+    listed(facts, &seen, found);
     for operation in facts.history.operations.iter().filter(|op| op.answer().is_some()) {
         let item = match &operation.call {
             Call::Requeue { item, .. }
@@ -26,6 +28,29 @@ pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
             _ => continue,
         };
         found.expect(seen.contains(item), "D2", item, "answered and is gone");
+    }
+}
+
+/// Q5: what was listed once is listed ever after.
+fn listed(facts: &Facts<'_>, kept: &BTreeSet<&String>, found: &mut Findings) {
+    let mut known: BTreeMap<&str, u64> = BTreeMap::new();
+    for operation in &facts.history.operations {
+        let (Call::ListItems, Some(Answer::Listed(ids)), Some(ended_at)) =
+            (&operation.call, operation.answer(), operation.ended_at)
+        else {
+            continue;
+        };
+        for id in ids {
+            found.expect(kept.contains(id), "Q5", id, "was listed and is gone");
+        }
+        for (id, since) in &known {
+            let is_there = *since >= operation.invoked_at || ids.iter().any(|one| one == id);
+            found.expect(is_there, "Q5", id, "was listed and then was not");
+        }
+        for id in ids {
+            let since = known.entry(id).or_insert(ended_at);
+            *since = (*since).min(ended_at);
+        }
     }
 }
 
@@ -50,7 +75,9 @@ fn requeues(facts: &Facts<'_>, item: &ItemDump, found: &mut Findings) {
         .collect();
     let is_requeued = item.state == "requeued";
     let text = format!("is {} and runs again as {made:?}", item.state);
-    found.expect(made.len() == usize::from(is_requeued), "Q2", &item.id, text);
+    let is_gone = item.requeued_as.as_ref().is_some_and(|job| facts.may_be_gone(job));
+    let is_made = made.len() == usize::from(is_requeued) || (made.is_empty() && is_gone);
+    found.expect(is_made, "Q2", &item.id, text);
     let is_told = told.iter().all(|job| item.requeued_as.as_deref() == Some(job));
     found.expect(is_told, "Q2", &item.id, format!("was answered with {told:?}"));
     let is_both = item.state == "discarded" && !made.is_empty();

@@ -2,15 +2,55 @@
 
 use super::Findings;
 use super::facts::Facts;
-use crate::history::{EventDump, JobDump};
+use crate::history::{Answer, EventDump, Fault, JobDump};
 use mainspring_kernel::StateName;
 
+/// How far the clocks of two servers may be apart.
+const SKEW_MICROS: i64 = 100_000;
+
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
+    if facts.history.is_simulated {
+        clock(facts, found);
+    }
     for job in &facts.history.dump.jobs {
         path(job, found);
         numbers(job, found);
         times(job, found);
         endings(facts, job, found);
+    }
+}
+
+/// S7: as long as no process is replaced, what is asked later is dated later.
+fn clock(facts: &Facts<'_>, found: &mut Findings) {
+    let mut asked: Vec<(u64, u64, i64, &str)> = Vec::new();
+    for operation in &facts.history.operations {
+        if let (Some(Answer::Submitted { job, is_hit: false, created_at }), Some(ended_at)) =
+            (operation.answer(), operation.ended_at)
+        {
+            asked.push((operation.invoked_at, ended_at, *created_at, job));
+        }
+    }
+    let mut answered: Vec<(u64, i64)> = asked.iter().map(|(_, end, at, _)| (*end, *at)).collect();
+    asked.sort_unstable();
+    answered.sort_unstable();
+    let is_restart = |fault: &&Fault| fault.kind.contains("restart");
+    let mut restarts =
+        facts.history.faults.iter().filter(is_restart).map(|fault| fault.at).peekable();
+    let (mut next, mut newest) = (0, i64::MIN);
+    for (invoked_at, ended_at, at, id) in asked {
+        while let Some((end, at)) = answered.get(next).filter(|(end, _)| *end < invoked_at) {
+            while restarts.next_if(|restart| restart <= end).is_some() {
+                newest = i64::MIN;
+            }
+            newest = newest.max(*at);
+            next += 1;
+        }
+        // One that comes before this call's end may have been dated by another process.
+        while restarts.next_if(|restart| *restart <= ended_at).is_some() {
+            newest = i64::MIN;
+        }
+        let is_later = at.saturating_add(SKEW_MICROS) >= newest;
+        found.expect(is_later, "S7", id, "is dated before what was there first");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::facts::Facts;
-use crate::history::{Call, EventDump, JobDump, Operation};
+use crate::history::{Answer, Call, EventDump, JobDump, Operation, Seen};
 use mainspring_kernel::StateName;
 
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
@@ -11,6 +11,7 @@ pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
         let calls = facts.calls.get(&*job.id).map(Vec::as_slice).unwrap_or_default();
         choices(job, calls, found);
         delays(facts, job, calls, found);
+        promises(facts, job, calls, found);
     }
 }
 
@@ -67,6 +68,39 @@ fn choices(job: &JobDump, calls: &[&Operation], found: &mut Findings) {
     }
 }
 
+/// Most jitter.
+const JITTER_MS: u64 = 300;
+
+/// R3: what is shown as the time of the next try is the rule's: not before and not after.
+fn promises(facts: &Facts<'_>, job: &JobDump, calls: &[&Operation], found: &mut Findings) {
+    let Some(rules) = facts.history.types.iter().find(|rules| rules.name == job.job_type) else {
+        return;
+    };
+    for (_, answer) in facts.accepted(&job.id) {
+        let Answer::Seen(Seen { seq, due_at: Some(due_at), .. }) = answer else { continue };
+        let tries = job.attempts().into_iter().enumerate();
+        let mut tries = tries.filter(|(_, (_, end))| end.is_some_and(|end| end.seq == *seq));
+        let Some((nth, (start, Some(end)))) = tries.next() else { continue };
+        if end.is_release() {
+            found.expect(*due_at == end.at, "R3", &job.id, "a release has to wait");
+            continue;
+        }
+        let fence = u32::try_from(nth + 1).ok();
+        let own = calls.iter().filter(|call| call.fence() == fence && call.may_have_happened());
+        let chosen: Vec<u64> = own
+            .filter_map(|call| match &call.call {
+                Call::Fail { delay_ms, .. } => *delay_ms,
+                _ => None,
+            })
+            .collect();
+        let grown = (rules.base_ms << (start.attempt - 1).min(20)).min(rules.max_ms);
+        let wait = u64::try_from((due_at - end.at) / 1000).unwrap_or(u64::MAX);
+        let is_kept = (grown..=grown + JITTER_MS).contains(&wait) || chosen.contains(&wait);
+        let text = format!("waits {wait} ms where the rule says {grown} to {JITTER_MS} more");
+        found.expect(is_kept, "R3", &job.id, text);
+    }
+}
+
 /// R3: not before the delay.
 fn delays(facts: &Facts<'_>, job: &JobDump, calls: &[&Operation], found: &mut Findings) {
     let Some(rules) = facts.history.types.iter().find(|rules| rules.name == job.job_type) else {
@@ -79,23 +113,22 @@ fn delays(facts: &Facts<'_>, job: &JobDump, calls: &[&Operation], found: &mut Fi
             continue;
         }
         let fence = u32::try_from(nth + 1).ok();
-        let chosen = calls.iter().find_map(|call| match &call.call {
-            Call::Fail { delay_ms, .. } if call.fence() == fence && call.answer().is_some() => {
-                Some(*delay_ms)
-            }
-            _ => None,
-        });
-        let unknown = calls.iter().any(|call| {
-            let has_delay = matches!(call.call, Call::Fail { delay_ms: Some(_), .. });
-            call.fence() == fence && has_delay && call.may_have_happened()
-        });
         let doublings = (start.attempt - 1).min(20);
         let grown = (rules.base_ms << doublings).min(rules.max_ms);
-        let least = match chosen {
-            Some(Some(delay)) => delay,
-            Some(None) | None if unknown => 0,
-            Some(None) | None => grown,
-        };
+        // Of several reports about one attempt the first counts, and that may be any of them; if
+        // none was acknowledged, the attempt may have ended without one.
+        let told = calls.iter().filter(|call| call.fence() == fence && call.may_have_happened());
+        let mut delays: Vec<u64> = told
+            .clone()
+            .filter_map(|call| match &call.call {
+                Call::Fail { delay_ms, .. } => Some(delay_ms.unwrap_or(grown)),
+                _ => None,
+            })
+            .collect();
+        if !told.into_iter().any(|call| call.is_report() && call.answer().is_some()) {
+            delays.push(grown);
+        }
+        let least = delays.into_iter().min().unwrap_or(grown);
         let waited = (next.at - end.at) / 1000;
         let is_kept = u64::try_from(waited).is_ok_and(|waited| waited >= least);
         found.expect(is_kept, "R3", &job.id, format!("retried after {waited} of {least} ms"));

@@ -64,7 +64,7 @@ impl Coverage {
                 crate::history::Outcome::Fail(code) => {
                     *self.refusals.entry(code.clone()).or_default() += 1;
                 }
-                crate::history::Outcome::Info => self.unknown += 1,
+                crate::history::Outcome::Info | crate::history::Outcome::Gone => self.unknown += 1,
             }
         }
         for fault in &history.faults {

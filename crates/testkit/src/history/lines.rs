@@ -4,7 +4,7 @@
 
 use super::{
     Answer, Call, Dump, EventDump, Fault, Grant, History, ItemDump, JobDump, Operation, Outcome,
-    Streamed, TypeRules, Work,
+    PullScope, Seen, Streamed, TypeRules, Work,
 };
 use mainspring_kernel::StateName;
 use serde_json::{Map, Value, json};
@@ -29,6 +29,7 @@ pub fn end(id: u64, at: u64, outcome: &Outcome) -> String {
         Outcome::Ok(answer) => line["ok"] = answer_value(answer),
         Outcome::Fail(code) => line["fail"] = json!(code),
         Outcome::Info => line["info"] = json!(true),
+        Outcome::Gone => line["gone"] = json!(true),
     }
     line.to_string()
 }
@@ -74,8 +75,10 @@ pub fn write(history: &History) -> String {
     }
     lines.extend(history.dump.jobs.iter().map(job_line));
     lines.extend(history.dump.items.iter().map(item_line));
-    let Dump { by_state, is_settled, .. } = &history.dump;
-    let line = json!({"line": "final", "by_state": by_state, "settled": is_settled});
+    let Dump { jobs: _, items: _, by_state, is_settled, kept_since } = &history.dump;
+    let line = json!({"line": "final", "by_state": by_state, "settled": is_settled,
+        "kept_since": kept_since, "whole_stream": history.is_stream_whole,
+        "simulated": history.is_simulated});
     lines.push(line.to_string());
     lines.join("\n") + "\n"
 }
@@ -113,6 +116,7 @@ fn take(line: &Value, history: &mut History, calls: &mut BTreeMap<u64, Operation
             operation.outcome = match (line.get("ok"), line.get("fail")) {
                 (Some(answer), _) => Outcome::Ok(read_answer(answer)?),
                 (None, Some(code)) => Outcome::Fail(code.as_str()?.to_owned()),
+                (None, None) if line.get("gone").is_some() => Outcome::Gone,
                 (None, None) => Outcome::Info,
             };
         }
@@ -152,6 +156,9 @@ fn take(line: &Value, history: &mut History, calls: &mut BTreeMap<u64, Operation
         }),
         "final" => {
             history.dump.is_settled = line["settled"].as_bool()?;
+            history.dump.kept_since = line["kept_since"].as_i64();
+            history.is_stream_whole = line["whole_stream"].as_bool()?;
+            history.is_simulated = line["simulated"].as_bool()?;
             if let Some(counts) = line["by_state"].as_array() {
                 let counts: Option<Vec<u64>> = counts.iter().map(Value::as_u64).collect();
                 history.dump.by_state = Some(counts?.try_into().ok()?);
@@ -166,6 +173,11 @@ fn text(value: &Value, field: &str) -> Option<String> {
     value[field].as_str().map(str::to_owned)
 }
 
+fn texts(value: &Value, field: &str) -> Option<Vec<String>> {
+    let texts = value[field].as_array()?.iter();
+    texts.map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
 fn number(value: &Value, field: &str) -> Option<u32> {
     value[field].as_u64().and_then(|number| u32::try_from(number).ok())
 }
@@ -176,9 +188,9 @@ fn state(value: &Value, field: &str) -> Option<StateName> {
 
 fn call_value(call: &Call) -> Value {
     match call {
-        Call::Submit { tenant, key, job_type, payload, delay_ms } => json!({"op": "submit",
-            "tenant": tenant, "key": key, "job_type": job_type, "payload": payload,
-            "delay_ms": delay_ms}),
+        Call::Submit { tenant, key, window_secs, job_type, payload, delay_ms } => json!({
+            "op": "submit", "tenant": tenant, "key": key, "window_secs": window_secs,
+            "job_type": job_type, "payload": payload, "delay_ms": delay_ms}),
         Call::Complete { job, token, result } => {
             json!({"op": "complete", "job": job, "token": token, "result": result})
         }
@@ -191,8 +203,9 @@ fn call_value(call: &Call) -> Value {
         Call::Effect { job, token, name, value } => {
             json!({"op": "effect", "job": job, "token": token, "name": name, "value": value})
         }
-        Call::Pull { worker, lease_ms } => {
-            json!({"op": "pull", "worker": worker, "lease_ms": lease_ms})
+        Call::Pull { worker, lease_ms, scope: PullScope { tenant, queues, types } } => {
+            json!({"op": "pull", "worker": worker, "lease_ms": lease_ms, "tenant": tenant,
+                "queues": queues, "types": types})
         }
         Call::Cancel { job } => json!({"op": "cancel", "job": job}),
         Call::Read { job } => json!({"op": "read", "job": job}),
@@ -207,6 +220,11 @@ fn call_value(call: &Call) -> Value {
         Call::Pause { queue, is_paused } => {
             json!({"op": "pause", "queue": queue, "is_paused": is_paused})
         }
+        Call::ListJobs { tenant } => json!({"op": "list_jobs", "tenant": tenant}),
+        Call::ListItems => json!({"op": "list_items"}),
+        Call::Knock { tenant, token, job, what } => json!({"op": "knock", "tenant": tenant,
+            "token": token, "job": job, "what": what}),
+        Call::Revoke { token } => json!({"op": "revoke", "token": token}),
     }
 }
 
@@ -217,6 +235,7 @@ fn read_call(value: &Value) -> Option<Call> {
         "submit" => Call::Submit {
             tenant: get("tenant")?,
             key: get("key"),
+            window_secs: number(value, "window_secs"),
             job_type: get("job_type")?,
             payload: get("payload")?,
             delay_ms: value["delay_ms"].as_u64()?,
@@ -236,7 +255,15 @@ fn read_call(value: &Value) -> Option<Call> {
         "effect" => {
             Call::Effect { job: job?, token: token?, name: get("name")?, value: get("value")? }
         }
-        "pull" => Call::Pull { worker: get("worker")?, lease_ms: value["lease_ms"].as_u64()? },
+        "pull" => Call::Pull {
+            worker: get("worker")?,
+            lease_ms: value["lease_ms"].as_u64()?,
+            scope: PullScope {
+                tenant: get("tenant"),
+                queues: texts(value, "queues"),
+                types: texts(value, "types"),
+            },
+        },
         "cancel" => Call::Cancel { job: job? },
         "read" => Call::Read { job: job? },
         "requeue" => Call::Requeue { item: get("item")?, key: get("key")? },
@@ -246,6 +273,12 @@ fn read_call(value: &Value) -> Option<Call> {
         "approve_discard" => Call::ApproveDiscard { item: get("item")?, by: get("by")? },
         "reject_discard" => Call::RejectDiscard { item: get("item")?, by: get("by")? },
         "pause" => Call::Pause { queue: get("queue")?, is_paused: value["is_paused"].as_bool()? },
+        "list_jobs" => Call::ListJobs { tenant: get("tenant")? },
+        "list_items" => Call::ListItems,
+        "knock" => {
+            Call::Knock { tenant: get("tenant")?, token: token?, job: job?, what: get("what")? }
+        }
+        "revoke" => Call::Revoke { token: token? },
         _ => return None,
     })
 }
@@ -265,9 +298,11 @@ fn answer_value(answer: &Answer) -> Value {
             let grants: Vec<Value> = grants.iter().map(grant_value).collect();
             json!({"is": "grants", "grants": grants})
         }
-        Answer::Seen { state, seq, updated_at } => {
-            json!({"is": "seen", "state": state.as_str(), "seq": seq, "updated_at": updated_at})
+        Answer::Seen(Seen { state, seq, updated_at, retry_count, due_at, has_item }) => {
+            json!({"is": "seen", "state": state.as_str(), "seq": seq, "updated_at": updated_at,
+                "retry_count": retry_count, "due_at": due_at, "has_item": has_item})
         }
+        Answer::Listed(ids) => json!({"is": "listed", "ids": ids}),
         Answer::Requeued { job } => json!({"is": "requeued", "job": job}),
         Answer::Done => json!({"is": "done"}),
     }
@@ -290,11 +325,15 @@ fn read_answer(value: &Value) -> Option<Answer> {
             let grants = value["grants"].as_array()?;
             Answer::Grants(grants.iter().map(read_grant).collect::<Option<_>>()?)
         }
-        "seen" => Answer::Seen {
+        "seen" => Answer::Seen(Seen {
             state: state(value, "state")?,
             seq: number(value, "seq")?,
             updated_at: value["updated_at"].as_i64()?,
-        },
+            retry_count: number(value, "retry_count"),
+            due_at: value["due_at"].as_i64(),
+            has_item: value["has_item"].as_bool(),
+        }),
+        "listed" => Answer::Listed(texts(value, "ids")?),
         "requeued" => Answer::Requeued { job: text(value, "job")? },
         "done" => Answer::Done,
         _ => return None,
@@ -330,7 +369,7 @@ fn job_line(job: &JobDump) -> String {
         })
         .collect();
     json!({"line": "job", "id": job.id, "tenant": job.tenant, "job_type": job.job_type,
-        "payload": job.payload, "key": job.key, "source_item": job.source_item,
+        "payload": job.payload, "queue": job.queue, "priority": job.priority, "key": job.key, "source_item": job.source_item,
         "state": job.state.as_str(), "retry_count": job.retry_count,
         "max_retries": job.max_retries, "timeout_ms": job.timeout_ms,
         "created_at": job.created_at, "updated_at": job.updated_at, "run_at": job.run_at,
@@ -349,6 +388,8 @@ fn read_job(line: &Value) -> Option<JobDump> {
         tenant: text(line, "tenant")?,
         job_type: text(line, "job_type")?,
         payload: text(line, "payload")?,
+        queue: text(line, "queue")?,
+        priority: number(line, "priority")?,
         key: text(line, "key"),
         source_item: text(line, "source_item"),
         state: state(line, "state")?,

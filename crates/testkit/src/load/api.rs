@@ -3,7 +3,7 @@
 use super::record::Recorder;
 use super::wire::{Ask, Reached, Wire};
 use super::wish::{Pull, Report, Wish};
-use crate::history::{Answer, Call, Grant, Outcome};
+use crate::history::{Answer, Call, Grant, Outcome, PullScope, Seen};
 use mainspring_kernel::StateName;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -87,7 +87,8 @@ impl Api {
 
     fn submission(&self, wish: &Wish) -> Call {
         let Wish { job_type, payload, key, delay_ms } = wish.clone();
-        Call::Submit { tenant: self.tenant.clone(), key, job_type, payload, delay_ms }
+        let tenant = self.tenant.clone();
+        Call::Submit { tenant, key, window_secs: None, job_type, payload, delay_ms }
     }
 
     /// Submits several jobs in one call. A time of creation that the answer does not tell is zero;
@@ -133,10 +134,12 @@ impl Api {
             }
             Err(outcome) => outcome,
         };
-        self.recorder.call(at, Call::Pull { worker, lease_ms }, outcome.clone());
+        // The token is one of this tenant's, and so must be whatever it gets.
+        let scope = PullScope { tenant: Some(self.tenant.clone()), ..PullScope::default() };
+        self.recorder.call(at, Call::Pull { worker, lease_ms, scope }, outcome.clone());
         match outcome {
             Outcome::Ok(Answer::Grants(grants)) => grants,
-            Outcome::Ok(_) | Outcome::Fail(_) | Outcome::Info => Vec::new(),
+            Outcome::Ok(_) | Outcome::Fail(_) | Outcome::Info | Outcome::Gone => Vec::new(),
         }
     }
 
@@ -225,11 +228,14 @@ impl Api {
         let at = self.recorder.now();
         let outcome = match self.ask("GET", &format!("/api/v1/jobs/{job}/events"), None) {
             Ok(data) => match data["items"].as_array().and_then(|items| items.last()) {
-                Some(last) => Outcome::Ok(Answer::Seen {
+                Some(last) => Outcome::Ok(Answer::Seen(Seen {
                     state: state(last, "to_state"),
                     seq: number(last, "seq"),
                     updated_at: time(last, "occurred_at"),
-                }),
+                    retry_count: None,
+                    due_at: None,
+                    has_item: None,
+                })),
                 None => Outcome::Info,
             },
             Err(outcome) => outcome,

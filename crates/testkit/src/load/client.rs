@@ -79,7 +79,7 @@ impl Client<'_> {
                     std::thread::sleep(Duration::from_millis(5)); // paced: the server is away
                     continue;
                 }
-                Outcome::Ok(_) | Outcome::Fail(_) | Outcome::Info => {}
+                Outcome::Ok(_) | Outcome::Fail(_) | Outcome::Info | Outcome::Gone => {}
             }
             let is_original = !wish.payload.ends_with("-other\"}");
             if wish.key.is_some() && is_original {

@@ -55,7 +55,8 @@ pub fn fill(admin: &mut Api, history: &mut History) {
     let counted = read(admin, "/api/v1/runtime");
     let counted = &counted["counters"]["jobs"];
     let by_state = StateName::ALL.map(|state| counted[state.as_str()].as_u64().unwrap_or(0));
-    history.dump = Dump { jobs, items, by_state: Some(by_state), is_settled: true };
+    let by_state = Some(by_state);
+    history.dump = Dump { jobs, items, by_state, is_settled: true, kept_since: None };
     complete(history, &queues);
 }
 
@@ -76,7 +77,7 @@ fn complete(history: &mut History, queues: &BTreeMap<String, String>) {
                     grant.queue = queues.get(&grant.job).cloned().unwrap_or_default();
                 }
             }
-            Outcome::Ok(_) | Outcome::Fail(_) | Outcome::Info => {}
+            Outcome::Ok(_) | Outcome::Fail(_) | Outcome::Info | Outcome::Gone => {}
         }
     }
 }
@@ -114,6 +115,8 @@ fn job_dump(job: &Value, events: &Value, effects: Vec<(String, String)>) -> JobD
         tenant: text(job, "tenant_id"),
         job_type: text(job, "job_type"),
         payload: text(job, "payload_json"),
+        queue: text(job, "queue"),
+        priority: number(job, "priority"),
         key: maybe_text("idempotency_key"),
         source_item: maybe_text("source_dlq_id"),
         state: state(job, "status"),

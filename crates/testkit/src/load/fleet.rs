@@ -1,6 +1,9 @@
 //! Everybody in a run: four tenants, each with submitters, workers and two people who interfere.
 
+use super::api::text;
 use super::client::Client;
+use super::follower::Follower;
+use super::intruder::Intruder;
 use super::operator::Operator;
 use super::record::Recorder;
 use super::wire::Wire;
@@ -9,6 +12,7 @@ use super::{Api, dump};
 use crate::blackbox::Server;
 use crate::history::{History, TypeRules};
 use crate::rng::Rng;
+use serde_json::json;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,6 +85,7 @@ pub struct Badge {
 pub struct Signals {
     is_winding_down: AtomicBool,
     is_over: AtomicBool,
+    is_settled: AtomicBool,
 }
 
 impl Signals {
@@ -90,6 +95,11 @@ impl Signals {
 
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Nothing moves any more.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::Relaxed)
     }
 }
 
@@ -133,6 +143,9 @@ pub struct Fleet {
     /// How long anybody waits for an answer, if not for the usual time.
     patience: Option<Duration>,
     admin: String,
+    yards: Vec<Arc<Yard>>,
+    /// Who follows all moves.
+    follower: Option<JoinHandle<()>>,
 }
 
 impl Fleet {
@@ -165,6 +178,8 @@ impl Fleet {
             addresses: servers.iter().map(|server| server.address).collect(),
             patience,
             admin: server.admin.clone(),
+            yards: Vec::new(),
+            follower: None,
         };
         for (nth, tenant) in TENANTS.into_iter().enumerate() {
             let badge = Badge {
@@ -178,8 +193,47 @@ impl Fleet {
         fleet
     }
 
+    /// Somebody follows all moves from the first on, and somebody tries what is others'.
+    ///
+    /// # Panics
+    /// If a token cannot be made.
+    #[must_use]
+    pub fn watched(mut self, server: &Server, seed: u64) -> Self {
+        self.follow();
+        self.intrude(server, seed);
+        self
+    }
+
+    fn follow(&mut self) {
+        let (recorder, signals) = (self.recorder.clone(), self.signals.clone());
+        let (servers, token) = (self.addresses.clone(), self.admin.clone());
+        self.follower = Some(std::thread::spawn(move || {
+            let (recorder, signals) = (&recorder, &signals);
+            let (position, is_reset) = (0, false);
+            Follower { servers, token, recorder, signals, position, is_reset }.run();
+        }));
+    }
+
+    fn intrude(&mut self, server: &Server, seed: u64) {
+        let tenant = TENANTS[0];
+        let wish = json!({ "tenant_id": tenant, "user_id": "spy", "roles": ["operator"] });
+        let made = server.admin().post("/api/v1/tokens", &wish).data();
+        let (token, token_id) = (text(&made, "token"), text(&made, "token_id"));
+        let api = |token: &str, tenant: &str| {
+            let wire = Wire::new(&self.addresses, self.patience);
+            Api::among(wire, token, tenant, &self.recorder)
+        };
+        let (api, admin) = (api(&token, tenant), api(&self.admin, ""));
+        let (yards, signals) = (self.yards.clone(), self.signals.clone());
+        let rng = Rng::new(seed, 30);
+        self.threads.push(std::thread::spawn(move || {
+            Intruder { api, admin, token_id, rng, yards, signals: &signals }.run();
+        }));
+    }
+
     fn employ(&mut self, badge: &Badge, seed: u64, temper: Temper) {
         let yard = Arc::new(Yard::default());
+        self.yards.push(yard.clone());
         let api = |token: &str| {
             let wire = Wire::new(&self.addresses, self.patience);
             Api::among(wire, token, badge.tenant, &self.recorder)
@@ -233,8 +287,14 @@ impl Fleet {
         }
         // A report that was on its way may have moved something.
         dump::wait_until_settled(&mut admin);
+        self.signals.is_settled.store(true, Ordering::Relaxed);
+        let is_followed = self.follower.is_some();
+        if let Some(follower) = self.follower {
+            follower.join().expect("the follower does not panic");
+        }
         let mut history = self.recorder.take();
         history.types = rules();
+        history.is_stream_whole = is_followed;
         dump::fill(&mut admin, &mut history);
         history
     }

@@ -1,6 +1,6 @@
 //! Writes a run down as it happens.
 
-use crate::history::{Answer, Call, Fault, History, Operation, Outcome, Work};
+use crate::history::{Answer, Call, Fault, History, Operation, Outcome, Streamed, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,7 +59,10 @@ impl Recorder {
                 self.granted.fetch_add(grants.len() as u64, Ordering::Relaxed);
                 !grants.is_empty()
             }
-            Outcome::Ok(Answer::Seen { .. }) | Outcome::Fail(_) | Outcome::Info => false,
+            Outcome::Ok(Answer::Seen(_) | Answer::Listed(_))
+            | Outcome::Fail(_)
+            | Outcome::Info
+            | Outcome::Gone => false,
             Outcome::Ok(_) => true,
         };
         self.acknowledged.fetch_add(u64::from(is_change), Ordering::Relaxed);
@@ -72,6 +75,11 @@ impl Recorder {
         let (worker, job, token) = (worker.to_owned(), job.to_owned(), token.to_owned());
         let at = self.now();
         self.lock().ledger.push(Work { at, worker, job, token, is_end });
+    }
+
+    /// A move as a subscriber got it.
+    pub fn streamed(&self, moved: Streamed) {
+        self.lock().stream.push(moved);
     }
 
     /// Something that goes wrong on purpose.

@@ -1,149 +1,143 @@
-//! A store that makes one mistake. Everything else is passed on to the real store.
+//! A store that makes one mistake, or has bad luck on purpose. Everything else is passed on to the
+//! real store.
 
-use super::Plant;
-use futures_util::future::{BoxFuture, FutureExt};
-use mainspring_kernel::dispatch::Wanted;
-use mainspring_kernel::event::{Change, KeyHolder};
-use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::job::Actor;
+use super::desk::PlantedDesk;
+use super::link::Link;
+use super::trial::Trial;
+use super::{Plant, lot};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Failure, Job, JobEvent, JobId, JobType, QueueSpec, Timestamp, Token,
-    TokenId, TypeSpec,
+    DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::{
-    Counts, Desk, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, Page, Snapshot, Standing,
-    Store, Ticket, Wake, Work,
+    Counts, Desk, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Scope,
+    Snapshot, Standing, Store, Ticket, Wake, Work,
 };
-use mainspring_store_memory::MemoryStore;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// The memory store, perhaps with a mistake. Rings when there is something to sync.
+/// What becomes of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Luck {
+    /// What should.
+    Good,
+    /// Others were faster: it is decided a second time.
+    Again,
+    /// Decided, and then others hold what it needs: nothing is written.
+    Busy,
+    /// Decided, and then the store fails: nothing is written, and the caller cannot know.
+    Failed,
+    /// Written, and then the store seems to fail.
+    Unknown,
+}
+
+/// Whoever says what becomes of each commit.
+pub trait Fate: Send + Sync {
+    /// Of the next one.
+    fn next(&self) -> Luck;
+}
+
+/// Nothing ever goes wrong.
+#[derive(Debug)]
+pub struct Kind;
+
+impl Fate for Kind {
+    fn next(&self) -> Luck {
+        Luck::Good
+    }
+}
+
+/// A store, perhaps with a mistake. Rings when there is something to sync.
 pub struct PlantedStore {
     /// The real store.
-    pub inner: Arc<MemoryStore>,
+    pub inner: Arc<dyn Store>,
     /// Rung after every commit.
     pub dirty: Arc<Notify>,
+    fate: Arc<dyn Fate>,
+    /// The way to a store that others use, too.
+    link: Option<Arc<Link>>,
     plant: Plant,
     /// Jobs made before this store was opened have smaller ids.
     opened_at: Timestamp,
+    /// Jobs that were handed out by commits that then failed.
+    pub phantoms: Arc<Mutex<Vec<Job>>>,
+    /// Jobs as they were when this server last saw them.
+    seen: Mutex<BTreeMap<JobId, Job>>,
+    first_reads: Mutex<BTreeMap<JobId, Snapshot>>,
+    commits: AtomicU64,
+    reads: AtomicU64,
 }
 
 impl PlantedStore {
     /// Wraps `inner`, which was opened at `opened_at`.
-    pub fn new(inner: Arc<MemoryStore>, plant: Plant, opened_at: Timestamp) -> Self {
-        PlantedStore { inner, dirty: Arc::new(Notify::new()), plant, opened_at }
-    }
-}
-
-struct PlantedDesk<'a> {
-    inner: &'a mut dyn Desk,
-    plant: Plant,
-    opened_at: Timestamp,
-}
-
-impl Desk for PlantedDesk<'_> {
-    fn job(&self, id: JobId) -> Option<&Job> {
-        self.inner.job(id)
-    }
-
-    fn item(&self, id: DlqId) -> Option<&DlqItem> {
-        self.inner.item(id)
-    }
-
-    fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
-        self.inner.job_type(name)
-    }
-
-    fn key_holder(&self, key: Digest) -> Option<KeyHolder> {
-        let holder = self.inner.key_holder(key)?;
-        let made_at = (holder.job.0 >> 80) as i64;
-        let is_old = made_at < self.opened_at.as_millis();
-        (self.plant != Plant::ForgetKeys || !is_old).then_some(holder)
-    }
-
-    fn token(&self, id: TokenId) -> Option<&Token> {
-        self.inner.token(id)
-    }
-
-    fn tokens(&self) -> Vec<&Token> {
-        self.inner.tokens()
-    }
-
-    fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
-        self.inner.take_ready(wanted, limit, now)
-    }
-
-    fn apply(&mut self, events: Vec<Event>) {
-        let events = spoilt(self.plant, events);
-        if !events.is_empty() {
-            self.inner.apply(events);
+    pub fn new(
+        inner: Arc<dyn Store>,
+        fate: Arc<dyn Fate>,
+        plant: Plant,
+        opened_at: Timestamp,
+    ) -> Self {
+        let dirty = Arc::new(Notify::new());
+        PlantedStore {
+            inner,
+            dirty,
+            fate,
+            link: None,
+            plant,
+            opened_at,
+            phantoms: Arc::default(),
+            seen: Mutex::default(),
+            first_reads: Mutex::default(),
+            commits: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
         }
     }
-}
 
-/// The events of one decision, with the mistake made.
-fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
-    match plant {
-        Plant::RetryForever | Plant::RetryFinal => retried(plant, events),
-        Plant::DropItem => {
-            let is_kept = |event: &Event| !matches!(event, Event::ItemOpened(_));
-            events.into_iter().filter(is_kept).collect()
-        }
-        Plant::LoseRenewal => {
-            let is_kept = |event: &Event| !matches!(event, Event::LeaseRenewed { .. });
-            events.into_iter().filter(is_kept).collect()
-        }
-        Plant::CountRelease | Plant::FlatFence | Plant::ChangePayload | Plant::NoBackoff => {
-            events.into_iter().map(|event| changed(plant, event)).collect()
-        }
-        _ => events,
+    /// The same, reached by `link`.
+    #[must_use]
+    pub fn through(mut self, link: Arc<Link>) -> Self {
+        self.link = Some(link);
+        self
     }
-}
 
-fn changed(plant: Plant, event: Event) -> Event {
-    match (plant, event) {
-        (Plant::ChangePayload, Event::JobSubmitted(mut job)) => {
-            job.payload = job.payload.to_uppercase().into();
-            Event::JobSubmitted(job)
+    fn check_link(&self) -> Result<(), Error> {
+        match &self.link {
+            Some(link) if link.is_cut() => Err(Error::Stopped),
+            _ => Ok(()),
         }
-        (plant, Event::JobMoved(event)) => {
-            let at = event.at;
-            let change = match (plant, event.change) {
-                (Plant::FlatFence, Change::Claimed(mut lease)) => {
-                    lease.fence = 1;
-                    Change::Claimed(lease)
-                }
-                (Plant::CountRelease, Change::Released { report, .. }) => {
-                    let failure =
-                        Failure { code: "RELEASED".into(), message: "".into(), retryable: true };
-                    Change::RetryScheduled { failure, due_at: at, report: Some(report) }
-                }
-                (Plant::NoBackoff, Change::RetryScheduled { failure, report, .. }) => {
-                    Change::RetryScheduled { failure, due_at: at, report }
-                }
-                (_, change) => change,
+    }
+
+    /// Decides a batch for real, or only as a trial.
+    async fn decide(
+        &self,
+        needs: Needs,
+        work: &mut Work<'_>,
+        is_trial: bool,
+    ) -> Result<Ticket, Error> {
+        let (plant, opened_at) = (self.plant, self.opened_at);
+        let nth = self.commits.fetch_add(1, Ordering::Relaxed);
+        let named = needs.jobs.clone();
+        let mut planted = |desk: &mut dyn Desk| {
+            let trial = is_trial.then(Trial::default);
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let stale = match plant {
+                Plant::StaleDecision if !is_trial => std::mem::take(&mut *seen),
+                _ => BTreeMap::new(),
             };
-            Event::JobMoved(JobEvent { change, ..event })
-        }
-        (_, event) => event,
+            let mut planted = PlantedDesk { inner: desk, plant, opened_at, trial, stale, nth };
+            work(&mut planted);
+            if let Some(trial) = planted.trial.filter(|_| plant == Plant::PhantomGrant) {
+                let claimed = trial.jobs.into_values().filter(|job| job.lease().is_some());
+                let mut phantoms = self.phantoms.lock().unwrap_or_else(PoisonError::into_inner);
+                phantoms.extend(claimed);
+            }
+            if plant == Plant::StaleDecision {
+                seen.extend(named.iter().filter_map(|id| Some((*id, desk.job(*id)?.clone()))));
+            }
+        };
+        self.inner.commit(needs, &mut planted).await
     }
-}
-
-/// A burial becomes another try.
-fn retried(plant: Plant, events: Vec<Event>) -> Vec<Event> {
-    let Some(Event::JobMoved(first)) = events.first() else { return events };
-    let Change::DeadLettered { failure, is_exhausted, report } = &first.change else {
-        return events;
-    };
-    let is_by_hand = matches!(first.actor, Actor::User(_));
-    if is_by_hand || *is_exhausted != (plant == Plant::RetryForever) {
-        return events;
-    }
-    let due_at = first.at.plus_millis(1_000);
-    let (failure, report) = (failure.clone(), report.clone());
-    let change = Change::RetryScheduled { failure, due_at, report };
-    vec![Event::JobMoved(JobEvent { change, ..first.clone() })]
 }
 
 impl Store for PlantedStore {
@@ -152,13 +146,37 @@ impl Store for PlantedStore {
         needs: Needs,
         work: &'a mut Work<'_>,
     ) -> BoxFuture<'a, Result<Ticket, Error>> {
-        let (plant, opened_at) = (self.plant, self.opened_at);
         Box::pin(async move {
-            let mut planted =
-                |desk: &mut dyn Desk| work(&mut PlantedDesk { inner: desk, plant, opened_at });
-            let ticket = self.inner.commit(needs, &mut planted).await;
+            if let Some(link) = &self.link {
+                link.travel().await?;
+            }
+            let luck = self.fate.next();
+            if matches!(luck, Luck::Again | Luck::Busy | Luck::Failed) {
+                self.decide(needs.clone(), work, true).await?;
+            }
+            match luck {
+                Luck::Good | Luck::Again | Luck::Unknown => {}
+                Luck::Busy => return Err(Error::Busy),
+                Luck::Failed => return Err(Error::Failed("nothing was written".into())),
+            }
+            let ticket = self.decide(needs, work, false).await;
             self.dirty.notify_one();
-            if plant == Plant::AcknowledgeEarly {
+            if let Some(link) = &self.link {
+                link.hint();
+                link.travel().await?;
+            }
+            if luck == Luck::Unknown {
+                ticket?;
+                return Err(Error::Failed("nobody knows what was written".into()));
+            }
+            let is_early = match self.plant {
+                Plant::AcknowledgeEarly => true,
+                Plant::AcknowledgeSometimes => {
+                    self.commits.load(Ordering::Relaxed).is_multiple_of(50)
+                }
+                _ => false,
+            };
+            if is_early {
                 return ticket.map(|_| Ticket::kept());
             }
             ticket
@@ -171,14 +189,34 @@ impl Store for PlantedStore {
             .job(id)
             .map(move |found| {
                 let mut found = found?;
-                if let (Plant::ShuffleEvents, Some(found)) = (plant, &mut found)
-                    && found.history.len() > 2
-                {
-                    found.history.swap(1, 2);
+                let is_ended =
+                    found.as_ref().is_some_and(|found| found.job.state.name().is_terminal());
+                match (plant, &mut found) {
+                    (Plant::ShuffleEvents, Some(found)) if found.history.len() > 2 => {
+                        found.history.swap(1, 2);
+                    }
+                    (Plant::HideArchived, _) if is_ended && lot(id, 9_000) == 0 => found = None,
+                    (Plant::CutHistory, Some(found)) if is_ended && lot(id, 9_000) == 0 => {
+                        found.history.pop();
+                    }
+                    (Plant::ReadOld, Some(found)) => {
+                        let mut first =
+                            self.first_reads.lock().unwrap_or_else(PoisonError::into_inner);
+                        let first = first.entry(id).or_insert_with(|| found.clone());
+                        let nth = self.reads.fetch_add(1, Ordering::Relaxed);
+                        if nth % 12 == 11 {
+                            found.clone_from(first);
+                        }
+                    }
+                    _ => {}
                 }
                 Ok(found)
             })
             .boxed()
+    }
+
+    fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {
+        self.inner.ended(jobs)
     }
 
     fn jobs<'a>(
@@ -187,6 +225,10 @@ impl Store for PlantedStore {
         before: Option<JobId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<Job>, Error>> {
+        if self.plant == Plant::ListLeak {
+            let filter = JobFilter { scope: Scope::All, ..filter.clone() };
+            return Box::pin(async move { self.inner.jobs(&filter, before, limit).await });
+        }
         self.inner.jobs(filter, before, limit)
     }
 
@@ -208,7 +250,17 @@ impl Store for PlantedStore {
         before: Option<DlqId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
-        self.inner.items(filter, before, limit)
+        let plant = self.plant;
+        let page = self.inner.items(filter, before, limit);
+        page.map(move |page| {
+            let mut page = page?;
+            if plant == Plant::ForgetItem {
+                let is_open = |item: &DlqItem| matches!(item.state.as_str(), "open");
+                page.items.retain(|item| is_open(item) || lot(item.job.id, 500) != 0);
+            }
+            Ok(page)
+        })
+        .boxed()
     }
 
     fn count_items<'a>(
@@ -243,6 +295,10 @@ impl Store for PlantedStore {
         self.inner.standing(id, now)
     }
 
+    fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {
+        self.inner.held_by(tenant)
+    }
+
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
         let plant = self.plant;
         let counts = self.inner.counts(now);
@@ -256,13 +312,26 @@ impl Store for PlantedStore {
     }
 
     fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>> {
-        let back = u64::from(self.plant == Plant::RepeatMove && position.is_multiple_of(5));
-        self.inner.moves_after(position.saturating_sub(back), limit)
+        let plant = self.plant;
+        let back = u64::from(plant == Plant::RepeatMove && position.is_multiple_of(5));
+        let page = self.inner.moves_after(position.saturating_sub(back), limit);
+        page.map(move |page| {
+            let mut page = page?;
+            if plant == Plant::SkipMove {
+                page.moves.retain(|moved| moved.position % 120 != 119);
+            }
+            Ok(page)
+        })
+        .boxed()
     }
 
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
+        if let Err(error) = self.check_link() {
+            return Box::pin(ready(Err(error)));
+        }
         let limit = if self.plant == Plant::NoReaper { 0 } else { limit };
-        self.inner.overdue(now, limit)
+        let late = if self.plant == Plant::ReapLate { 6_000_000 } else { 0 };
+        self.inner.overdue(Timestamp(now.0 - late), limit)
     }
 
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
@@ -270,7 +339,20 @@ impl Store for PlantedStore {
     }
 
     fn wake(&self, now: Timestamp) -> BoxFuture<'_, Result<Wake, Error>> {
-        self.inner.wake(now)
+        let is_shared = self.link.is_some();
+        Box::pin(async move {
+            self.check_link()?;
+            let mut wake = self.inner.wake(now).await?;
+            // What one server has noticed the others have not.
+            wake.is_work_due |= is_shared && self.inner.counts(now).await?.due > 0;
+            Ok(wake)
+        })
+    }
+
+    fn watch(&self, news: Arc<dyn News>) {
+        if let Some(link) = &self.link {
+            link.watch(news);
+        }
     }
 
     fn maintain(&self, now: Timestamp) -> BoxFuture<'_, Result<(), Error>> {

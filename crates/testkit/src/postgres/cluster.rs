@@ -17,8 +17,8 @@ pub struct ClusterOptions {
     pub is_durable: bool,
     /// More settings, as in `postgresql.conf`.
     pub settings: Vec<(String, String)>,
-    /// Variables of its processes.
-    pub environment: Vec<(String, String)>,
+    /// Environment variables of its processes.
+    pub env: Vec<(String, String)>,
 }
 
 impl ClusterOptions {
@@ -27,17 +27,17 @@ impl ClusterOptions {
         ClusterOptions { is_durable: true, ..Self::default() }
     }
 
-    /// With one more variable.
-    #[must_use]
-    pub fn variable(mut self, name: &str, value: &str) -> Self {
-        self.environment.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
     /// With one more setting.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With one more environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 }
@@ -47,7 +47,7 @@ impl ClusterOptions {
 pub struct Cluster {
     admin: Admin,
     settings: Vec<(String, String)>,
-    environment: Vec<(String, String)>,
+    env: Vec<(String, String)>,
     postmaster: Option<Child>,
     /// Whether its port is known to others, so that it must be the same after a restart.
     has_port: bool,
@@ -69,9 +69,9 @@ impl Cluster {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let admin = Admin { host: "127.0.0.1".to_owned(), port: 0, role: ROLE.to_owned() };
         let settings = settings(options);
-        let environment = options.environment.clone();
+        let env = options.env.clone();
         let mut cluster =
-            Cluster { admin, settings, environment, postmaster: None, has_port: false, place };
+            Cluster { admin, settings, env, postmaster: None, has_port: false, place };
         cluster.bring_up();
         cluster
     }
@@ -207,7 +207,7 @@ impl Cluster {
         for (name, value) in &self.settings {
             command.arg("-c").arg(format!("{name}={value}"));
         }
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.envs(self.env.iter().cloned());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         command.spawn().expect("postgres starts")
     }

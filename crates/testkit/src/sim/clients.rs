@@ -21,7 +21,8 @@ pub(super) async fn client(server: Server) {
         match server.world.below(100) {
             0..46 => submit(&server).await,
             46..58 => cancel(&server).await,
-            58..68 => read(&server).await,
+            58..66 => read(&server).await,
+            66..68 => list(&server).await,
             68..74 => {
                 let is_paused = server.world.chance(40);
                 server.pause("side", is_paused).await;
@@ -48,6 +49,7 @@ async fn submit(server: &Server) {
     let mut payload = format!("{{\"n\":{number}}}");
     let mut job_type = job_type;
     let mut key = None;
+    let mut window_secs = None;
     if has_key {
         let name = format!("key-{}", server.world.below(8));
         job_type = "plain";
@@ -55,16 +57,19 @@ async fn submit(server: &Server) {
         if server.world.chance(15) {
             payload = format!("{{\"other\":\"{name}\"}}");
         }
+        // Of one key always the same, so that the rule for it can be told from the call.
+        window_secs = (name.ends_with(['6', '7'])).then_some(5);
         key = Some(name);
     }
     let mut wish = drive::wish(owner, "ada", job_type, &payload);
-    wish.idempotency = key.as_ref().map(|name| drive::key(owner, name, &payload, None));
+    wish.idempotency = key.as_ref().map(|name| drive::key(owner, name, &payload, window_secs));
     if !has_key {
         vary(server, &mut wish);
     }
     let call = Call::Submit {
         tenant: owner.to_owned(),
         key,
+        window_secs,
         job_type: job_type.to_owned(),
         payload,
         delay_ms: wish.delay_ms.unwrap_or(0),
@@ -76,7 +81,7 @@ async fn submit(server: &Server) {
 }
 
 fn vary(server: &Server, wish: &mut Submit) {
-    let now = server.engine.now();
+    let now = server.engine().now();
     let rng = &mut server.world.lock().rng;
     wish.delay_ms = rng.chance(35).then(|| rng.within(1, 15_000));
     wish.queue = rng.chance(30).then(|| drive::queue("side"));
@@ -106,15 +111,28 @@ async fn read(server: &Server) {
     }
 }
 
+/// Somebody looks at all jobs of a tenant, or at all dead letters.
+async fn list(server: &Server) {
+    if server.world.chance(50) {
+        server.list_items().await;
+    } else {
+        let owner = {
+            let rng = &mut server.world.lock().rng;
+            *rng.pick(&["acme", "bolt", "cask"])
+        };
+        server.list_jobs(owner).await;
+    }
+}
+
 /// The internal route: a waiting retry is given up by hand.
 async fn by_hand(server: &Server) {
     let Some(id) = some_job(server).and_then(|job| job.parse::<JobId>().ok()) else { return };
-    let Ok(Some(found)) = server.engine.job(id).await else { return };
+    let Ok(Some(found)) = server.engine().job(id).await else { return };
     if found.job.state.name() == StateName::Retrying {
         let by = drive::user("root");
         // Not a call the checker follows: its effects are in the history with their actor.
         let _ = server
-            .engine
+            .engine()
             .execute_one(Command::Transition { job: id, to: StateName::DlqPending, by })
             .await;
     }
@@ -123,7 +141,7 @@ async fn by_hand(server: &Server) {
 async fn item(server: &Server) {
     if server.world.chance(50) || server.world.lock().items.is_empty() {
         let filter = ItemFilter::of(Scope::All);
-        if let Ok(page) = server.engine.items(&filter, None, 20).await {
+        if let Ok(page) = server.engine().items(&filter, None, 20).await {
             let ids = page.items.iter().map(|item| item.id.to_string());
             server.world.lock().items = ids.collect();
         }
@@ -155,7 +173,7 @@ async fn item(server: &Server) {
         }
         6..9 => {
             let call = Call::ApproveDiscard { item, by: by.clone() };
-            let read = server.engine.item(id).await.ok().flatten();
+            let read = server.engine().item(id).await.ok().flatten();
             let version = read.map_or(0, |item| item.version);
             let command = Command::ApproveDiscard { item: id, by: principal(&by), version };
             server.call(call, command).await;
@@ -171,7 +189,7 @@ async fn item(server: &Server) {
 pub(super) async fn subscriber(server: Server) {
     loop {
         let position = server.world.lock().position;
-        let page = server.engine.moves_after(position, 50, Duration::from_secs(5)).await;
+        let page = server.engine().moves_after(position, 50, Duration::from_secs(5)).await;
         let Ok(page) = page else { return };
         arrived(&server, page);
         server.pass(server.world.below(300)).await;

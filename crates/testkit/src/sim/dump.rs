@@ -1,40 +1,73 @@
 //! The final answer of a server, read as any client with all rights could read it.
 
+use crate::drive;
 use crate::history::{Dump, EventDump, ItemDump, JobDump, TypeRules};
 use mainspring_engine::Engine;
 use mainspring_kernel::registry::ConcurrencyScope;
-use mainspring_kernel::{DlqItem, DlqState, TypeSpec};
-use mainspring_store::{ItemFilter, JobFilter, Scope, Snapshot};
+use mainspring_kernel::{DlqItem, DlqState, JobId, TypeSpec};
+use mainspring_store::{Error, ItemFilter, JobFilter, Scope, Snapshot};
 
 const PAGE: usize = 50;
 
 /// Reads everything.
 pub(super) async fn take(engine: &Engine) -> Dump {
     let mut dump = Dump { is_settled: true, ..Dump::default() };
-    let filter = JobFilter::of(Scope::All);
-    let mut before = None;
-    while let Ok(page) = engine.jobs(&filter, before, PAGE).await {
-        for job in page.items {
-            if let Ok(Some(found)) = engine.job(job.id).await {
+    if let Ok(ids) = jobs(engine, Scope::All).await {
+        for id in ids {
+            if let Ok(Some(found)) = engine.job(id).await {
                 dump.jobs.push(job_dump(&found));
             }
         }
-        before = page.next;
-        if before.is_none() {
-            break;
-        }
     }
-    let filter = ItemFilter::of(Scope::All);
-    let mut before = None;
-    while let Ok(page) = engine.items(&filter, before, PAGE).await {
-        dump.items.extend(page.items.iter().map(item_dump));
-        before = page.next.map(mainspring_kernel::JobId::dlq);
-        if before.is_none() {
-            break;
-        }
-    }
+    dump.items = items(engine).await.unwrap_or_default().iter().map(item_dump).collect();
     dump.by_state = engine.counts().await.ok().map(|counts| counts.by_state);
     dump
+}
+
+/// What has not ended, for whoever has to find out why.
+pub(super) async fn unfinished(engine: &Engine) -> Vec<String> {
+    let mut told = Vec::new();
+    for id in jobs(engine, Scope::All).await.unwrap_or_default() {
+        if let Ok(Some(found)) = engine.job(id).await
+            && !found.job.state.name().is_terminal()
+        {
+            told.push(format!("{id} is {:?} at {:?}", found.job.state, engine.now()));
+        }
+    }
+    told
+}
+
+/// The ids of all jobs of a tenant.
+pub(super) async fn jobs_of(engine: &Engine, tenant: &str) -> Result<Vec<String>, Error> {
+    let ids = jobs(engine, Scope::Tenant(drive::tenant(tenant))).await?;
+    Ok(ids.iter().map(ToString::to_string).collect())
+}
+
+async fn jobs(engine: &Engine, scope: Scope) -> Result<Vec<JobId>, Error> {
+    let filter = JobFilter::of(scope);
+    let (mut ids, mut before) = (Vec::new(), None);
+    loop {
+        let page = engine.jobs(&filter, before, PAGE).await?;
+        ids.extend(page.items.iter().map(|job| job.id));
+        before = page.next;
+        if before.is_none() {
+            return Ok(ids);
+        }
+    }
+}
+
+/// All dead-letter items.
+pub(super) async fn items(engine: &Engine) -> Result<Vec<DlqItem>, Error> {
+    let filter = ItemFilter::of(Scope::All);
+    let (mut items, mut before) = (Vec::new(), None);
+    loop {
+        let page = engine.items(&filter, before, PAGE).await?;
+        items.extend(page.items);
+        before = page.next.map(JobId::dlq);
+        if before.is_none() {
+            return Ok(items);
+        }
+    }
 }
 
 /// The rules of a type, as the checker wants them.
@@ -57,6 +90,8 @@ fn job_dump(found: &Snapshot) -> JobDump {
         tenant: job.tenant.to_string(),
         job_type: job.job_type.to_string(),
         payload: job.payload.to_string(),
+        queue: job.queue.to_string(),
+        priority: u32::from(job.priority),
         key: job.idempotency.as_ref().map(|key| key.key.to_string()),
         source_item: extras.and_then(|extras| extras.source_dlq).map(|item| item.to_string()),
         state: job.state.name(),

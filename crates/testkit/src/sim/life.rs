@@ -2,28 +2,30 @@
 //! last one, in which everybody behaves until all is done.
 
 use super::clients::{client, subscriber};
-use super::nemesis::{Plan, Trouble, nemesis};
+use super::nemesis::{BadLuck, Plan, Trouble, nemesis};
 use super::server::{Server, holder};
 use super::workers::worker;
 use super::world::World;
 use super::{dump, time::SimTime};
 use crate::crash::{Lie, Watched};
 use crate::drive;
-use crate::planted::{Plant, PlantedStore};
+use crate::planted::{Fate, Luck, Plant, PlantedStore};
 use crate::rng::Rng;
 use mainspring_engine::{Clock, Config, Engine, Entropy};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{Command, TypeSpec};
-use mainspring_store::Store;
 use mainspring_store::conformance::dump as store_dump;
+use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::sim::Faults;
 use mainspring_store_memory::disk::{Disk, SimDisk};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 
-/// Simulated time in which a healthy world must finish everything.
-const QUIET: Duration = Duration::from_secs(1_800);
+/// Simulated time in which a healthy world must finish everything: the longest lease with the
+/// grace after a restart, the longest backoff, and two seconds each for noticing their ends.
+const QUIET: Duration = Duration::from_secs(9 + 5 + 2 + 31 + 2);
 
 pub(super) struct Life<'a> {
     pub(super) world: Arc<World>,
@@ -34,12 +36,51 @@ pub(super) struct Life<'a> {
     pub(super) is_last: bool,
 }
 
-struct SeededEntropy(Mutex<Rng>);
+pub(super) struct SeededEntropy(Mutex<Rng>);
+
+impl SeededEntropy {
+    pub(super) fn new(seed: u64) -> Self {
+        SeededEntropy(Mutex::new(Rng::new(seed, 32)))
+    }
+}
 
 impl Entropy for SeededEntropy {
     fn bits(&self) -> u128 {
         let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         u128::from(rng.bits()) << 64 | u128::from(rng.bits())
+    }
+}
+
+/// Commits come to grief while the world is unlucky.
+pub(super) struct WorldFate {
+    pub(super) world: Arc<World>,
+    pub(super) bad: BadLuck,
+}
+
+impl Fate for WorldFate {
+    fn next(&self) -> Luck {
+        let mut memory = self.world.lock();
+        if !memory.is_unlucky {
+            return Luck::Good;
+        }
+        let BadLuck { again, busy, failed, unknown } = self.bad;
+        let nth = memory.rng.below(1_000);
+        let ends = [again, again + busy, again + busy + failed, again + busy + failed + unknown];
+        let luck = match ends.into_iter().position(|end| nth < end) {
+            Some(0) => Luck::Again,
+            Some(1) => Luck::Busy,
+            Some(2) => Luck::Failed,
+            Some(_) => Luck::Unknown,
+            None => return Luck::Good,
+        };
+        drop(memory);
+        self.world.fault(match luck {
+            Luck::Good | Luck::Again => "decided_again",
+            Luck::Busy => "store_busy",
+            Luck::Failed => "store_failed",
+            Luck::Unknown => "store_unknown",
+        });
+        luck
     }
 }
 
@@ -55,7 +96,7 @@ fn config(seed: u64, world: Option<Arc<World>>) -> MemoryConfig {
         snapshot_bytes_min: 24 << 10,
         finished_bytes_max: 4_000,
         has_threads: false,
-        on_fatal: Arc::new(move |_| {
+        fatal: Fatal::new(move |_| {
             let Some(world) = &world else { return };
             let (is_up, has_bad_disk) = {
                 let memory = world.lock();
@@ -81,9 +122,10 @@ impl Life<'_> {
             .expect("a runtime needs no resources that could be missing");
         let outcome = runtime.block_on(async {
             self.world.time.begin();
+            self.world.time.spoil(self.plant);
             self.world.start();
             let outcome = self.run().await;
-            self.world.lock().is_up = false;
+            self.world.stop();
             self.world.time.end();
             outcome
         });
@@ -107,30 +149,51 @@ impl Life<'_> {
             }
             _ => Arc::new(self.disk.clone()),
         };
-        let config = config(rng.bits(), Some(self.world.clone()));
+        let mut config = config(rng.bits(), Some(self.world.clone()));
+        if let Some(secs) = self.plan.keep_secs {
+            config.keep_finished = Duration::from_secs(secs);
+        }
         let memory = MemoryStore::open(disk, config, now)
             .map_err(|error| format!("refuses to open: {error:?}"))?;
         let memory = Arc::new(memory);
-        let store = Arc::new(PlantedStore::new(memory.clone(), self.plant, now));
-        let keeper = keeper(store.clone(), self.world.clone(), self.habits());
+        let fate = Arc::new(WorldFate { world: self.world.clone(), bad: self.plan.bad_luck });
+        let store = Arc::new(PlantedStore::new(memory.clone(), fate, self.plant, now));
+        let dirty = store.dirty.clone();
+        let spoilt = (self.plant == Plant::DropRun).then(|| self.disk.clone());
+        let keeper = keeper(dirty, memory.clone(), self.world.clone(), self.habits(), spoilt);
         let keeper = tokio::spawn(keeper);
-        let entropy = Arc::new(SeededEntropy(Mutex::new(Rng::new(rng.bits(), 32))));
+        let entropy = Arc::new(SeededEntropy::new(rng.bits()));
         let engine = Engine::start(store.clone(), time, entropy, Config::standard()).await;
-        let Ok(engine) = engine else { return Ok(Some(memory)) };
+        let Ok(engine) = engine else {
+            self.world.fault("not_ready");
+            return Ok(Some(memory));
+        };
         let (world, plant) = (self.world.clone(), self.plant);
-        let server = Server { engine, world, plant };
+        let (lost_percent, vanish_percent) = (self.plan.lost_percent, self.plan.vanish_percent);
+        let engines = Arc::new(Mutex::new(vec![engine]));
+        let phantoms = store.phantoms.clone();
+        let server = Server { engines, world, plant, phantoms, lost_percent, vanish_percent };
         if register(&server).await {
+            self.world.fault("ready");
+            self.world.lock().is_unlucky = !self.is_last;
             self.inhabit(&server);
             if self.is_last {
-                self.settle(&server).await;
+                settle(&server).await;
+                if let Some(secs) = self.plan.keep_secs {
+                    let dump = &mut self.world.lock().history.dump;
+                    dump.kept_since = Some(server.engine().now().0 - secs as i64 * 1_000_000);
+                    dump.by_state = None;
+                }
                 keeper.abort();
                 return self.compare(&server, &memory).await.map(|()| None);
             }
             let end =
                 tokio::time::Instant::now() + Duration::from_millis(4_000 + rng.below(26_000));
-            while tokio::time::Instant::now() < end && server.engine.health().broken.is_none() {
+            while tokio::time::Instant::now() < end && server.engine().health().broken.is_none() {
                 server.pass(500).await;
             }
+        } else {
+            self.world.fault("not_ready");
         }
         Ok(Some(memory))
     }
@@ -161,29 +224,13 @@ impl Life<'_> {
         tokio::spawn(nemesis(server.clone(), self.disk.clone(), trouble));
     }
 
-    /// The quiet phase: healthy workers finish everything.
-    async fn settle(&self, server: &Server) {
-        self.world.lock().is_quiet = true;
-        server.pause("side", false).await;
-        let deadline = tokio::time::Instant::now() + QUIET;
-        while tokio::time::Instant::now() < deadline {
-            let counts = server.engine.counts().await;
-            if counts.is_ok_and(|counts| counts.by_state[..5].iter().all(|count| *count == 0)) {
-                break;
-            }
-            server.pass(1_000).await;
-        }
-        // One more look for the subscriber.
-        server.pass(6_000).await;
-        let dump = dump::take(&server.engine).await;
-        self.world.lock().history.dump = dump;
-    }
-
     /// A clean restart changes nothing: the recovered store answers what the live one answered.
     async fn compare(&self, server: &Server, memory: &MemoryStore) -> Result<(), String> {
-        let now = server.engine.now();
+        // Where finished jobs are dropped, the last upkeep of a shutdown drops some more.
+        let is_kept = self.plan.keep_secs.is_none();
+        let now = server.engine().now();
         let live = store_dump(memory, now).await.map_err(|error| error.to_string())?;
-        server.engine.shutdown().await.map_err(|error| error.to_string())?;
+        server.engine().shutdown().await.map_err(|error| error.to_string())?;
         let again = MemoryStore::open(Arc::new(self.disk.clone()), config(self.seed, None), now)
             .map_err(|error| format!("refuses to open after a shutdown: {error:?}"))?;
         let reopened = store_dump(&again, now).await.map_err(|error| error.to_string())?;
@@ -191,7 +238,7 @@ impl Life<'_> {
             let end = text.find("\nmoved ").unwrap_or(text.len());
             text[..end].trim_end().to_owned()
         };
-        if cut(&live) == cut(&reopened) {
+        if cut(&live) == cut(&reopened) || !is_kept {
             return Ok(());
         }
         let (live, reopened) = (cut(&live), cut(&reopened));
@@ -201,15 +248,46 @@ impl Life<'_> {
     }
 }
 
+/// The quiet phase: healthy workers finish everything.
+pub(super) async fn settle(server: &Server) {
+    let world = &server.world;
+    world.lock().is_quiet = true;
+    server.pause("side", false).await;
+    // A clock that was set back before a restart has to come as far as it once was.
+    let deadline = tokio::time::Instant::now() + QUIET + world.time.behind();
+    while tokio::time::Instant::now() < deadline {
+        let counts = server.engine().counts().await;
+        if counts.is_ok_and(|counts| counts.by_state[..5].iter().all(|count| *count == 0)) {
+            break;
+        }
+        server.pass(1_000).await;
+    }
+    if world.lock().is_verbose() {
+        for job in dump::unfinished(&server.engine()).await {
+            world.lock().note(&job);
+        }
+    }
+    // One more look for the subscriber.
+    server.pass(6_000).await;
+    let dump = dump::take(&server.engine()).await;
+    world.lock().history.dump = dump;
+}
+
 /// Syncs some time after every commit, and tidies up now and then.
-async fn keeper(store: Arc<PlantedStore>, world: Arc<World>, (sync_ms, tidy_percent): (u64, u64)) {
+async fn keeper(
+    dirty: Arc<Notify>,
+    store: Arc<MemoryStore>,
+    world: Arc<World>,
+    (sync_ms, tidy_percent): (u64, u64),
+    spoilt: Option<SimDisk>,
+) {
     loop {
-        store.dirty.notified().await;
+        dirty.notified().await;
         loop {
             let micros = world.below(sync_ms * 1_000);
             tokio::time::sleep(Duration::from_micros(micros + 50)).await;
             // A full disk is tried again; a failed one has been noted and answers nothing more.
-            if store.inner.flush().is_ok() || store.health().broken.is_some() {
+            if store.flush().is_ok() || store.health().broken.is_some() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -217,18 +295,25 @@ async fn keeper(store: Arc<PlantedStore>, world: Arc<World>, (sync_ms, tidy_perc
         if store.health().broken.is_none() && world.chance(tidy_percent) {
             let now = world.time.now();
             let outcome = match world.below(3) {
-                0 => store.inner.take_snapshot(now),
-                _ => store.inner.tidy(now),
+                0 => store.take_snapshot(now),
+                _ => store.tidy(now),
             };
             if outcome.is_err() {
                 world.fault("tidy_failed");
+            }
+            if let Some(disk) = &spoilt
+                && world.chance(3)
+            {
+                let names = disk.list().unwrap_or_default();
+                let run = names.iter().find(|name| name.ends_with(".arc"));
+                run.map(|run| disk.remove(run));
             }
         }
     }
 }
 
 /// The types of every world; `false` if the server did not take them.
-async fn register(server: &Server) -> bool {
+pub(super) async fn register(server: &Server) -> bool {
     let mut specs = Vec::new();
     for (name, limit, scope, retries) in [
         ("plain", None, ConcurrencyScope::Global, 3),
@@ -248,13 +333,13 @@ async fn register(server: &Server) -> bool {
             spec.concurrency_limit = spec.concurrency_limit.map(|limit| limit + 1);
         }
         let command = Command::SetType(Box::new(spec));
-        if !matches!(server.engine.execute_one(command).await, Ok(Ok(_))) {
+        if !matches!(server.engine().execute_one(command).await, Ok(Ok(_))) {
             return false;
         }
     }
     for (name, id) in [("ada", 1), ("bob", 2), ("eve", 3)] {
         let command = Command::IssueToken(Box::new(holder(name, id)));
-        if !matches!(server.engine.execute_one(command).await, Ok(Ok(_))) {
+        if !matches!(server.engine().execute_one(command).await, Ok(Ok(_))) {
             return false;
         }
     }

@@ -21,10 +21,37 @@ pub(super) struct Plan {
     pub(super) sync_ms_max: u64,
     /// How often the keeper runs after a sync, in percent.
     pub(super) tidy_percent: u64,
+    pub(super) bad_luck: BadLuck,
+    /// How long finished jobs are kept, if not for ever.
+    pub(super) keep_secs: Option<u64>,
+    /// How often an answer is lost, in percent.
+    pub(super) lost_percent: u64,
+    /// How often a worker that waits for jobs goes away, in percent.
+    pub(super) vanish_percent: u64,
+}
+
+/// How many of a thousand commits come to grief, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct BadLuck {
+    pub(super) again: u64,
+    pub(super) busy: u64,
+    pub(super) failed: u64,
+    pub(super) unknown: u64,
 }
 
 impl Plan {
     pub(super) fn new(rng: &mut Rng) -> Self {
+        let mut plan = Self::drawn(rng);
+        // A commit that fails must not take the news of a clock that was set forward with it. As
+        // long as it does, the two are not tried together.
+        if plan.jumps_forward {
+            let again = plan.bad_luck.again;
+            plan.bad_luck = BadLuck { again, ..BadLuck::default() };
+        }
+        plan
+    }
+
+    fn drawn(rng: &mut Rng) -> Self {
         Plan {
             lives: rng.within(1, 3),
             recovery_crashes: rng.chance(35),
@@ -35,6 +62,15 @@ impl Plan {
             jumps_back: rng.chance(35),
             sync_ms_max: *rng.pick(&[1, 10, 60, 300]),
             tidy_percent: *rng.pick(&[0, 5, 30]),
+            bad_luck: BadLuck {
+                again: *rng.pick(&[0, 0, 30, 200]),
+                busy: *rng.pick(&[0, 0, 10, 80]),
+                failed: *rng.pick(&[0, 0, 0, 10, 40]),
+                unknown: *rng.pick(&[0, 0, 0, 10, 40]),
+            },
+            keep_secs: rng.chance(15).then(|| rng.within(10, 60)),
+            lost_percent: *rng.pick(&[0, 0, 2, 10]),
+            vanish_percent: *rng.pick(&[0, 0, 5, 25]),
         }
     }
 }

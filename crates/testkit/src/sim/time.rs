@@ -3,6 +3,7 @@
 //! the engine's own clock, which reads these.
 
 use crate::drive::BEGINNING;
+use crate::planted::Plant;
 use mainspring_engine::{Clock, Sources, SystemClock};
 use mainspring_kernel::Timestamp;
 use mainspring_kernel::shared_time::Jump;
@@ -30,6 +31,9 @@ struct Inner {
     start: Option<Instant>,
     /// How far the wall is ahead of the monotonic clock.
     offset: i64,
+    /// How far the wall was set back in all.
+    back_micros: u64,
+    plant: Plant,
 }
 
 impl Inner {
@@ -64,6 +68,11 @@ impl SimTime {
         *lock(&self.clock) = Some(Arc::new(SystemClock::of(sources)));
     }
 
+    /// The clock makes this mistake from now on.
+    pub(super) fn spoil(&self, plant: Plant) {
+        lock(&self.inner).plant = plant;
+    }
+
     /// The process has ended, still inside its runtime.
     pub(super) fn end(&self) {
         let mut inner = lock(&self.inner);
@@ -74,7 +83,15 @@ impl SimTime {
 
     /// Sets the wall clock.
     pub(super) fn jump(&self, micros: i64) {
-        lock(&self.inner).offset += micros;
+        let mut inner = lock(&self.inner);
+        inner.back_micros += u64::try_from(-micros).unwrap_or(0);
+        inner.offset += micros;
+    }
+
+    /// How much longer things may take because the clock was set back: a restart makes the server
+    /// believe it, and when the clock is set forward again leases are extended.
+    pub(super) fn behind(&self) -> Duration {
+        Duration::from_micros(lock(&self.inner).back_micros)
     }
 
     fn clock(&self) -> Option<Arc<SystemClock>> {
@@ -88,10 +105,29 @@ fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Clock for SimTime {
     fn now(&self) -> Timestamp {
-        self.clock().map_or_else(|| lock(&self.inner).wall(), |clock| clock.now())
+        let inner = lock(&self.inner);
+        let wall = (inner.plant == Plant::ClockBack).then(|| inner.wall());
+        drop(inner);
+        match (wall, self.clock()) {
+            (Some(wall), _) => wall,
+            (None, Some(clock)) => clock.now(),
+            (None, None) => lock(&self.inner).wall(),
+        }
     }
 
     fn jumps(&self) -> Arc<[Jump]> {
-        self.clock().map(|clock| clock.jumps()).unwrap_or_default()
+        let jumps = self.clock().map(|clock| clock.jumps()).unwrap_or_default();
+        match lock(&self.inner).plant {
+            Plant::IgnoreJump => Arc::default(),
+            Plant::HalfJump => jumps.iter().map(halved).collect(),
+            _ => jumps,
+        }
     }
+}
+
+/// A long jump of which only the first half is told.
+fn halved(jump: &Jump) -> Jump {
+    let length = jump.to.since(jump.from);
+    let is_long = length > Duration::from_secs(100);
+    Jump { from: jump.from, to: if is_long { jump.from + length / 2 } else { jump.to } }
 }

@@ -8,7 +8,8 @@ use crate::history::{Answer, Call, Grant, Outcome};
 use mainspring_engine::Pull;
 use mainspring_kernel::command::{CommitEffect, Complete, Fail, Heartbeat, Release};
 use mainspring_kernel::job::LeaseToken;
-use mainspring_kernel::{Command, Failure, JobId};
+use mainspring_kernel::{Command, Failure, JobId, JobType, QueueName, TenantId};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Works until the server ends.
@@ -20,16 +21,18 @@ pub(super) async fn worker(server: Server, name: String) {
             let rng = &mut server.world.lock().rng;
             (rng.within(1, 3) as usize, rng.below(3_000), rng.within(1_000, 9_000) as u32)
         };
+        let (tenant, types, queues) = if is_quiet { (None, None, None) } else { confined(&server) };
         let pull = Pull {
-            tenant: None,
+            tenant,
             worker: drive::worker(&name),
-            types: None,
-            queues: None,
+            token: None,
+            types,
+            queues,
             limit: if is_quiet { 4 } else { limit },
             wait: Duration::from_millis(if is_quiet { 5_000 } else { wait }),
             lease_ms,
         };
-        let grants = server.pull(pull).await;
+        let (name, grants) = server.pull(pull).await;
         for grant in grants {
             let hand = Hand { server: &server, name: &name, grant: &grant, lease_ms };
             hand.work().await;
@@ -38,6 +41,27 @@ pub(super) async fn worker(server: Server, name: String) {
             use_old_token(&server, &name).await;
         }
     }
+}
+
+/// Some pulls want only jobs of one tenant, some types, or one queue.
+#[expect(clippy::type_complexity, reason = "the three fields of a pull")]
+fn confined(
+    server: &Server,
+) -> (Option<TenantId>, Option<Arc<[JobType]>>, Option<Arc<[QueueName]>>) {
+    let rng = &mut server.world.lock().rng;
+    let owner: &str = rng.pick::<&str>(&["acme", "bolt", "cask"]);
+    let owner = drive::tenant(owner);
+    let types: Arc<[JobType]> = if rng.chance(50) {
+        [drive::kind("plain"), drive::kind("narrow")].into()
+    } else {
+        [drive::kind("single")].into()
+    };
+    let queue = if rng.chance(50) { "side" } else { "default" };
+    (
+        rng.chance(25).then_some(owner),
+        rng.chance(12).then_some(types),
+        rng.chance(12).then(|| [drive::queue(queue)].into()),
+    )
 }
 
 /// One job in a worker's hands.

@@ -33,6 +33,8 @@ pub(super) struct Memory {
     pub(super) is_quiet: bool,
     /// Whether the server lives.
     pub(super) is_up: bool,
+    /// Whether commits may come to grief.
+    pub(super) is_unlucky: bool,
     /// Whether the disk was told to fail in this life.
     pub(super) has_bad_disk: bool,
     /// Submissions so far.
@@ -46,7 +48,7 @@ impl World {
         World {
             time: Arc::new(SimTime::new()),
             inner: Mutex::new(Memory {
-                history: History::default(),
+                history: History { is_simulated: true, ..History::default() },
                 rng: Rng::new(seed, 11),
                 jobs: Vec::new(),
                 items: Vec::new(),
@@ -56,6 +58,7 @@ impl World {
                 is_reset: false,
                 is_quiet: false,
                 is_up: false,
+                is_unlucky: false,
                 has_bad_disk: false,
                 submitted: 0,
                 hash: digest(&[&seed.to_le_bytes()]),
@@ -72,6 +75,12 @@ impl World {
     pub(super) fn start(&self) {
         let mut memory = self.lock();
         (memory.is_up, memory.has_bad_disk) = (true, false);
+    }
+
+    /// The server is gone.
+    pub(super) fn stop(&self) {
+        let mut memory = self.lock();
+        (memory.is_up, memory.is_unlucky) = (false, false);
     }
 
     /// Notes that a call begins; the number names it when it ends.
@@ -142,6 +151,11 @@ impl World {
 }
 
 impl Memory {
+    /// Whether the trace is kept.
+    pub(super) fn is_verbose(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// Adds a line to the trace.
     pub(super) fn note(&mut self, line: &str) {
         self.hash = digest(&[&self.hash.0, line.as_bytes()]);

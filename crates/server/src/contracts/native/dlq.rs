@@ -9,6 +9,7 @@ use crate::cursor;
 use crate::json;
 use hyper::StatusCode;
 use mainspring_api as api;
+use mainspring_kernel::error_class::ErrorClass;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{
@@ -131,12 +132,10 @@ async fn step(ask: &Ask, command: Command) -> Result<Reply, Fault> {
 /// The item of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
 async fn visible(ask: &Ask, who: &Principal) -> Result<DlqItem, Fault> {
     let found = match ask.param().parse::<DlqId>() {
-        Ok(id) => ask.engine().item(id).await?,
+        Ok(id) => ask.engine().item_within(id, &auth::scope(who)).await?,
         Err(_) => None,
     };
-    found
-        .filter(|item| who.can_see_job(&item.job))
-        .ok_or_else(|| if who.is_admin() { errors::item_unknown() } else { errors::denied() })
+    found.ok_or_else(|| if who.is_admin() { errors::item_unknown() } else { errors::denied() })
 }
 
 async fn steerable(ask: &Ask, who: &Principal) -> Result<DlqItem, Fault> {
@@ -155,11 +154,7 @@ fn shown(item: &DlqItem) -> api::dlq::DlqItem {
         tenant_id: job.tenant.to_string(),
         job_id: job.id.to_string(),
         job_type: job.job_type.to_string(),
-        error_class: if failure.is_some_and(|failure| failure.retryable) {
-            "transient".to_owned()
-        } else {
-            "permanent".to_owned()
-        },
+        error_class: failure.map_or("permanent", |f| ErrorClass::of(f).as_str()).to_owned(),
         error_code: failure.map_or_else(String::new, |failure| failure.code.to_string()),
         error_message: failure.map_or_else(String::new, |failure| failure.message.to_string()),
         payload_snapshot: None,

@@ -1,5 +1,6 @@
 //! Everything that can go wrong, as an answer: the only place where status codes are chosen.
 
+use crate::shares::Full;
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_engine::Error;
@@ -44,18 +45,24 @@ pub const CODES: &[&str] = &[
     "DISK_FULL",
     "EFFECT_NOT_FOUND",
     "HOST_UNKNOWN",
+    "IDEMPOTENCY_MISSING",
     "INTERNAL_ERROR",
     "JSON_DUPLICATE_KEY",
     "JSON_INVALID",
     "JSON_NOT_UTF8",
     "JSON_TOO_DEEP",
     "METHOD_NOT_ALLOWED",
+    "QUEUE_NOT_FOUND",
     "REQ_NOT_FOUND",
     "SHUTTING_DOWN",
     "STORE_REFUSED",
     "STORE_UNAVAILABLE",
+    "TENANT_SCOPE_VIOLATION",
+    "TOO_MANY_BODIES",
     "TOO_MANY_CONNECTIONS",
     "TOO_MANY_STREAMS",
+    "TOO_MANY_WAITS",
+    "TRACE_ID_REQUIRED",
     "TYPE_NOT_FOUND",
 ];
 
@@ -93,6 +100,11 @@ impl Fault {
     fn closing(mut self) -> Self {
         self.closes = true;
         self
+    }
+
+    /// The same for a request whose body was not read.
+    pub(crate) fn closed(self) -> Self {
+        self.closing()
     }
 
     /// Whether it is the store's fault, which has its own lines in the log.
@@ -159,6 +171,10 @@ impl From<Error> for Fault {
             }
             // An outage: the store has told the log of it.
             Error::Away(_) => store_unavailable(),
+            Error::Unreadable(cause) => {
+                tracing::error!(%cause, "a job cannot be read");
+                Rejection::JobUnreadable.into()
+            }
             Error::Failed(cause) => {
                 tracing::error!(%cause, "the store failed");
                 store_unavailable()
@@ -173,6 +189,19 @@ impl From<Rejection> for Fault {
             Class::Validation | Class::Approval => (StatusCode::BAD_REQUEST, VALIDATION),
             Class::Unknown => (StatusCode::NOT_FOUND, BUSINESS),
             Class::Conflict | Class::Lease => (StatusCode::CONFLICT, BUSINESS),
+            Class::Damage => (StatusCode::INTERNAL_SERVER_ERROR, PERMANENT),
+            Class::Share => (StatusCode::TOO_MANY_REQUESTS, TRANSIENT),
+            Class::Room => (StatusCode::INSUFFICIENT_STORAGE, TRANSIENT),
+        };
+        let retry_after = match rejection.class() {
+            Class::Share => Some(5),
+            Class::Room => Some(30),
+            Class::Validation
+            | Class::Approval
+            | Class::Unknown
+            | Class::Conflict
+            | Class::Lease
+            | Class::Damage => None,
         };
         // The request is well formed; it is the people who do not suffice.
         let are_wrong_people = matches!(
@@ -184,6 +213,10 @@ impl From<Rejection> for Fault {
         );
         let status = if are_wrong_people { StatusCode::CONFLICT } else { status };
         let fault = Fault::new(status, rejection.code(), rejection.to_string()).class(class);
+        let fault = match retry_after {
+            Some(seconds) => fault.retryable(seconds),
+            None => fault,
+        };
         if let Rejection::FieldInvalid { field, .. } = rejection {
             fault.at(field)
         } else if let Rejection::TypeUnknown { .. } = rejection {
@@ -254,6 +287,22 @@ pub(crate) fn body_too_large(max: usize) -> Fault {
     Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", message).closing()
 }
 
+/// Without an access token only little is read.
+pub(crate) fn lease_body_too_large(max: usize) -> Fault {
+    let message = format!(
+        "without an access token the body must be at most {max} bytes; send your token along"
+    );
+    Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "BODY_TOO_LARGE", message).closing()
+}
+
+/// Without an access token only a few items are taken.
+pub(crate) fn lease_batch_too_large(max: usize) -> Fault {
+    let message = format!(
+        "without an access token a call may carry at most {max} items; send your token along"
+    );
+    Fault::new(StatusCode::BAD_REQUEST, "BATCH_TOO_LARGE", message)
+}
+
 pub(crate) fn body_timeout() -> Fault {
     let message = "the body did not arrive in time";
     Fault::new(StatusCode::REQUEST_TIMEOUT, "BODY_TIMEOUT", message).class(TRANSIENT).closing()
@@ -304,20 +353,73 @@ pub(crate) fn type_unknown() -> Fault {
     Fault::new(StatusCode::NOT_FOUND, "TYPE_NOT_FOUND", "no such type").class(BUSINESS)
 }
 
+pub(crate) fn queue_unknown() -> Fault {
+    let message = "no such queue: nobody configured it, no type names it and no job is in it";
+    Fault::new(StatusCode::NOT_FOUND, "QUEUE_NOT_FOUND", message).class(BUSINESS)
+}
+
+pub(crate) fn idempotency_missing() -> Fault {
+    let message = "this server takes this request with an idempotency key only";
+    Fault::new(StatusCode::BAD_REQUEST, "IDEMPOTENCY_MISSING", message).at("Idempotency-Key")
+}
+
+pub(crate) fn trace_required() -> Fault {
+    let message = "this server takes requests with an x-trace-id header only";
+    Fault::new(StatusCode::BAD_REQUEST, "TRACE_ID_REQUIRED", message).at("x-trace-id").closing()
+}
+
+/// The token belongs to another tenant than the header names.
+pub(crate) fn tenant_violation() -> Fault {
+    let message = "x-tenant-id names another tenant than the access token's";
+    Fault::new(StatusCode::FORBIDDEN, "TENANT_SCOPE_VIOLATION", message).class(SECURITY)
+}
+
 pub(crate) fn effect_unknown() -> Fault {
     let message = "this job has no effect of that name";
     Fault::new(StatusCode::NOT_FOUND, "EFFECT_NOT_FOUND", message).class(BUSINESS)
 }
 
-pub(crate) fn too_many_streams() -> Fault {
-    let message = "too many event streams are open";
-    Fault::new(StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_STREAMS", message).retryable(5)
+pub(crate) fn too_many_streams(full: Full) -> Fault {
+    match full {
+        Full::Own => greedy("TOO_MANY_STREAMS", "your share of the event streams is open", 5),
+        Full::All => greedy("TOO_MANY_STREAMS", "too many event streams are open", 5),
+    }
+}
+
+pub(crate) fn too_many_waits(full: Full) -> Fault {
+    match full {
+        Full::Own => {
+            greedy("TOO_MANY_WAITS", "your share of the calls that may wait is waiting", 1)
+        }
+        Full::All => greedy("TOO_MANY_WAITS", "too many calls are waiting", 1),
+    }
+}
+
+pub(crate) fn too_many_bodies(full: Full) -> Fault {
+    match full {
+        Full::Own => greedy("TOO_MANY_BODIES", "your share of the room for bodies is in use", 1),
+        Full::All => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let message = "too many bytes of bodies are being read";
+            Fault::new(status, "TOO_MANY_BODIES", message).retryable(1)
+        }
+    }
+    .closing()
+}
+
+/// The caller's own share of a connection's room is used up.
+pub(crate) fn too_many_own_connections() -> Fault {
+    greedy("TOO_MANY_CONNECTIONS", "your share of the connections is open", 1).closing()
 }
 
 pub(crate) fn too_many_connections() -> Fault {
     let message = "too many connections are open";
     let status = StatusCode::SERVICE_UNAVAILABLE;
     Fault::new(status, "TOO_MANY_CONNECTIONS", message).retryable(1).closing()
+}
+
+fn greedy(code: &'static str, message: &'static str, after_secs: u32) -> Fault {
+    Fault::new(StatusCode::TOO_MANY_REQUESTS, code, message).retryable(after_secs)
 }
 
 pub(crate) fn shutting_down() -> Fault {

@@ -7,6 +7,7 @@ use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
 use crate::limits::{STREAM_BEAT_SECS, STREAM_PAGE};
+use crate::shares::{Holder, Share};
 use crate::write::Out;
 use bytes::Bytes;
 use futures_util::stream;
@@ -14,7 +15,6 @@ use mainspring_engine::Engine;
 use mainspring_engine::store::{LoggedMove, Scope};
 use mainspring_kernel::{Principal, TokenId};
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 /// A position no store reaches, which every store can write down.
@@ -31,13 +31,12 @@ struct Follower {
     /// Something to say before the first move.
     greeting: Option<Bytes>,
     /// One of the streams that may be open.
-    _slot: OwnedSemaphorePermit,
+    _slot: Share,
 }
 
 pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     let query = ask.query(&["after"])?;
-    let slot = ask.app.streams.clone().try_acquire_owned();
-    let slot = slot.map_err(|_| errors::too_many_streams())?;
+    let slot = ask.app.streams.take(Holder::of(&who), 1).map_err(errors::too_many_streams)?;
     let named =
         match ask.header("last-event-id") {
             Some(text) => Some(text.parse::<u64>().map_err(|_| {
@@ -87,7 +86,16 @@ impl Follower {
             if wait.is_zero() {
                 return Some(Bytes::from_static(b": beat\n\n"));
             }
-            let page = self.engine.moves_after(self.position, STREAM_PAGE, wait).await.ok()?;
+            let page = self.engine.moves_for(self.scope.tenant(), self.position, STREAM_PAGE, wait);
+            let page = tokio::select! {
+                biased;
+                page = page => page.ok()?,
+                () = self.engine.token_ended(self.token) => return None,
+            };
+            // What moved while the token was revoked is not shown either.
+            if !self.may_go_on().await {
+                return None;
+            }
             let mut out = Out::sized(64 + 512 * page.moves.len());
             if page.has_gap {
                 self.position = page.newest;

@@ -24,6 +24,9 @@ pub(super) const FILTERS: [(&str, &str); 11] = [
     ("cursor", "Where to go on: `next_cursor` of the page before, with the same filters."),
 ];
 
+/// The parameters of a list that has no filters.
+pub(super) const PAGE: [(&str, &str); 2] = [FILTERS[9], FILTERS[10]];
+
 /// The names of the parameters.
 pub(super) fn names() -> [&'static str; FILTERS.len()] {
     FILTERS.map(|(name, _)| name)

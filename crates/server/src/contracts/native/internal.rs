@@ -8,11 +8,9 @@ use crate::ask::Ask;
 use crate::json;
 use mainspring_api as api;
 use mainspring_kernel::command::{Ending, RunInternally};
+use mainspring_kernel::error_class::is_retryable;
 use mainspring_kernel::{Command, Failure, Principal, Receipt, StateName};
 
-/// Codes that no retry can mend.
-const PERMANENT: [&str; 3] =
-    ["DOC_PARSE_OUTPUT_NOT_FOUND", "MINERU_BBOX_FORMAT_INVALID", "TEXT_ENCODING_UNSUPPORTED"];
 /// What `force_fail` reports unless told.
 const FORCED: &str = "INTERNAL_DEBUG_FORCED_FAIL";
 /// What `transient_fail` reports unless told.
@@ -29,33 +27,30 @@ pub(super) async fn run(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     let job = jobs::visible(&ask, &who).await?.job.id;
     let command = Command::RunInternally(RunInternally { job, by: who.user, ending });
     let receipt = ask.engine().execute_one(command).await??;
-    let Receipt::Ran { state, retry_count, item, retry_at } = receipt else {
+    let Receipt::Ran { state, retry_count, item, retry_at, retry_after_ms } = receipt else {
         return Err(errors::internal());
     };
-    let now = ask.engine().now();
     Ok(Reply::data(&api::internal::Ran {
         job_id: job.to_string(),
         final_status: state.as_str().to_owned(),
         retry_count,
         dlq_id: item.map(|item| item.to_string()),
-        retry_after_ms: retry_at.map(|at| at.since(now).as_millis() as u64),
+        retry_after_ms,
         retry_at: retry_at.map(|at| api::Time(at.0)),
     }))
 }
 
 fn ending(is_forced: bool, is_transient: bool, code: Option<&str>) -> Result<Ending, Fault> {
-    let failure = |default: &str, retryable| {
+    // A code has its class by the registry, whichever way the failure is brought about.
+    let failure = |default: &str| {
         let code = code.unwrap_or(default);
-        Failure {
-            code: code.into(),
-            message: "failed by hand".into(),
-            retryable: retryable && !PERMANENT.contains(&code),
-        }
+        let retryable = is_retryable(code);
+        Failure { code: code.into(), message: "failed by hand".into(), retryable }
     };
     match (is_forced, is_transient) {
         (true, true) => Err(errors::invalid("force_fail", "cannot be combined")),
-        (true, false) => Ok(Ending::DeadLetter(failure(FORCED, false))),
-        (false, true) => Ok(Ending::Failure(failure(UPSTREAM, true))),
+        (true, false) => Ok(Ending::DeadLetter(failure(FORCED))),
+        (false, true) => Ok(Ending::Failure(failure(UPSTREAM))),
         (false, false) => Ok(Ending::Success),
     }
 }
@@ -84,12 +79,23 @@ mod tests {
         assert!(matches!(ending(false, false, None), Ok(Ending::Success)));
         let Ok(Ending::Failure(failure)) = ending(false, true, None) else { panic!() };
         assert_eq!((&*failure.code, failure.retryable), (UPSTREAM, true));
-        for code in PERMANENT {
-            let Ok(Ending::Failure(failure)) = ending(false, true, Some(code)) else { panic!() };
-            assert!(!failure.retryable);
-        }
-        let Ok(Ending::DeadLetter(failure)) = ending(true, false, None) else { panic!() };
-        assert_eq!(&*failure.code, FORCED);
+        let permanent = Some("TEXT_ENCODING_UNSUPPORTED");
+        let Ok(Ending::Failure(failure)) = ending(false, true, permanent) else { panic!() };
+        assert!(!failure.retryable);
         assert!(ending(true, true, None).is_err());
+    }
+
+    #[test]
+    fn forcing_a_failure_does_not_change_its_class() {
+        for (code, retryable) in [
+            (None, true),
+            (Some(UPSTREAM), true),
+            (Some("MY_OWN"), true),
+            (Some("TEXT_ENCODING_UNSUPPORTED"), false),
+        ] {
+            let Ok(Ending::DeadLetter(failure)) = ending(true, false, code) else { panic!() };
+            assert_eq!(&*failure.code, code.unwrap_or(FORCED));
+            assert_eq!(failure.retryable, retryable, "{code:?}");
+        }
     }
 }

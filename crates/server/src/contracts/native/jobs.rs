@@ -13,28 +13,38 @@ use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_api as api;
 use mainspring_engine::store::Snapshot;
-use mainspring_kernel::limits::WAIT_MS_MAX;
-use mainspring_kernel::{Command, Job, JobId, Principal, Receipt, Rejection, StateName};
+use mainspring_kernel::{Command, Job, JobId, Principal, Receipt, Rejection};
 use std::time::Duration;
 
-pub(super) async fn submit(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Fault> {
     let query = ask.query(&["wait_ms"])?;
-    let wait_ms = query.number("wait_ms")?.unwrap_or(0);
-    if wait_ms > WAIT_MS_MAX {
-        return Err(errors::invalid("wait_ms", "must be at most 60000"));
-    }
+    let wait_ms = query.wait_ms()?;
     let command = {
         let text = json::check(&ask.body)?;
         let wish: wire::Submit<'_> = json::read(text)?;
         let window = ask.app.config.key_window_secs;
-        Submitter::new(&who, ask.trace.as_deref(), window).submit(&wish, ask.idempotency_key()?)?
+        let key = ask.idempotency_key()?;
+        if ask.app.config.is_key_required && key.is_none() && wish.idempotency_key.is_none() {
+            return Err(errors::idempotency_missing());
+        }
+        Submitter::new(&who, ask.trace.as_deref(), window).submit(&wish, key)?
     };
+    ask.let_go_of_body();
+    // Before the job exists: whoever is refused can send the same again.
+    let _place = if wait_ms > 0 { Some(ask.place_to_wait(&who)?) } else { None };
     let mut submitted = ask.engine().submit(command).await??;
     if wait_ms > 0 {
-        let wait = Duration::from_millis(wait_ms);
-        if let Some(ended) = ask.engine().job_ended(submitted.job.id, wait).await? {
+        let ended = ask.engine().job_ended(submitted.job.id, Duration::from_millis(wait_ms));
+        // Whose token ends meanwhile learns that the job was accepted, and nothing more.
+        if let Some(Some(ended)) = ask.while_live(&who, ended).await.transpose()? {
             *submitted.job = ended.job;
         }
+    }
+    // Keys may be shared further than jobs: who may not read the job learns only that it is there.
+    if submitted.is_hit && !who.can_see_job(&submitted.job) {
+        let mut out = Out::data(128);
+        view::hit(submitted.job.id, Some(submitted.job.state.name()), &mut out);
+        return Ok(Reply::json(StatusCode::OK, out));
     }
     let status = if submitted.is_hit { StatusCode::OK } else { StatusCode::CREATED };
     let mut out = Out::data(view::job_bytes(&submitted.job));
@@ -48,10 +58,16 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Faul
         let items = wire::batch(text)?;
         let window = ask.app.config.key_window_secs;
         let mut submitter = Submitter::new(&who, ask.trace.as_deref(), window);
+        let is_key_required = ask.app.config.is_key_required;
         let mut commands = Vec::with_capacity(items.len());
         let mut refused: Vec<(usize, Fault)> = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
-            let command = item.and_then(|wish| Ok(submitter.submit(&wish, None)?));
+            let command = item.and_then(|wish| {
+                if is_key_required && wish.idempotency_key.is_none() {
+                    return Err(errors::idempotency_missing());
+                }
+                Ok(submitter.submit(&wish, None)?)
+            });
             match command {
                 Ok(wish) => commands.push(Command::Submit(Box::new(wish))),
                 Err(fault) => refused.push((index, fault)),
@@ -80,17 +96,16 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Faul
 }
 
 fn submitted_item(outcome: &Result<Receipt, Rejection>, out: &mut Out) {
-    let (job, state, is_hit) = match outcome {
-        Ok(Receipt::Submitted { job }) => (*job, Some(StateName::Queued), false),
-        Ok(Receipt::Existing { job, state }) => (*job, *state, true),
-        Ok(_) => return item_error("INTERNAL_ERROR", "an unexpected receipt", out),
-        Err(rejection) => return item_error(rejection.code(), &rejection.to_string(), out),
-    };
-    out.raw("{\"job_id\":");
-    out.job_id(job);
-    out.raw(",\"status\":");
-    out.maybe_string(state.map(StateName::as_str));
-    out.raw(if is_hit { ",\"idempotent_hit\":true}" } else { ",\"idempotent_hit\":false}" });
+    match outcome {
+        Ok(Receipt::Submitted { job }) => {
+            out.raw("{\"job_id\":");
+            out.job_id(*job);
+            out.raw(",\"status\":\"queued\",\"idempotent_hit\":false}");
+        }
+        Ok(Receipt::Existing { job, state }) => view::hit(*job, *state, out),
+        Ok(_) => item_error("INTERNAL_ERROR", "an unexpected receipt", out),
+        Err(rejection) => item_error(rejection.code(), &rejection.to_string(), out),
+    }
 }
 
 /// `{"error":{"code","message"}}`.
@@ -138,7 +153,14 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
 }
 
 pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
-    let found = visible(&ask, &who).await?;
+    let wait_ms = ask.query(&["wait_ms"])?.wait_ms()?;
+    let mut found = visible(&ask, &who).await?;
+    if wait_ms > 0 && !found.job.state.name().is_terminal() {
+        let _place = ask.place_to_wait(&who)?;
+        let ended = ask.engine().job_ended(found.job.id, Duration::from_millis(wait_ms));
+        let ended = ask.while_live(&who, ended).await.ok_or_else(errors::unauthorized)??;
+        found = ended.ok_or_else(|| unseen(&who))?;
+    }
     Ok(shown(StatusCode::OK, &found.job))
 }
 
@@ -201,10 +223,10 @@ fn shown(status: StatusCode, job: &Job) -> Reply {
 /// The job of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
 pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<Snapshot, Fault> {
     let found = match ask.param().parse::<JobId>() {
-        Ok(id) => ask.engine().job(id).await?,
+        Ok(id) => ask.engine().job_within(id, &auth::scope(who)).await?,
         Err(_) => None,
     };
-    found.filter(|found| who.can_see_job(&found.job)).ok_or_else(|| unseen(who))
+    found.ok_or_else(|| unseen(who))
 }
 
 /// What whoever asks for a job they cannot see is told.

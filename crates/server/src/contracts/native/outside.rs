@@ -20,12 +20,14 @@ pub(super) async fn readyz(ask: Ask) -> Result<Reply, Fault> {
     }
     match ask.engine().health().broken {
         None => Ok(Reply::other("text/plain; charset=utf-8", "ready\n")),
-        Some(cause) => Err(mainspring_engine::Error::Failed(cause.into()).into()),
+        // Probes come every second: the store has told the log why.
+        Some(cause) => Err(mainspring_engine::Error::Away(cause.into()).into()),
     }
 }
 
 pub(super) async fn metrics(ask: Ask) -> Result<Reply, Fault> {
-    let text = metrics::text(ask.engine()).await?;
+    let is_public = ask.app.config.is_public;
+    let text = metrics::text(ask.engine(), ask.who.as_ref(), is_public).await?;
     Ok(Reply::other("text/plain; version=0.0.4; charset=utf-8", text))
 }
 

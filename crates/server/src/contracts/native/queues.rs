@@ -16,26 +16,48 @@ pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
     let wish: api::registry::SetQueue = json::read(json::check(&ask.body)?)?;
     let order = QueueOrder::parse(&wish.order)
         .ok_or_else(|| errors::invalid("order", "must be aged or due"))?;
-    change(ask, |spec| spec.order = order).await
+    change(ask, Unknown::IsMade, |spec| spec.order = order).await
 }
 
 pub(super) async fn pause(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
-    change(ask, |spec| spec.is_paused = true).await
+    change(ask, Unknown::IsRefused, |spec| spec.is_paused = true).await
 }
 
 pub(super) async fn resume(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
-    change(ask, |spec| spec.is_paused = false).await
+    change(ask, Unknown::IsRefused, |spec| spec.is_paused = false).await
 }
 
-async fn change(ask: Ask, edit: impl FnOnce(&mut QueueSpec)) -> Result<Reply, Fault> {
+/// What becomes of a queue that nobody knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    IsMade,
+    /// A mistyped name must not look as if the queue that was meant had been paused.
+    IsRefused,
+}
+
+async fn change(
+    ask: Ask,
+    unknown: Unknown,
+    edit: impl FnOnce(&mut QueueSpec),
+) -> Result<Reply, Fault> {
     let name = QueueName::new(ask.param()).map_err(|bad| errors::invalid("name", bad))?;
     let known = ask.engine().queues().await?.into_iter().find(|spec| spec.name == name);
+    if known.is_none() && unknown == Unknown::IsRefused && !is_used(&ask, &name).await? {
+        return Err(errors::queue_unknown());
+    }
     let mut spec = known.unwrap_or_else(|| QueueSpec::plain(name.clone()));
     edit(&mut spec);
     let plain = shown(&spec);
     ask.engine().execute_one(Command::SetQueue(spec)).await??;
     let found = numbered(&ask).await?.into_iter().find(|queue| queue.name == name.as_str());
     Ok(Reply::data(&found.unwrap_or(plain)))
+}
+
+/// Whether a queue that nobody configured is named by a type or has or had jobs.
+async fn is_used(ask: &Ask, name: &QueueName) -> Result<bool, Fault> {
+    Ok(*name == QueueSpec::default_name()
+        || ask.engine().types().await?.iter().any(|spec| spec.queue == *name)
+        || ask.engine().counts().await?.queues.iter().any(|count| count.name == *name))
 }
 
 /// Every queue that was configured or has jobs, by name.

@@ -1,9 +1,9 @@
 //! The table of routes: where, who may, what comes in and what goes out. The OpenAPI document is
 //! made from it, so that the two cannot disagree.
 
-use super::filters::FILTERS;
+use super::filters::{FILTERS, PAGE};
 use super::{dlq, events, internal, jobs, outside, queues, runtime, tokens, types, work, workers};
-use crate::openapi::{Doc, Gives, shape};
+use crate::openapi::{Doc, Gives, KeyRule, shape};
 use crate::route::{Route, Rule, Takes};
 use hyper::Method;
 use mainspring_api as api;
@@ -62,9 +62,11 @@ pub(crate) fn table(has_internal: bool) -> Vec<Route> {
     routes
 }
 
-const LIST_TEXT: &str = "What is asked for by several parameters is all of it. `total` counts up to \
-    10,000 matches; of more it is null and `total_at_least` is 10000. A cursor holds for the same \
-    caller and the same filters.";
+const LIST_TEXT: &str = "What is asked for by several parameters is all of it. `total` counts up \
+    to 10,000 matches; of more it is null and `total_at_least` is 10000. A cursor holds for the \
+    same caller and the same filters.";
+
+const WAIT: (&str, &str) = ("wait_ms", "Wait this long for the job to end, at most 60000.");
 
 fn job_routes() -> Vec<Route> {
     let job = Gives::One(shape::<api::job::Job>);
@@ -75,9 +77,15 @@ fn job_routes() -> Vec<Route> {
             Takes::Json,
             Doc::new("jobs", "submitJob", "Submit a job")
                 .text("201 for a new job, 200 for one that its idempotency key already names.")
-                .query(&[("wait_ms", "Wait this long for the job to end, at most 60000.")])
+                .query(&[WAIT])
+                .key(KeyRule::HeaderOrBody)
                 .takes(shape::<api::job::Submit>)
-                .gives(201, job),
+                .gives(201, job)
+                .also(
+                    200,
+                    "The job that the key names, or only where it stands if it may not be read",
+                    Gives::Either(shape::<api::job::Job>, shape::<api::job::SubmittedItem>),
+                ),
         ),
         post(
             "/api/v1/jobs/batch",
@@ -85,6 +93,7 @@ fn job_routes() -> Vec<Route> {
             Takes::Batch,
             Doc::new("jobs", "submitJobs", "Submit up to 10,000 jobs")
                 .text("Each job is accepted or refused on its own; the answer keeps the order.")
+                .key(KeyRule::Items)
                 .takes(shape::<api::job::SubmitBatch>)
                 .gives(200, Gives::One(shape::<api::job::SubmittedBatch>)),
         ),
@@ -99,7 +108,7 @@ fn job_routes() -> Vec<Route> {
         get(
             "/api/v1/jobs/{job_id}",
             roles!(ANYONE, jobs::get),
-            Doc::new("jobs", "getJob", "Read a job").gives(200, job),
+            Doc::new("jobs", "getJob", "Read a job").query(&[WAIT]).gives(200, job),
         ),
         get(
             "/api/v1/jobs/{job_id}/events",
@@ -118,6 +127,7 @@ fn job_routes() -> Vec<Route> {
             roles!(SUBMITTERS, jobs::cancel),
             Takes::MaybeJson,
             Doc::new("jobs", "cancelJob", "Cancel a job that has not ended")
+                .key(KeyRule::Header)
                 .takes(shape::<api::job::Cancel>)
                 .gives(202, job),
         ),
@@ -184,6 +194,7 @@ fn work_routes() -> Vec<Route> {
             open!(Lease, work::put_effect),
             Doc::new("work", "commitEffect", "Commit a side effect once")
                 .text("A second commit under the same name gets the first one's value back.")
+                .header(api::LEASE_HEADER, "The lease token, unless the body has it.")
                 .takes(shape::<api::work::CommitEffect>)
                 .gives(200, effect),
         ),
@@ -192,6 +203,7 @@ fn work_routes() -> Vec<Route> {
             open!(Lease, work::get_effect),
             Doc::new("work", "getEffect", "Read a committed side effect")
                 .text("With the lease token in `x-lease-token`, or as one who may see the job.")
+                .header(api::LEASE_HEADER, "The lease token.")
                 .gives(200, effect),
         ),
     ]
@@ -248,6 +260,7 @@ fn registry_routes() -> Vec<Route> {
             "/api/v1/workers",
             roles!(LOOKERS, workers::list),
             Doc::new("registry", "listWorkers", "List workers heard of lately")
+                .query(&PAGE)
                 .gives(200, Gives::Page(shape::<api::registry::Worker>)),
         ),
     ]
@@ -276,6 +289,7 @@ fn dlq_routes() -> Vec<Route> {
             Takes::Nothing,
             Doc::new("dlq", "requeueDlqItem", "Run it again as a new job")
                 .text("With an `Idempotency-Key`, a repeat gets the same job back.")
+                .key(KeyRule::Header)
                 .gives(202, Gives::One(shape::<api::dlq::Requeued>)),
         ),
         post(
@@ -283,6 +297,7 @@ fn dlq_routes() -> Vec<Route> {
             roles!(DISCARDERS, dlq::discard),
             Takes::Json,
             Doc::new("dlq", "discardDlqItem", "Ask for an item to be dropped")
+                .key(KeyRule::Header)
                 .takes(shape::<api::dlq::Discard>)
                 .gives(200, standing),
         ),
@@ -333,6 +348,7 @@ fn admin_routes() -> Vec<Route> {
             "/api/v1/tokens",
             roles!(ADMINS, tokens::list),
             Doc::new("admin", "listTokens", "List access tokens, without secrets")
+                .query(&PAGE)
                 .gives(200, Gives::Page(shape::<api::token::Token>)),
         ),
         route(
@@ -349,6 +365,7 @@ fn admin_routes() -> Vec<Route> {
                 .text(
                     "Goes on behind `Last-Event-ID`; a `reset` event says that moves are missing.",
                 )
+                .header("Last-Event-ID", "The same as `after`, and before it.")
                 .query(&[("after", "Start behind this position; at the newest if left out.")])
                 .gives(200, Gives::Text("text/event-stream")),
         ),

@@ -38,9 +38,18 @@ pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
 }
 
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
-    let tokens = ask.engine().tokens().await?;
+    let query = ask.query(&["limit", "cursor"])?;
+    let after = query.get("cursor").map(str::parse::<TokenId>).transpose();
+    let after = after.map_err(|_| errors::invalid("cursor", "is not one we gave"))?;
+    let limit = query.limit()?;
+    let mut tokens = ask.engine().tokens().await?;
+    let total = Some(tokens.len() as u64);
+    tokens.retain(|token| after.is_none_or(|after| token.id > after));
+    let has_more = tokens.len() > limit;
+    tokens.truncate(limit);
+    let next_cursor = tokens.last().filter(|_| has_more).map(|token| token.id.to_string());
     let items = tokens.iter().map(shown).collect();
-    Ok(Reply::data(&api::Page::whole(items)))
+    Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least: None }))
 }
 
 /// Revoking twice is answered alike: the token is gone.

@@ -2,12 +2,12 @@
 
 use super::errors::{self, Fault};
 use super::wire;
-use crate::limits::ERROR_CODE_BYTES_MAX;
+use crate::limits::{ERROR_CODE_BYTES_MAX, PULL_NAMES_MAX};
 use mainspring_api::Time;
 use mainspring_engine::Pull;
 use mainspring_kernel::command::{Complete, Fail, Heartbeat, Release, Submit};
 use mainspring_kernel::event::TASK_EXECUTION_FAILED;
-use mainspring_kernel::fingerprint::digest;
+use mainspring_kernel::idempotency::Keyed;
 use mainspring_kernel::job::{Failure, Idempotency, LeaseToken};
 use mainspring_kernel::limits::{LEASE_MS_DEFAULT, LEASE_MS_MAX, PULL_MAX, WAIT_MS_MAX};
 use mainspring_kernel::name::BadName;
@@ -55,6 +55,7 @@ impl<'a> Submitter<'a> {
         if queue.is_some() {
             self.last_queue.clone_from(&queue);
         }
+        let idempotency = self.idempotency(wish, &job_type, header_key)?;
         let parent = wish.parent_id.as_ref().map(|text| text.parse::<JobId>()).transpose();
         Ok(Submit {
             tenant: self.who.tenant.clone(),
@@ -67,7 +68,7 @@ impl<'a> Submitter<'a> {
             queue,
             timeout_ms: wish.timeout_ms,
             max_retries: wish.max_retries,
-            idempotency: self.idempotency(wish, header_key)?,
+            idempotency,
             trace: wish.trace_id.as_deref().or(self.trace).map(Into::into),
             parent: parent.map_err(|_| field("parent_id", "must be a job id"))?,
             subject: wish.subject.as_deref().map(Into::into),
@@ -79,6 +80,7 @@ impl<'a> Submitter<'a> {
     fn idempotency(
         &self,
         wish: &wire::Submit<'_>,
+        job_type: &JobType,
         header_key: Option<&str>,
     ) -> Result<Option<Box<Idempotency>>, Rejection> {
         let key = match (wish.idempotency_key.as_deref(), header_key) {
@@ -88,20 +90,16 @@ impl<'a> Submitter<'a> {
             (Some(key), _) | (None, Some(key)) => key,
             (None, None) => return Ok(None),
         };
-        let (tenant, user) = (self.who.tenant.as_str(), self.who.user.as_str());
-        let scope = match wish.idempotency_scope.as_deref() {
-            Some(scope) => format!("scope:{scope}"),
-            None => format!("user:{user}"),
-        };
-        let hash = [b"key", tenant.as_bytes(), scope.as_bytes(), key.as_bytes()];
-        let same = [b"native", wish.job_type.as_bytes(), wish.payload.get().as_bytes()];
-        Ok(Some(Box::new(Idempotency {
-            hash: digest(&hash),
-            scope: scope.into(),
-            key: key.into(),
-            fingerprint: Some(digest(&same)),
+        let keyed = Keyed {
+            tenant: &self.who.tenant,
+            user: &self.who.user,
+            key,
+            scope: wish.idempotency_scope.as_deref(),
+            job_type,
+            payload: wish.payload.get(),
             window_secs: self.window_secs,
-        })))
+        };
+        keyed.idempotency().map(Box::new).map(Some)
     }
 }
 
@@ -132,6 +130,7 @@ pub(super) fn pull(wish: &wire::Pull<'_>, who: &Principal) -> Result<Pull, Fault
     Ok(Pull {
         tenant: (!who.is_admin()).then(|| who.tenant.clone()),
         worker: worker(&wish.worker_id)?,
+        token: Some(who.token),
         types: names("types", wish.types.as_deref(), JobType::new)?,
         queues: names("queues", wish.queues.as_deref(), QueueName::new)?,
         limit: limit as usize,
@@ -146,8 +145,8 @@ fn names<T>(
     make: impl Fn(&str) -> Result<T, BadName>,
 ) -> Result<Option<Arc<[T]>>, Fault> {
     let Some(texts) = texts else { return Ok(None) };
-    if texts.len() > 1_000 {
-        return Err(errors::invalid(field, "must have at most 1000 entries"));
+    if texts.len() > PULL_NAMES_MAX {
+        return Err(errors::invalid(field, "must have at most 100 entries"));
     }
     let made: Result<Arc<[T]>, _> = texts.iter().map(|text| make(text)).collect();
     made.map(Some).map_err(|bad| errors::invalid(field, bad.reason))

@@ -2,6 +2,7 @@
 //! text and the `api` types together.
 
 use crate::write::Out;
+use mainspring_kernel::error_class::ErrorClass;
 use mainspring_kernel::event::{JOB_CANCELLED, TASK_EXPIRED};
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::job::{Extras, Idempotency};
@@ -46,6 +47,15 @@ pub(super) fn job(job: &Job, is_hit: Option<bool>, out: &mut Out) {
         out.flag(is_hit);
     }
     out.raw("}");
+}
+
+/// Writes what whoever may not read a job learns from hitting its key.
+pub(super) fn hit(job: JobId, state: Option<StateName>, out: &mut Out) {
+    out.raw("{\"job_id\":");
+    out.job_id(job);
+    out.raw(",\"status\":");
+    out.maybe_string(state.map(StateName::as_str));
+    out.raw(",\"idempotent_hit\":true}");
 }
 
 fn named(job: &Job, out: &mut Out) {
@@ -105,7 +115,9 @@ fn troubles(job: &Job, out: &mut Out) {
             out.string(&trouble.failure.code);
             out.raw(",\"message\":");
             out.string(&trouble.failure.message);
-            out.raw(",\"retryable\":");
+            out.raw(",\"class\":\"");
+            out.raw(ErrorClass::of(&trouble.failure).as_str());
+            out.raw("\",\"retryable\":");
             out.flag(trouble.failure.retryable);
             out.raw(",\"at\":");
             out.time(trouble.at);

@@ -172,10 +172,10 @@ pub(super) type Items<T> = Vec<Result<T, Fault>>;
 /// Reads `{"jobs":[...]}`. Normally in one go; if that fails, item by item, so that one wrong job
 /// does not spoil its neighbours.
 pub(super) fn batch(text: &str) -> Result<Items<Submit<'_>>, Fault> {
-    match serde_json::from_str::<Batch<Submit<'_>>>(text) {
+    match json::parse::<Batch<Submit<'_>>>(text) {
         Ok(batch) => all_fine(batch.jobs),
         Err(error) => {
-            let loose = serde_json::from_str::<Batch<&RawValue>>(text)
+            let loose = json::parse::<Batch<&RawValue>>(text)
                 .map_err(|_| json::explain::<Batch<Submit<'_>>>(text, &error))?;
             one_by_one(loose.jobs)
         }
@@ -186,10 +186,10 @@ pub(super) fn batch(text: &str) -> Result<Items<Submit<'_>>, Fault> {
 pub(super) fn reports<'a, T: Deserialize<'a>>(
     text: &'a str,
 ) -> Result<(Items<T>, Option<Pull<'a>>), Fault> {
-    match serde_json::from_str::<Reports<'a, T>>(text) {
+    match json::parse::<Reports<'a, T>>(text) {
         Ok(reports) => Ok((all_fine(reports.items)?, reports.pull)),
         Err(error) => {
-            let loose = serde_json::from_str::<Reports<'a, &'a RawValue>>(text)
+            let loose = json::parse::<Reports<'a, &'a RawValue>>(text)
                 .map_err(|_| json::explain::<Reports<'a, T>>(text, &error))?;
             Ok((one_by_one(loose.items)?, loose.pull))
         }
@@ -198,10 +198,10 @@ pub(super) fn reports<'a, T: Deserialize<'a>>(
 
 /// Reads a heartbeat in the same way.
 pub(super) fn beats(text: &str) -> Result<(Text<'_>, Option<u64>, Items<Beat<'_>>), Fault> {
-    match serde_json::from_str::<Beats<'_, Beat<'_>>>(text) {
+    match json::parse::<Beats<'_, Beat<'_>>>(text) {
         Ok(beats) => Ok((beats.worker_id, beats.lease_ms, all_fine(beats.items)?)),
         Err(error) => {
-            let loose = serde_json::from_str::<Beats<'_, &RawValue>>(text)
+            let loose = json::parse::<Beats<'_, &RawValue>>(text)
                 .map_err(|_| json::explain::<Beats<'_, Beat<'_>>>(text, &error))?;
             Ok((loose.worker_id, loose.lease_ms, one_by_one(loose.items)?))
         }

@@ -8,6 +8,7 @@ use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
 use crate::json;
+use crate::limits::LEASE_ITEMS_MAX;
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_api as api;
@@ -16,17 +17,19 @@ use mainspring_kernel::command::CommitEffect;
 use mainspring_kernel::job::LeaseToken;
 use mainspring_kernel::{Command, JobId, Payload, Principal, Receipt, Rejection, Role};
 use serde::Deserialize;
+use std::time::Duration;
 use subtle::ConstantTimeEq;
 
 /// Who may pull.
 pub(super) const PULLERS: &[Role] = &[Role::Worker];
 
-pub(super) async fn pull(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn pull(mut ask: Ask, who: Principal) -> Result<Reply, Fault> {
     let pull = {
         let wish: wire::Pull<'_> = json::read(json::check(&ask.body)?)?;
         translate::pull(&wish, &who)?
     };
-    let grants = ask.engine().pull(pull).await?;
+    ask.let_go_of_body();
+    let grants = work(&ask, Vec::new(), Some((pull, who))).await?.grants;
     let mut out = Out::data(grants_bytes(&grants));
     out.raw("{\"jobs\":[");
     write_grants(&grants, &mut out);
@@ -115,24 +118,45 @@ impl Line {
     }
 }
 
+/// Reports and pulls. A pull that may have to wait needs a place for it, and waits no longer than
+/// its token works; one that comes along with reports does not wait.
+async fn work(
+    ask: &Ask,
+    commands: Vec<Command>,
+    pull: Option<(Pull, Principal)>,
+) -> Result<mainspring_engine::Reply, Fault> {
+    match pull {
+        Some((pull, who)) if commands.is_empty() && !pull.wait.is_zero() => {
+            let _place = ask.place_to_wait(&who)?;
+            let served = ask.while_live(&who, ask.engine().work(commands, Some(pull))).await;
+            Ok(served.ok_or_else(errors::unauthorized)??)
+        }
+        None if commands.is_empty() => Ok(mainspring_engine::Reply::default()),
+        pull => Ok(ask.engine().work(commands, pull.map(|(pull, _)| pull)).await?),
+    }
+}
+
 async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Fault> {
     let Reports { commands, lines, pull } = read;
-    let pull: Option<Pull> = match pull {
+    few_or_known(ask, lines.len())?;
+    let pull = match pull {
         Some(wish) => {
-            let who = auth::principal(ask.engine(), &ask.headers).await?;
+            let who = ask.who.clone().ok_or_else(errors::unauthorized)?;
             if !who.roles.any(PULLERS) {
                 return Err(errors::denied());
             }
-            Some(translate::pull(&wish, &who)?)
+            let who = auth::in_named_tenant(who, &ask.headers)?;
+            let mut pull = translate::pull(&wish, &who)?;
+            if !lines.is_empty() {
+                // The answer to the reports does not wait, even if none of them made sense.
+                pull.wait = Duration::ZERO;
+            }
+            Some((pull, who))
         }
         None => None,
     };
     let has_pull = pull.is_some();
-    let reply = if commands.is_empty() && !has_pull {
-        mainspring_engine::Reply::default()
-    } else {
-        ask.engine().work(commands, pull).await?
-    };
+    let reply = work(ask, commands, pull).await?;
     let mut out = Out::data(64 * lines.len() + grants_bytes(&reply.grants));
     out.raw("{\"items\":[");
     let mut outcomes = reply.outcomes.into_iter();
@@ -163,6 +187,14 @@ async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Fault> {
     }
     out.raw("}");
     Ok(Reply::json(StatusCode::OK, out))
+}
+
+/// A lease token is proof enough for a few items; many are taken from whoever has a token.
+fn few_or_known(ask: &Ask, items: usize) -> Result<(), Fault> {
+    match ask.who.is_none() && items > LEASE_ITEMS_MAX {
+        true => Err(errors::lease_batch_too_large(LEASE_ITEMS_MAX)),
+        false => Ok(()),
+    }
 }
 
 /// `,"error":{...}}`.
@@ -201,6 +233,7 @@ pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Fault> {
         }
         (translate::worker(&worker)?, commands, lines)
     };
+    few_or_known(&ask, lines.len())?;
     let outcomes =
         if commands.is_empty() { Vec::new() } else { ask.engine().execute(commands).await? };
     // Anybody can say a worker's name; a lease that was renewed proves that there is one.
@@ -273,7 +306,8 @@ pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Fault> {
             true
         }
         None => {
-            let who = auth::principal(ask.engine(), &ask.headers).await?;
+            let who = ask.who.clone().ok_or_else(errors::unauthorized)?;
+            let who = auth::in_named_tenant(who, &ask.headers)?;
             if found.is_none() && who.is_admin() {
                 return Err(errors::job_unknown());
             }

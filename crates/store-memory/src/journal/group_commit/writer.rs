@@ -66,6 +66,9 @@ impl Writer {
         loop {
             let (entries, is_closing) = self.next_batch();
             let result = self.commit(entries);
+            if is_closing {
+                self.fail_if_refused();
+            }
             if let (true, Err(error)) = (is_closing, result) {
                 // Nobody will flush again: what did not fit has failed.
                 self.failure.get_or_insert(error);
@@ -130,6 +133,14 @@ impl Writer {
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// Stops for good if a frame was refused that its owner relies on.
+    pub(super) fn fail_if_refused(&mut self) {
+        let refused = self.shared.lock().refused.take();
+        if let Some(error) = refused {
+            self.fail(error);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Words in, commands out.
 
 use super::*;
+use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::{Role, Roles, TenantId, TokenId, UserId};
 
 fn who(roles: &[Role]) -> Principal {
@@ -39,7 +40,7 @@ fn the_key_may_come_in_the_header_or_the_body_but_not_differ() {
     let key = from_body.unwrap();
     assert_eq!((&*key.scope, key.window_secs), ("user:ann", Some(60)));
     assert_eq!(key.hash, digest(&[b"key", b"t1", b"user:ann", b"k"]));
-    assert_eq!(key.fingerprint, Some(digest(&[b"native", b"a", b"1"])));
+    assert_eq!(key.fingerprint, Some(digest(&[b"native-2", b"a", b"1"])));
     let scoped = r#"{"job_type":"a","payload":1,"idempotency_key":"k","idempotency_scope":"s"}"#;
     assert_eq!(&*submit(scoped, None).unwrap().idempotency.unwrap().scope, "scope:s");
 }

@@ -1,0 +1,17 @@
+//! The engine alone, on a store that fails when it is told to and a clock that only the test moves.
+//! Start with `engine/bench.rs`.
+
+#[path = "engine/bench.rs"]
+mod bench;
+#[path = "engine/busy.rs"]
+mod busy;
+#[path = "engine/draft.rs"]
+mod draft;
+#[path = "engine/pulls.rs"]
+mod pulls;
+#[path = "engine/reaper.rs"]
+mod reaper;
+#[path = "engine/scripted.rs"]
+mod scripted;
+#[path = "engine/waiting.rs"]
+mod waiting;

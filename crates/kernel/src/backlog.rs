@@ -1,0 +1,56 @@
+//! How much waits: the room taken up by jobs that have not ended, of one tenant and in all. What
+//! callers can make grow has an end, and a neighbour's growth is not one's own. Stores count, the
+//! engine says how much is allowed, the rule is here.
+
+use crate::job::Job;
+use crate::limits::JOB_BYTES;
+use crate::rejection::Rejection;
+
+/// What jobs that have not ended take up, and how much they may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backlog {
+    /// Bytes of the tenant's jobs.
+    pub tenant: u64,
+    /// How many the tenant may have.
+    pub tenant_max: u64,
+    /// Bytes of everybody's jobs.
+    pub all: u64,
+    /// How many all may have together.
+    pub all_max: u64,
+}
+
+impl Backlog {
+    /// Nothing waits, and anything may.
+    pub const UNBOUNDED: Backlog =
+        Backlog { tenant: 0, tenant_max: u64::MAX, all: 0, all_max: u64::MAX };
+
+    /// Whether there is room for `job`.
+    ///
+    /// # Errors
+    /// If its tenant, or everybody, has as much as they may.
+    pub fn admit(&self, job: &Job) -> Result<(), Rejection> {
+        let bytes = held_bytes(job);
+        if self.tenant.saturating_add(bytes) > self.tenant_max {
+            return Err(Rejection::TenantBacklogFull);
+        }
+        if self.all.saturating_add(bytes) > self.all_max {
+            return Err(Rejection::BacklogFull);
+        }
+        Ok(())
+    }
+}
+
+/// What a job takes up until it ends: what the caller sent, and what keeping it costs. The same from
+/// its first moment to its last, so that what is added is what is taken off.
+pub fn held_bytes(job: &Job) -> u64 {
+    let length = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
+    let mut bytes = JOB_BYTES + job.payload.len() + length(&job.trace);
+    if let Some(key) = &job.idempotency {
+        bytes += key.scope.len() + key.key.len();
+    }
+    if let Some(extras) = &job.extras {
+        bytes += length(&extras.subject);
+        bytes += extras.labels.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+    }
+    bytes as u64
+}

@@ -1,0 +1,83 @@
+//! The events of a decision with a mistake made in them.
+
+use super::{Plant, lot};
+use mainspring_kernel::event::Change;
+use mainspring_kernel::job::Actor;
+use mainspring_kernel::{Event, Failure, JobEvent};
+
+/// The events of one decision, with the mistake made.
+pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
+    match plant {
+        Plant::RetryForever | Plant::RetryFinal => retried(plant, events),
+        Plant::DropItem => {
+            let is_kept = |event: &Event| !matches!(event, Event::ItemOpened(_));
+            events.into_iter().filter(is_kept).collect()
+        }
+        Plant::DropItemSometimes => {
+            let is_kept = |event: &Event| match event {
+                Event::ItemOpened(item) => lot(item.job.id, 1_200) != 0,
+                _ => true,
+            };
+            events.into_iter().filter(is_kept).collect()
+        }
+        Plant::LoseRenewal => {
+            let is_kept = |event: &Event| !matches!(event, Event::LeaseRenewed { .. });
+            events.into_iter().filter(is_kept).collect()
+        }
+        Plant::CountRelease
+        | Plant::FlatFence
+        | Plant::ChangePayload
+        | Plant::NoBackoff
+        | Plant::RetryLate => events.into_iter().map(|event| changed(plant, event)).collect(),
+        _ => events,
+    }
+}
+
+fn changed(plant: Plant, event: Event) -> Event {
+    match (plant, event) {
+        (Plant::ChangePayload, Event::JobSubmitted(mut job)) => {
+            job.payload = job.payload.to_uppercase().into();
+            Event::JobSubmitted(job)
+        }
+        (plant, Event::JobMoved(event)) => {
+            let at = event.at;
+            let change = match (plant, event.change) {
+                (Plant::FlatFence, Change::Claimed(mut lease)) => {
+                    lease.fence = 1;
+                    Change::Claimed(lease)
+                }
+                (Plant::CountRelease, Change::Released { report, .. }) => {
+                    let failure =
+                        Failure { code: "RELEASED".into(), message: "".into(), retryable: true };
+                    Change::RetryScheduled { failure, due_at: at, report: Some(report) }
+                }
+                (Plant::NoBackoff, Change::RetryScheduled { failure, report, .. }) => {
+                    Change::RetryScheduled { failure, due_at: at, report }
+                }
+                (Plant::RetryLate, Change::RetryScheduled { failure, report, due_at }) => {
+                    let due_at = due_at.plus_millis(4_000);
+                    Change::RetryScheduled { failure, due_at, report }
+                }
+                (_, change) => change,
+            };
+            Event::JobMoved(JobEvent { change, ..event })
+        }
+        (_, event) => event,
+    }
+}
+
+/// A burial becomes another try.
+fn retried(plant: Plant, events: Vec<Event>) -> Vec<Event> {
+    let Some(Event::JobMoved(first)) = events.first() else { return events };
+    let Change::DeadLettered { failure, is_exhausted, report } = &first.change else {
+        return events;
+    };
+    let is_by_hand = matches!(first.actor, Actor::User(_));
+    if is_by_hand || *is_exhausted != (plant == Plant::RetryForever) {
+        return events;
+    }
+    let due_at = first.at.plus_millis(1_000);
+    let (failure, report) = (failure.clone(), report.clone());
+    let change = Change::RetryScheduled { failure, due_at, report };
+    vec![Event::JobMoved(JobEvent { change, ..first.clone() })]
+}
