@@ -533,6 +533,17 @@ CREATE FUNCTION mainspring.term_number(tenant text, kind text, first text, secon
         ::bit(64)::bigint
 $$;
 
+CREATE TABLE mainspring.clock (
+    is_one boolean DEFAULT true NOT NULL,
+    epoch bigint NOT NULL,
+    ahead_us bigint NOT NULL,
+    since_us bigint NOT NULL,
+    seen_us bigint NOT NULL,
+    jumps_us bigint[] NOT NULL,
+    CONSTRAINT clock_ahead_us_check CHECK ((ahead_us >= 0)),
+    CONSTRAINT clock_is_one_check CHECK (is_one)
+);
+
 CREATE TABLE mainspring.effect (
     job uuid NOT NULL,
     name text NOT NULL,
@@ -821,6 +832,9 @@ ALTER TABLE ONLY mainspring.finished ATTACH PARTITION mainspring.finished_later 
 ALTER TABLE ONLY mainspring.job ATTACH PARTITION mainspring.job_later DEFAULT;
 
 ALTER TABLE ONLY mainspring.stream ATTACH PARTITION mainspring.stream_later DEFAULT;
+
+ALTER TABLE ONLY mainspring.clock
+    ADD CONSTRAINT clock_pkey PRIMARY KEY (is_one);
 
 ALTER TABLE ONLY mainspring.effect
     ADD CONSTRAINT effect_pkey PRIMARY KEY (job, name);

@@ -22,7 +22,8 @@ pub(crate) enum Level {
 
 /// Starts logging; a second call changes nothing.
 pub(crate) fn start(format: Option<Format>, level: Level) {
-    // The pool of connections tells of each one that an outage breaks; the store tells of the outage.
+    // The pool of connections tells of each one that an outage breaks; the store tells of the
+    // outage.
     let default = match level {
         Level::Info => "info,deadpool=error",
         Level::Warn => "warn,deadpool=error",

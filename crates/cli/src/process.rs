@@ -1,7 +1,7 @@
 //! Runs one command for one job: input on stdin, result from stdout, everything bounded. The
-//! command gets a process group and a parent of its own (`commands/supervise.rs`), and everything it
-//! started ends with the attempt, so that nothing goes on working for a job that somebody else has
-//! by then: neither when the attempt is over, nor when this process is killed.
+//! command gets a process group and a parent of its own (`commands/supervise.rs`), and everything
+//! it started ends with the attempt, so that nothing goes on working for a job that somebody else
+//! has by then: neither when the attempt is over, nor when this process is killed.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::ffi::OsString;

@@ -257,7 +257,7 @@ fn o02_a_revoked_token_stops_at_once_and_is_never_shown_again(store: Store) {
     let (id, secret) = (text(&made.data(), "token_id"), text(&made.data(), "token"));
     let ann = Caller { address: admin.address, token: secret.clone() };
     ann.submit_plain("tok");
-    let listed = admin.get("/api/v1/tokens").text();
+    let listed = admin.get("/api/v1/tokens?limit=100").text();
     assert!(listed.contains(&id) && !listed.contains(&secret));
     let half = &secret[..secret.len() - 1];
     let forged = Caller { address: admin.address, token: format!("{half}x") };
@@ -422,7 +422,8 @@ fn g11_an_admin_alone_is_one_person(store: Store) {
     assert_eq!(zoe.get(&item).data()["status"], "discard_requested");
     assert_eq!(approve(&bob, &item).data()["status"], "discarded", "bob is somebody else");
 
-    // Where nobody else could approve, the request itself is refused: the first admin made them all.
+    // Where nobody else could approve, the request itself is refused: the first admin made them
+    // all.
     let nobody = mint(&root, "lonely", "una", &["submitter", "worker", "operator"]);
     let item = dead_letter(&nobody, "lonely");
     let refused = root.post(&format!("{item}/discard"), &json!({ "reason": "r" })).refusal();

@@ -337,7 +337,8 @@ fn o05_passwords_of_databases_are_never_shown() {
     }
 }
 
-/// With PostgreSQL, too, the first admin token is kept where a client of the same directory finds it.
+/// With PostgreSQL, too, the first admin token is kept where a client of the same directory finds
+/// it.
 #[test]
 fn o02_the_first_admin_token_of_a_database_is_kept_in_a_private_file() {
     use mainspring_testkit::blackbox::command::{Background, prepare};

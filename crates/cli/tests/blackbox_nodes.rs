@@ -437,8 +437,10 @@ fn a_full_backlog_is_refused_by_every_server_and_the_neighbour_is_served(store: 
     for caller in &modest {
         caller.submit_plain("small");
     }
-    let own = modest[0].get("/api/v1/runtime").data();
-    assert_eq!(own["tenant"]["jobs"], servers.len());
+    let own = eventually("the jobs of all servers are counted", || {
+        let own = modest[0].get("/api/v1/runtime").data();
+        (own["tenant"]["jobs"] == servers.len()).then_some(own)
+    });
     assert!(own["counters"].is_null(), "the numbers of others are not shown: {own}");
     // Reports are taken, and what has ended makes room again.
     let grants = greedy[0].pull("large", 2);
@@ -450,7 +452,8 @@ fn a_full_backlog_is_refused_by_every_server_and_the_neighbour_is_served(store: 
     });
     // Nobody's room is endless.
     let third = everywhere(&servers, "third", "cem");
-    let others = [&third[0], &modest[0]];
+    let fourth = everywhere(&servers, "fourth", "dan");
+    let others = [&third[0], &fourth[0], &modest[0]];
     let told = eventually("all is full", || {
         let mut answers = others.iter().map(|caller| caller.post("/api/v1/jobs", &large));
         answers.find(|answer| answer.status == 507)

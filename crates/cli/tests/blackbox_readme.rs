@@ -54,6 +54,8 @@ impl Reader {
             .stdin(Stdio::null());
         if let Some(database) = &self.database {
             command.env("MAINSPRING_DATABASE_URL", &database.url);
+            // The shared cluster of the tests does without fsync.
+            command.env("MAINSPRING_ALLOW_UNSAFE_POSTGRES", "true");
         }
         command
     }

@@ -3,8 +3,9 @@
 //!
 //! A batch that fails as busy is put here in lots, which are halved until the request is found that
 //! cannot be had. What it needs is known as held from then on: it is tried again now and then,
-//! whoever else needs it waits behind it, and submissions with keys of that tenant are decided apart
-//! from everybody else's. Attempts that may run into a lock get a small share of the writer's time.
+//! whoever else needs it waits behind it, and submissions with keys of that tenant are decided
+//! apart from everybody else's. Attempts that may run into a lock get a small share of the writer's
+//! time.
 
 use crate::limits::{
     ASIDE_MAX, ASIDE_SHARE, ASIDE_WAIT, HELD_MAX, HELD_PAUSE, HELD_PAUSE_MAX, HELD_PER_REQUEST_MAX,

@@ -1,6 +1,8 @@
 //! The engine alone, on a store that fails when it is told to and a clock that only the test moves.
 //! Start with `engine/bench.rs`.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
 #[path = "engine/bench.rs"]
 mod bench;
 #[path = "engine/busy.rs"]

@@ -40,8 +40,8 @@ impl Backlog {
     }
 }
 
-/// What a job takes up until it ends: what the caller sent, and what keeping it costs. The same from
-/// its first moment to its last, so that what is added is what is taken off.
+/// What a job takes up until it ends: what the caller sent, and what keeping it costs. The same
+/// from its first moment to its last, so that what is added is what is taken off.
 pub fn held_bytes(job: &Job) -> u64 {
     let length = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
     let mut bytes = JOB_BYTES + job.payload.len() + length(&job.trace);

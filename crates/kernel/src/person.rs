@@ -1,10 +1,10 @@
 //! Who is the same person, and who made whom. The two-person rule in `decide/item.rs` asks here.
 //!
-//! A person is a user id as a reader sees it: letter case, compatibility forms, invisible characters
-//! and letters that look alike make no difference. Telling two people apart wrongly would let one
-//! person act as two, so in doubt two spellings are one person. A token belongs to the person it
-//! names, but whoever issued it has held its secret: its line of issuers says whose hands it went
-//! through.
+//! A person is a user id as a reader sees it: letter case, compatibility forms, invisible
+//! characters and letters that look alike make no difference. Telling two people apart wrongly
+//! would let one person act as two, so in doubt two spellings are one person. A token belongs to
+//! the person it names, but whoever issued it has held its secret: its line of issuers says whose
+//! hands it went through.
 
 use crate::access::{Principal, Token};
 use crate::id::TokenId;
@@ -153,7 +153,7 @@ impl<'a> People<'a> {
                     open.push(Hand::from(parent));
                 }
             }
-            if !line.iter().any(|known| *known == issuer) {
+            if !line.contains(&issuer) {
                 line.push(issuer);
             }
         }

@@ -1,6 +1,6 @@
 //! A connection that does not wait for ever: the head of a request must arrive within one limit,
-//! the next request within another, and an answer must be taken at a least pace. hyper has one timer
-//! for the first two and none for the third, and an idle worker is no attack.
+//! the next request within another, and an answer must be taken at a least pace. hyper has one
+//! timer for the first two and none for the third, and an idle worker is no attack.
 //! The limit on idleness is a loose one, up to twice as long, so that a request costs no timer.
 
 use crate::limits::WRITE_BYTES_PER_SEC_MIN;

@@ -1,6 +1,6 @@
 //! Who holds how much of what there is only so much of: connections, event streams, waiting calls,
-//! bytes of bodies. Nobody's share is the whole, so that one caller's greed is one caller's trouble.
-//! Counts what is held, never who asked: whoever holds nothing is not remembered.
+//! bytes of bodies. Nobody's share is the whole, so that one caller's greed is one caller's
+//! trouble. Counts what is held, never who asked: whoever holds nothing is not remembered.
 
 use foldhash::fast::RandomState;
 use mainspring_kernel::{Principal, TenantId, TokenId};

@@ -2,6 +2,8 @@
 //! twenty and the count behind `total`, by every filter.
 //! `cargo run --release --example list_speed [memory|postgres] [jobs]`.
 
+#![expect(clippy::disallowed_methods, reason = "it measures real time")]
+
 use mainspring_engine::{Config, Engine, Pull, SystemClock, SystemEntropy};
 use mainspring_kernel::command::{Complete, Fail, Submit};
 use mainspring_kernel::{

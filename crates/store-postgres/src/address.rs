@@ -1,5 +1,5 @@
-//! Addresses of databases, as they may be shown. Nothing of an address reaches a screen, a log or an
-//! error but what is put together here from its harmless parts: a password can stand in the user
+//! Addresses of databases, as they may be shown. Nothing of an address reaches a screen, a log or
+//! an error but what is put together here from its harmless parts: a password can stand in the user
 //! part, in `?password=`, in `password=` of a key=value text, or anywhere in an address that is
 //! mistyped.
 
@@ -9,6 +9,9 @@ use tokio_postgres::config::Host;
 
 /// What is shown of an address that cannot be read, or whose parts are too odd to be sure of.
 pub const UNREADABLE: &str = "(an address that cannot be read, so it is not shown)";
+
+/// Not shown: every address that names no port has it.
+const PORT: u16 = 5432;
 
 /// Whether text is an address of a database, as a URL or as `key=value` pairs.
 pub fn is_readable(address: &str) -> bool {
@@ -45,7 +48,8 @@ fn parts(address: &str) -> Option<String> {
         text.push_str(&host_name(host)?.replace('/', "%2F"));
         text.push_str(if is_bare_v6 { "]" } else { "" });
         let ports = config.get_ports();
-        if let Some(port) = ports.get(nth).or_else(|| ports.first()) {
+        let port = ports.get(nth).or_else(|| ports.first());
+        if let Some(port) = port.filter(|port| **port != PORT) {
             text.push_str(&format!(":{port}"));
         }
     }

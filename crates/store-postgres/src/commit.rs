@@ -150,6 +150,7 @@ impl Writer {
     }
 
     /// Tries once; nothing if it has to be tried again with what was learned.
+    #[expect(clippy::too_many_lines, reason = "the steps of one attempt, read from top to bottom")]
     async fn attempt(
         &mut self,
         shared: &Shared,

@@ -1,5 +1,6 @@
 //! Workers that servers have heard from, told through the row of each server: a worker pulls from
-//! one server, and every server must know that there is one. Only for people; nothing is decided on.
+//! one server, and every server must know that there is one. Only for people; nothing is decided
+//! on.
 
 use crate::fault::Fault;
 use crate::link::Value;

@@ -364,7 +364,10 @@ async fn in_sql(client: &tokio_postgres::Client, payload: &str) -> Result<[u8; 1
     let asked = client.query_typed(sql, &[(&payload, tokio_postgres::types::Type::TEXT)]).await;
     match asked {
         Ok(rows) => Ok(rows[0].get::<_, &[u8]>(0).try_into().expect("16 bytes")),
-        Err(error) => Err(error.as_db_error().map(|error| error.message().to_owned()).unwrap()),
+        Err(error) => {
+            let told = error.as_db_error().map(|error| error.message().to_owned());
+            Err(told.expect("the database refused it"))
+        }
     }
 }
 

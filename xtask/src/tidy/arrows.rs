@@ -26,7 +26,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// The kernel is pure: this is all it may use from outside.
-const KERNEL_DEPENDENCIES: [&str; 1] = ["sha2"];
+const KERNEL_DEPENDENCIES: [&str; 4] =
+    ["sha2", "unicode-normalization", "unicode-properties", "unicode-security"];
 
 /// Crates that must not come in, however deep.
 const BANNED: [&str; 3] = ["openssl-sys", "native-tls", "aws-lc-sys"];

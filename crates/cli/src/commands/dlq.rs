@@ -39,6 +39,7 @@ pub(crate) enum Verb {
         reason: String,
     },
     /// Agree to drop it, as another person than the one who asked
+    #[command(disable_version_flag = true)]
     Approve {
         /// The item
         id: String,

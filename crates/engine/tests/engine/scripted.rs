@@ -92,7 +92,8 @@ impl Scripted {
         if self.needs_held(&needs) {
             let _ = self.model.copy().commit(needs.clone(), work).await;
             self.busy.fetch_add(1, Ordering::Relaxed);
-            tokio::time::sleep(if needs.is_hasty { WAITS_HASTILY } else { WAITS }).await;
+            let wait = if needs.is_hasty { WAITS_HASTILY } else { WAITS };
+            tokio::time::sleep(wait).await; // paced: a lock is waited for, in virtual time
             return Err(Error::Busy);
         }
         let fate = match needs.has_commands {

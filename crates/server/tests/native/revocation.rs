@@ -53,7 +53,8 @@ async fn a_waiting_pull_ends_with_its_token_and_gets_nothing_after() {
     assert_eq!(shown["status"], "queued", "{shown}");
 }
 
-/// Below the server: the pull is still there when the job comes, and the commit itself passes it by.
+/// Below the server: the pull is still there when the job comes, and the commit itself passes it
+/// by.
 #[tokio::test]
 async fn a_pull_whose_token_was_revoked_is_passed_by_in_the_commit() {
     let server = Server::new().await;

@@ -117,8 +117,8 @@ async fn one_connection_too_many_is_turned_away_politely() {
     );
 }
 
-/// Every seat is taken by a client that never reads, and none is put out: what is left are the seats
-/// kept for probes and operators.
+/// Every seat is taken by a client that never reads, and none is put out: what is left are the
+/// seats kept for probes and operators.
 #[tokio::test]
 async fn probes_and_operators_are_served_beside_clients_that_never_read() {
     let config = Config {

@@ -262,7 +262,8 @@ mod tests {
                 had.iter().for_each(|at| postings.remove(terms[*at], id));
                 postings.leave(id);
             } else {
-                let has: Vec<usize> = (0..3).filter(|_| next(&mut seed) % 2 == 0).collect();
+                let has: Vec<usize> =
+                    (0..3).filter(|_| next(&mut seed).is_multiple_of(2)).collect();
                 has.iter().for_each(|at| postings.add(terms[*at], id));
                 postings.enter(id);
                 model.insert(id, has);

@@ -35,7 +35,15 @@ pub(super) async fn a_tenant_has_its_share_of_the_room(bench: &mut Bench) {
     }
     assert_eq!((held(bench, "a").await, held(bench, "b").await), Default::default());
     bench.submit(large("a")).await;
-    let kept = held(bench, "a").await;
+    // A store that several servers share may know it of a moment ago.
+    let mut kept = held(bench, "a").await;
+    for _ in 0..500 {
+        if kept.jobs == 1 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10)); // paced: it is looked at again
+        kept = held(bench, "a").await;
+    }
     assert_eq!((kept.jobs, kept.bytes >> 20), (1, 1));
 }
 

@@ -82,9 +82,9 @@ mod tests {
     fn workers_are_told_of_as_they_are_and_no_more_than_fit() {
         let note = |n: usize| WorkerNote {
             id: WorkerId::stored(format!("w{n}").into()),
-            tenant: (n % 2 == 0).then(|| TenantId::stored("acme".into())),
-            types: (n % 3 == 0).then(|| vec![JobType::stored("mill".into())]),
-            queues: (n % 5 == 0).then(Vec::new),
+            tenant: n.is_multiple_of(2).then(|| TenantId::stored("acme".into())),
+            types: n.is_multiple_of(3).then(|| vec![JobType::stored("mill".into())]),
+            queues: n.is_multiple_of(5).then(Vec::new),
             first_seen: Timestamp(n as i64),
             last_seen: Timestamp(1_790_000_000_000_000),
             granted: n as u64,

@@ -8,6 +8,7 @@ use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{DlqId, DlqItem, Event, Job, JobId, State, Timestamp, evolve};
 use mainspring_store::Desk;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// What would be true.
 #[derive(Debug, Default)]
@@ -50,10 +51,10 @@ impl Trial {
     }
 
     fn job(&mut self, desk: &dyn Desk, id: JobId) -> Option<&mut Job> {
-        if !self.jobs.contains_key(&id) {
-            self.jobs.insert(id, desk.job(id)?.clone());
+        match self.jobs.entry(id) {
+            Entry::Occupied(known) => Some(known.into_mut()),
+            Entry::Vacant(place) => Some(place.insert(desk.job(id)?.clone())),
         }
-        self.jobs.get_mut(&id)
     }
 
     fn apply_one(&mut self, desk: &dyn Desk, event: Event) {

@@ -151,11 +151,11 @@ fn clocks_and_reads_that_go_back_are_named() {
         last.map(|created_at| *created_at -= 600_000_000).is_some()
     });
     names("D2", &clean, |history| {
-        let reads = history
+        let mut reads = history
             .operations
             .iter()
             .filter(|op| matches!(&op.outcome, Outcome::Ok(Answer::Seen(seen)) if seen.seq >= 2));
-        let Some(mut again) = reads.last().cloned() else { return false };
+        let Some(mut again) = reads.next_back().cloned() else { return false };
         again.invoked_at = u64::MAX - 1;
         again.ended_at = Some(u64::MAX);
         let Call::Read { job } = &again.call else { return false };

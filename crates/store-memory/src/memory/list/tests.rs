@@ -167,7 +167,7 @@ fn two_long_lists_with_one_job_in_common_are_walked_in_rounds() {
     let store = MemoryStore::ephemeral(config);
     let crossed = |n: u32| {
         let mut job = job(2 * n);
-        job.job_type = JobType::new(if n % 2 == 0 { "even" } else { "odd" }).unwrap();
+        job.job_type = JobType::new(if n.is_multiple_of(2) { "even" } else { "odd" }).unwrap();
         job.queue = QueueName::new(if n % 2 == 1 || n == 0 { "one" } else { "two" }).unwrap();
         Entity::Job(Box::new(Snapshot { job, history: Vec::new() }))
     };
