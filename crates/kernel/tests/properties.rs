@@ -83,9 +83,7 @@ fn check_items(world: &World) {
         // Its effects are told by the job itself.
         let pending = pending.map(|line| {
             let mut job = line.job.clone();
-            if let Some(extras) = &mut job.extras {
-                extras.effects.clear();
-            }
+            job.forget_effects();
             job
         });
         assert_eq!(pending.as_ref(), Some(&*item.job), "the item shows what failed");
