@@ -4,23 +4,11 @@ use mainspring_testkit::crash::{self, Campaign, Lie};
 use mainspring_testkit::planted::Plant;
 use mainspring_testkit::sim;
 
-/// Worlds in which a mistake must show when there is time.
+/// Worlds in which a mistake must show.
 const SEEDS_MAX: u64 = 1_500;
-
-/// Worlds in which the plain ones must show in every run.
-const USUAL_SEEDS_MAX: u64 = 300;
 
 /// A mistake that shows only after this many worlds is a rare one.
 const RARE: u64 = 50;
-
-/// The first so many mistakes are looked for in every run; the others, which take many worlds, with
-/// `MAINSPRING_TEST=full` only.
-const USUAL: usize = 24;
-
-fn seeds_max() -> u64 {
-    let is_full = std::env::var("MAINSPRING_TEST").is_ok_and(|depth| depth == "full");
-    if is_full { SEEDS_MAX } else { USUAL_SEEDS_MAX }
-}
 
 fn run(seed: u64, plant: Plant, is_of_nodes: bool) -> sim::Outcome {
     match is_of_nodes {
@@ -32,17 +20,13 @@ fn run(seed: u64, plant: Plant, is_of_nodes: bool) -> sim::Outcome {
 /// The first world that shows a mistake, and the rule that is broken there.
 fn found(plant: Plant) -> Option<(u64, &'static str)> {
     let is_of_nodes = plant.is_of_nodes();
-    let (seed, rule) = (1..=seeds_max()).find_map(|seed| {
+    let (seed, rule) = (1..=SEEDS_MAX).find_map(|seed| {
         let outcome = run(seed, plant, is_of_nodes);
         outcome.violations.first().map(|violation| (seed, violation.rule))
     })?;
     let clean = run(seed, Plant::None, is_of_nodes).violations;
     assert_eq!(clean, Vec::new(), "seed {seed} is clean without {plant:?}");
     Some((seed, rule))
-}
-
-fn is_tried(plant: Plant) -> bool {
-    seeds_max() > USUAL_SEEDS_MAX || Plant::ALL[..USUAL].contains(&plant)
 }
 
 #[test]
@@ -52,8 +36,7 @@ fn every_planted_bug_is_found() {
         Plant::ALL.into_iter().enumerate().partition(|(nth, _)| nth % 2 == 0);
     let half = |plants: Vec<(usize, Plant)>| {
         std::thread::spawn(move || {
-            let tried = plants.into_iter().filter(|(_, plant)| is_tried(*plant));
-            tried.map(|(_, plant)| (plant, found(plant))).collect::<Vec<_>>()
+            plants.into_iter().map(|(_, plant)| (plant, found(plant))).collect::<Vec<_>>()
         })
     };
     let halves = [half(even), half(odd)];
@@ -67,12 +50,12 @@ fn every_planted_bug_is_found() {
             None => survivors.push(plant),
         }
     }
-    let count = Plant::ALL.into_iter().filter(|plant| is_tried(*plant)).count();
+    let count = Plant::ALL.len();
     println!(
         "{} of {count} planted bugs found by simulation, {rare} of them only after {RARE} seeds",
         count - survivors.len()
     );
-    assert_eq!(survivors, Vec::new(), "these were not found in {} seeds", seeds_max());
+    assert_eq!(survivors, Vec::new(), "these were not found in {SEEDS_MAX} seeds");
 }
 
 #[test]
