@@ -35,6 +35,9 @@ pub const EVICT_AFTER_MS: u64 = 1_000;
 pub const WRITE_TIMEOUT_SECS: u64 = 20;
 /// The least pace at which an answer must be taken: a trickle buys no more time than this.
 pub const WRITE_BYTES_PER_SEC_MIN: usize = 4 << 10;
+/// Bytes of an answer that the operating system holds beyond what it could send. All connections of
+/// the machine share its memory for that, so clients that never read must not fill it.
+pub const UNSENT_BYTES_MAX: u32 = 64 << 10;
 /// Event streams at a time, unless configured.
 pub const STREAMS_MAX: usize = 256;
 /// Calls that wait (pulls, submissions, reads) at a time, unless configured.

@@ -4,6 +4,7 @@ use crate::answer::{Body, refusal};
 use crate::app::{App, Ids};
 use crate::config::Config;
 use crate::contracts::native::errors;
+use crate::limits::UNSENT_BYTES_MAX;
 use crate::paced::{Paced, Patience};
 use crate::seats::{Seat, Seats};
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use mainspring_engine::Engine;
+use socket2::SockRef;
 use std::convert::Infallible;
 use std::fmt::Write;
 use std::io;
@@ -89,6 +91,9 @@ async fn connection(
 ) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
+        tracing::debug!(%error, "cannot set TCP_NOTSENT_LOWAT");
     }
     let pace = seat.pace.clone();
     let io = Paced::new(TokioIo::new(stream), pace.clone(), patience);
