@@ -1,8 +1,9 @@
 //! `cargo xtask tidy`: the house rules that no compiler checks.
 //!
 //! One file per kind of rule: `arrows` (which crate may see which), `licences`, `source` (Rust
-//! files), `docs` (Markdown), `attacks` (every attack we know has tests that hold it). Rules only
-//! report; this file walks the tree and prints all problems at once, each as `file:line: text`.
+//! files), `docs` (Markdown), `attacks` (every attack we know has tests that hold it), `unused`
+//! (dependencies without a user). Rules only report; this file walks the tree and prints all
+//! problems at once, each as `file:line: text`.
 
 mod arrows;
 mod attacks;
@@ -10,6 +11,7 @@ mod docs;
 mod licences;
 mod lines;
 mod source;
+mod unused;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -70,18 +72,22 @@ pub(crate) fn run() -> Result<()> {
     problems.extend(licences::check(&metadata));
     let files = files(Path::new("."))?;
     let (mut page, mut functions) = (String::new(), BTreeSet::new());
+    let mut sources = Vec::new();
     for file in &files {
         let bytes = fs::read(file).with_context(|| format!("cannot read {file}"))?;
         let Ok(text) = String::from_utf8(bytes) else { continue };
         problems.extend(check_file(file, &text));
-        match file.as_str() {
-            attacks::PAGE => page = text,
-            name if name.ends_with(".rs") => {
-                functions.extend(attacks::functions(&text).map(ToOwned::to_owned));
-            }
-            _ => {}
+        if file == attacks::PAGE {
+            page.clone_from(&text);
+        }
+        if file.ends_with(".rs") {
+            functions.extend(attacks::functions(&text).map(ToOwned::to_owned));
+        }
+        if file.ends_with(".rs") || file == "Cargo.toml" {
+            sources.push((file.clone(), text));
         }
     }
+    problems.extend(unused::check(&metadata, &sources));
     problems.extend(attacks::check(&page, &functions));
     let stale = limits::problems(&files)?;
     problems.extend(stale.into_iter().map(|told| Problem::new("docs/limits.md", 1, told)));

@@ -3,8 +3,13 @@
 //! part, in `?password=`, in `password=` of a key=value text, or anywhere in an address that is
 //! mistyped.
 
+mod parameters;
+
+use crate::connect::Address;
+pub use crate::connect::BadAddress;
+use crate::encryption::Mode;
+pub(crate) use parameters::without;
 use std::str::FromStr;
-use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 /// What is shown of an address that cannot be read, or whose parts are too odd to be sure of.
@@ -14,17 +19,20 @@ pub const UNREADABLE: &str = "(an address that cannot be read, so it is not show
 const PORT: u16 = 5432;
 
 /// Whether text is an address of a database, as a URL or as `key=value` pairs.
-pub fn is_readable(address: &str) -> bool {
-    Config::from_str(address).is_ok()
+///
+/// # Errors
+/// Why it is none, in words that hold nothing of it.
+pub fn check(address: &str) -> Result<(), BadAddress> {
+    Address::from_str(address).map(|_| ())
 }
 
-/// The address without its secrets: user, hosts, ports and database.
+/// The address without its secrets: user, hosts, ports, database, and the `sslmode` it names.
 pub fn shown(address: &str) -> String {
     parts(address).unwrap_or_else(|| UNREADABLE.to_owned())
 }
 
 fn parts(address: &str) -> Option<String> {
-    let config = Config::from_str(address).ok()?;
+    let Address { settings: config, encryption } = Address::from_str(address).ok()?;
     let mut text = String::from("postgres://");
     if let Some(user) = config.get_user() {
         text.push_str(plain(user)?);
@@ -57,6 +65,9 @@ fn parts(address: &str) -> Option<String> {
         text.push('/');
         text.push_str(plain(name)?);
     }
+    if encryption.mode() != Mode::Prefer {
+        text.push_str(&format!("?sslmode={}", encryption.mode().name()));
+    }
     Some(text)
 }
 
@@ -66,7 +77,8 @@ fn plain(text: &str) -> Option<&str> {
     text.chars().all(is_plain).then_some(text)
 }
 
-fn host_name(text: &str) -> Option<&str> {
+/// The same for hosts.
+pub(crate) fn host_name(text: &str) -> Option<&str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
     text.chars().all(is_plain).then_some(text)
 }
@@ -85,6 +97,16 @@ mod tests {
             ("host=h port=5433 user=u password=hush dbname=db", "postgres://u:***@h:5433/db"),
             ("host=h user=u password='hu sh' dbname=db", "postgres://u:***@h/db"),
             ("postgres://h/db", "postgres://h/db"),
+            ("postgres://h/db?sslmode=require", "postgres://h/db?sslmode=require"),
+            (
+                "postgres://u@h/db?sslmode=require&password=hush",
+                "postgres://u:***@h/db?sslmode=require",
+            ),
+            ("postgres://u@h/db?sslmode=hush", UNREADABLE),
+            (
+                "postgres://u@h/db?sslmode=verify-ca&sslrootcert=/hush",
+                "postgres://u@h/db?sslmode=verify-ca",
+            ),
             ("postgres://a,b/db", "postgres://a,b/db"),
             ("postgres://u:hush@h@hush/db", UNREADABLE),
             ("postgres://u:hush/db", UNREADABLE),

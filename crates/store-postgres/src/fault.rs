@@ -1,5 +1,6 @@
 //! What can go wrong between us and the database, by what has to be done about it.
 
+use crate::encryption::explain;
 use mainspring_store::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -117,6 +118,7 @@ impl From<Fault> for Error {
 fn text(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(told) => format!("{} ({})", told.message(), told.code().code()),
+        None if let Some(told) = explain(error) => told,
         None => match std::error::Error::source(error) {
             Some(cause) => format!("{error}: {cause}"),
             None => error.to_string(),

@@ -10,9 +10,11 @@ mod alarms;
 mod columns;
 mod commit;
 mod config;
+mod connect;
 mod desk;
 pub mod doctor;
 mod effects;
+mod encryption;
 mod fault;
 mod field;
 mod heard;
@@ -43,6 +45,7 @@ mod values;
 mod writes;
 
 pub use config::{OnTime, PostgresConfig, SCHEMA};
+pub use connect::connect;
 #[doc(hidden)]
 pub use link::session_settings;
 #[doc(hidden)]

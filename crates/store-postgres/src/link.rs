@@ -3,16 +3,16 @@
 //! and every transaction sets what it needs.
 
 use crate::config::PostgresConfig;
+use crate::connect::Address;
 use crate::fault::Fault;
 use crate::queries::{Queries, Query};
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
 };
 use futures_util::future::join_all;
-use std::str::FromStr;
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{NoTls, Row, Statement};
+use tokio_postgres::{Row, Statement};
 
 /// A parameter.
 pub(crate) type Value = Box<dyn ToSql + Sync + Send>;
@@ -186,8 +186,11 @@ async fn keeps_settings(pool: &Pool) -> Result<bool, Fault> {
 }
 
 fn pool(config: &PostgresConfig, is_direct: bool) -> Result<Pool, Fault> {
-    let mut settings = tokio_postgres::Config::from_str(&config.url)
+    let mut address: Address = config
+        .url
+        .parse()
         .map_err(|error| Fault::Broken(format!("the address is not valid: {error}")))?;
+    let settings = &mut address.settings;
     settings.application_name("mainspring").connect_timeout(config.patience);
     settings.keepalives_idle(Duration::from_secs(10)).tcp_user_timeout(config.patience * 2);
     if is_direct {
@@ -196,7 +199,7 @@ fn pool(config: &PostgresConfig, is_direct: bool) -> Result<Pool, Fault> {
         settings.options(format!("{given}{}", ours.join(" ")));
     }
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-    let manager = Manager::from_config(settings, NoTls, recycling);
+    let manager = Manager::from_connect(address.settings.clone(), address, recycling);
     let waits = Timeouts {
         wait: Some(config.patience),
         create: Some(config.patience),

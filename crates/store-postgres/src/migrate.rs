@@ -8,14 +8,14 @@
 mod run;
 
 use crate::config::PostgresConfig;
+use crate::connect::{Address, BadAddress};
 use crate::fault::Fault;
 use crate::queries::in_schema;
 use mainspring_kernel::fingerprint;
 pub use run::{prepare, prepare_with, up, up_with};
-use std::str::FromStr;
 use std::time::Duration;
+use tokio_postgres::Client;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, NoTls};
 
 /// One step.
 #[derive(Debug, Clone, Copy)]
@@ -185,13 +185,16 @@ pub(crate) async fn read_status(
 
 /// A connection outside of any pool, to a PostgreSQL that is new enough.
 pub(crate) async fn connect(config: &PostgresConfig) -> Result<Client, MigrateError> {
-    let mut settings = tokio_postgres::Config::from_str(&config.url)
-        .map_err(|error| MigrateError::Address(error.to_string()))?;
-    settings.application_name("mainspring").connect_timeout(config.patience);
-    let connecting = tokio::time::timeout(config.patience * 2, settings.connect(NoTls)).await;
+    let mut address: Address =
+        config.url.parse().map_err(|error: BadAddress| MigrateError::Address(error.to_string()))?;
+    if let Some(fault) = address.fault().await {
+        return Err(MigrateError::Address(fault));
+    }
+    address.settings.application_name("mainspring").connect_timeout(config.patience);
+    let connecting = tokio::time::timeout(config.patience * 2, address.connect()).await;
     let (client, connection) = connecting
         .map_err(|_| MigrateError::Away("no answer in time".to_owned()))?
-        .map_err(|error| MigrateError::Away(told(error)))?;
+        .map_err(away)?;
     tokio::spawn(async move {
         // The error reaches whoever uses the client.
         let _ = connection.await;
@@ -278,9 +281,10 @@ impl From<Fault> for MigrateError {
     }
 }
 
-fn told(error: tokio_postgres::Error) -> String {
-    match Fault::from(error) {
+/// Whatever a server says to somebody who connects, it cannot be used.
+pub(crate) fn away(error: tokio_postgres::Error) -> MigrateError {
+    MigrateError::Away(match Fault::from(error) {
         Fault::Away(why) | Fault::Broken(why) | Fault::Refused(why) | Fault::Unknown(why) => why,
         Fault::Conflict | Fault::RegistryChanged | Fault::Held => "busy".to_owned(),
-    }
+    })
 }

@@ -2,6 +2,7 @@
 //! for what the others did, and tells them what they may want to know. Nothing here is needed for
 //! correctness; without it servers would only notice each other later.
 
+use crate::connect::{Address, BadAddress};
 use crate::fault::Fault;
 use crate::held;
 use crate::link::Value;
@@ -13,13 +14,12 @@ use crate::stream::Stamper;
 use crate::values::At;
 use futures_util::future::poll_fn;
 use mainspring_kernel::Timestamp;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::AsyncMessage;
 
 /// How often a server says that it is alive.
 const SEEN_EVERY: Duration = Duration::from_secs(2);
@@ -177,16 +177,17 @@ pub(crate) async fn tell(shared: Arc<Shared>) {
 /// Hears what others tell. Runs until the store is closed.
 pub(crate) async fn listen(shared: Arc<Shared>) {
     loop {
-        if let Err(error) = hear(&shared).await {
-            tracing::debug!(%error, "the listener lost its connection");
+        if let Err(fault) = hear(&shared).await {
+            tracing::debug!(?fault, "the listener lost its connection");
         }
         tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
     }
 }
 
-async fn hear(shared: &Shared) -> Result<(), tokio_postgres::Error> {
-    let settings = tokio_postgres::Config::from_str(&shared.config.url)?;
-    let (client, mut connection) = settings.connect(NoTls).await?;
+async fn hear(shared: &Shared) -> Result<(), Fault> {
+    let address: Address =
+        shared.config.url.parse().map_err(|error: BadAddress| Fault::Broken(error.to_string()))?;
+    let (client, mut connection) = address.connect().await?;
     let mut listening =
         Box::pin(async { client.batch_execute(&format!("LISTEN {}", channel(shared))).await });
     let mut is_listening = false;
@@ -206,7 +207,7 @@ async fn hear(shared: &Shared) -> Result<(), tokio_postgres::Error> {
         .await;
         match message {
             None => return Ok(()),
-            Some(Err(error)) => return Err(error),
+            Some(Err(error)) => return Err(error.into()),
             Some(Ok(AsyncMessage::Notification(told))) if told.payload() != own => {
                 shared.has_to_look.store(true, Ordering::Release);
                 if told.payload() == SUBMITTED {

@@ -6,12 +6,14 @@
 //! or pauses PostgreSQL starts a [`Cluster`] of its own.
 
 pub mod bouncer;
+pub mod certificates;
 pub mod cluster;
 pub mod place;
 pub mod programs;
 pub mod proxy;
 
 pub use bouncer::PgBouncer;
+pub use certificates::{Authority, Signature, Signed};
 pub use cluster::{Cluster, ClusterOptions};
 pub use proxy::Proxy;
 

@@ -5,7 +5,8 @@ use crate::config::{Settings, StoreChoice};
 use crate::exit::usage;
 use mainspring_engine::{Clock, SharedClock};
 use mainspring_store::Fatal;
-use mainspring_store_postgres::{PostgresConfig, address};
+use mainspring_store_postgres::PostgresConfig;
+use mainspring_store_postgres::address::{self, BadAddress};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -46,8 +47,10 @@ impl Place {
 /// Refuses an address that is none, before anything is touched.
 pub(crate) fn check_url(url: &str, from: &str) -> anyhow::Result<()> {
     let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
-    if is_url && address::is_readable(url) {
-        return Ok(());
+    match address::check(url) {
+        Ok(()) if is_url => return Ok(()),
+        Err(BadAddress::Encryption(why)) => return Err(usage(format!("{from}: {why}"))),
+        Ok(()) | Err(BadAddress::Unreadable) => {}
     }
     let url = address::shown(url);
     Err(usage(format!(

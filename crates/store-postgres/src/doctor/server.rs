@@ -1,9 +1,8 @@
 //! The server under the database: version, settings, poolers, old transactions, bloat.
 
 use super::{Look, Report};
+use crate::connect::Address;
 use crate::migrate::{MigrateError, server_version};
-use std::str::FromStr;
-use tokio_postgres::NoTls;
 use tokio_postgres::types::Type;
 
 /// A transaction that is older keeps dead rows from being removed.
@@ -17,6 +16,7 @@ pub(super) async fn examine(look: &Look<'_>, report: &mut Report) -> Result<(), 
     let version = server_version(look.client).await?;
     report.fact("database", format!("PostgreSQL {}.{}", version / 10_000, version % 10_000));
     settings(look, report).await?;
+    encryption(look, report).await?;
     match is_pooled(look).await {
         true => report.fact("pooler", "a pooler is in between; servers look instead of listening"),
         false => report.fact("pooler", "none"),
@@ -57,11 +57,34 @@ async fn settings(look: &Look<'_>, report: &mut Report) -> Result<(), MigrateErr
     Ok(())
 }
 
+/// Whether the last stretch to the database is encrypted; a pooler in between has its own.
+async fn encryption(look: &Look<'_>, report: &mut Report) -> Result<(), MigrateError> {
+    let sql = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let rows = look.ask(sql, &[]).await?;
+    let address = look.config.url.parse::<Address>().ok();
+    let mode = address.as_ref().map_or("", |address| address.encryption.mode().name());
+    match rows.first().filter(|row| row.get(0)) {
+        Some(row) => {
+            let (version, cipher): (String, String) = (row.get(1), row.get(2));
+            report.fact("encryption", format!("{version}, {cipher} (sslmode={mode})"));
+        }
+        None => report.fact("encryption", format!("none (sslmode={mode})")),
+    }
+    if address.is_some_and(|address| address.encryption.has_idle_roots()) {
+        report.warn(
+            "certificate_unchecked",
+            format!("sslrootcert is given, and sslmode={mode} checks no certificate"),
+            "say sslmode=verify-full in the address",
+        );
+    }
+    Ok(())
+}
+
 /// A pooler refuses what it cannot keep for a transaction.
 async fn is_pooled(look: &Look<'_>) -> bool {
-    let Ok(mut settings) = tokio_postgres::Config::from_str(&look.config.url) else { return false };
-    settings.connect_timeout(look.config.patience).options("-c jit=off");
-    match settings.connect(NoTls).await {
+    let Ok(mut address) = look.config.url.parse::<Address>() else { return false };
+    address.settings.connect_timeout(look.config.patience).options("-c jit=off");
+    match address.connect().await {
         Ok(_) => false,
         Err(error) => {
             error.as_db_error().is_some_and(|told| told.message().contains("startup parameter"))

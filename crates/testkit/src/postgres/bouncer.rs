@@ -2,7 +2,7 @@
 //! on two connections, unless a transaction holds them together.
 
 use super::place::{Place, free_port};
-use super::{Admin, Database, programs};
+use super::{Admin, Authority, Database, Signed, programs};
 use crate::blackbox::eventually;
 use std::fs::OpenOptions;
 use std::process::{Child, Stdio};
@@ -13,6 +13,8 @@ pub struct PgBouncer {
     admin: Admin,
     behind: Admin,
     child: Option<Child>,
+    /// Lines of its configuration.
+    settings: String,
     place: Place,
 }
 
@@ -22,9 +24,32 @@ impl PgBouncer {
     /// # Panics
     /// If it is not installed or does not start; its log is shown.
     pub fn start(cluster: &Admin) -> Self {
+        PgBouncer::start_in(Place::new("mainspring-bouncer-"), cluster, String::new())
+    }
+
+    /// The same with encryption on both sides: clients must encrypt and are shown `shown`; the
+    /// cluster must show a certificate for its host that `authority` signed.
+    ///
+    /// # Panics
+    /// If it is not installed or does not start; its log is shown.
+    pub fn start_encrypted(cluster: &Admin, shown: &Signed, authority: &Authority) -> Self {
         let place = Place::new("mainspring-bouncer-");
-        let mut bouncer =
-            PgBouncer { admin: cluster.clone(), behind: cluster.clone(), child: None, place };
+        let mut settings = String::new();
+        for (setting, name, text) in [
+            ("client_tls_cert_file", "bouncer.crt", &shown.certificate),
+            ("client_tls_key_file", "bouncer.key", &shown.key),
+            ("server_tls_ca_file", "authority.crt", &authority.certificate),
+        ] {
+            let path = place.put_private(name, text);
+            settings.push_str(&format!("{setting} = {}\n", path.display()));
+        }
+        settings.push_str("client_tls_sslmode = require\nserver_tls_sslmode = verify-full\n");
+        PgBouncer::start_in(place, cluster, settings)
+    }
+
+    fn start_in(place: Place, cluster: &Admin, settings: String) -> Self {
+        let (admin, behind) = (cluster.clone(), cluster.clone());
+        let mut bouncer = PgBouncer { admin, behind, child: None, settings, place };
         eventually("PgBouncer passes statements on", || {
             let is_running = match &mut bouncer.child {
                 Some(child) => matches!(child.try_wait(), Ok(None)),
@@ -45,8 +70,8 @@ impl PgBouncer {
             "[databases]\n* = host={} port={} user={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
              listen_port = {}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
              default_pool_size = 20\nmax_client_conn = 500\n\
-             ignore_startup_parameters = extra_float_digits\n",
-            behind.host, behind.port, behind.role, self.admin.port
+             ignore_startup_parameters = extra_float_digits\n{}",
+            behind.host, behind.port, behind.role, self.admin.port, self.settings
         );
         std::fs::write(self.place.path().join("config.ini"), config).expect("writes");
         let log = OpenOptions::new().create(true).append(true).open(self.place.path().join("log"));

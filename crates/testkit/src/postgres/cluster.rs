@@ -1,7 +1,7 @@
 //! One PostgreSQL cluster of its own, and everything that can happen to it.
 
 use super::place::{Place, free_port};
-use super::{Admin, Database, ROLE, programs};
+use super::{Admin, Database, ROLE, Signed, programs};
 use crate::blackbox::command::signal;
 use crate::blackbox::eventually;
 use rustix::process::Signal;
@@ -19,7 +19,12 @@ pub struct ClusterOptions {
     pub settings: Vec<(String, String)>,
     /// Environment variables of its processes.
     pub env: Vec<(String, String)>,
+    /// Files in its data directory, by name; they replace those that `initdb` makes.
+    pub files: Vec<(String, String)>,
 }
+
+/// Encrypted connections only, and nobody is asked for a password; the socket is for ourselves.
+const ENCRYPTED_ONLY: &str = "local all all trust\nhostssl all all 127.0.0.1/32 trust\n";
 
 impl ClusterOptions {
     /// With every commit synced, as in production.
@@ -32,6 +37,22 @@ impl ClusterOptions {
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// With one more file in its data directory, such as `pg_hba.conf`.
+    #[must_use]
+    pub fn file(mut self, name: &str, text: &str) -> Self {
+        self.files.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// With encryption, and without connections that do without it.
+    #[must_use]
+    pub fn encrypted(self, shown: &Signed) -> Self {
+        self.setting("ssl", "on")
+            .file("server.crt", &shown.certificate)
+            .file("server.key", &shown.key)
+            .file("pg_hba.conf", ENCRYPTED_ONLY)
     }
 
     /// With one more environment variable.
@@ -72,6 +93,9 @@ impl Cluster {
         let env = options.env.clone();
         let mut cluster =
             Cluster { admin, settings, env, postmaster: None, has_port: false, place };
+        for (name, text) in &options.files {
+            cluster.put_file(name, text);
+        }
         cluster.bring_up();
         cluster
     }
@@ -84,6 +108,14 @@ impl Cluster {
     /// A fresh database in it.
     pub fn database(&self) -> Database {
         Database::create(&self.admin)
+    }
+
+    /// Replaces a file in its data directory; it counts from the next start.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn put_file(&self, name: &str, text: &str) {
+        self.place.put_private(&format!("data/{name}"), text);
     }
 
     /// Everything it logged, over all its lives.

@@ -3,8 +3,9 @@
 
 use super::programs;
 use rustix::process::Signal;
+use std::fs::Permissions;
 use std::net::TcpListener;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -64,6 +65,20 @@ impl Place {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Writes a file that only the account of the programs may read, as keys must be.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn put_private(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path.join(name);
+        std::fs::write(&path, text).expect("a file can be written");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("it is ours");
+        if let Some((user, group)) = programs::account() {
+            chown(&path, Some(user), Some(group)).expect("root may give files away");
+        }
+        path
     }
 
     /// The processes that live in it.

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, NoTls, Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 /// What a statement is given.
 pub(crate) type Given<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -18,7 +18,7 @@ impl Session {
     pub(crate) fn open(url: &str) -> anyhow::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (client, connection) = runtime
-            .block_on(tokio_postgres::connect(url, NoTls))
+            .block_on(mainspring_store_postgres::connect(url))
             .context("cannot connect to PostgreSQL")?;
         // It runs while a statement is waited for, and never otherwise.
         runtime.spawn(connection);
