@@ -216,7 +216,13 @@ impl Engine {
     /// # Errors
     /// If the store failed.
     pub async fn work(&self, commands: Vec<Command>, pull: Option<Pull>) -> Result<Reply, Error> {
-        self.request(commands, pull).await
+        match pull {
+            // Alone it may wait, and must end when its worker leaves.
+            Some(pull) if commands.is_empty() => {
+                Ok(Reply { grants: self.pull(pull).await?, ..Reply::default() })
+            }
+            pull => self.request(commands, pull).await,
+        }
     }
 
     /// Hands out jobs, waiting for the first one if the pull says so.

@@ -540,3 +540,46 @@ fn everything_a_caller_sends_with_a_job_counts() {
 fn traced(wish: &Submit) -> u64 {
     wish.trace.as_ref().map_or(0, |trace| trace.len() as u64)
 }
+
+#[test]
+fn a_lease_that_was_over_before_the_clock_was_set_stays_over() {
+    let world = running(5_000, 60_000);
+    let lease = world.jobs[&JobId(1)].lease().unwrap();
+    let span = 600_000;
+    let jump = |from: Timestamp| [Jump { from, to: from.plus_millis(span) }];
+    let now = lease.expires_at.plus_millis(2 * span);
+    let before = Timestamp(lease.expires_at.0 - 1);
+    let longer = lease.settled(&jump(before), now).map(|settled| settled.expires_at);
+    assert_eq!(longer, Some(lease.expires_at.plus_millis(span)), "it was running");
+    assert_eq!(lease.settled(&jump(lease.expires_at), now), None, "it had just ended");
+    assert_eq!(lease.settled(&jump(lease.expires_at.plus_millis(1)), now), None);
+}
+
+/// Root makes carl's token, carl makes ann's; what carl got later has nothing to do with ann.
+#[test]
+fn whose_hands_a_token_went_through_is_told_by_the_tokens_there_were() {
+    use mainspring_kernel::TokenId;
+    use mainspring_kernel::person::{Hand, People};
+    let issued = |whose: (&'static str, u128), by: &str, at: i64, with: Option<u128>| Token {
+        issued_by: world::user(by),
+        issued_at: Timestamp(at),
+        issued_with: with.map(TokenId),
+        ..world::holder_of(whose)
+    };
+    let is_free_of = |ann: Token, second: Token| {
+        let (carl, bob) =
+            (issued(("carl", 2), "root", 10, None), issued(("bob", 4), "sys", 0, None));
+        let all = [&ann, &carl, &second, &bob];
+        let mut people = People::new(&all);
+        people.are_independent(Hand::from(&ann), Hand::from(&bob))
+    };
+    let by_bob = |at| issued(("carl", 3), "bob", at, None);
+    // Which of carl's tokens made ann's is not known: those he had by then count.
+    let ann = || issued(("ann", 1), "carl", 20, None);
+    assert!(is_free_of(ann(), by_bob(21)), "bob's came later");
+    assert!(!is_free_of(ann(), by_bob(20)), "bob's may have made it");
+    // It is known: that one counts, whatever the clocks said.
+    let ann = || issued(("ann", 1), "carl", 20, Some(3));
+    assert!(!is_free_of(ann(), by_bob(21)), "bob's has made it");
+    assert!(is_free_of(issued(("ann", 1), "carl", 20, Some(2)), by_bob(5)), "root's has");
+}

@@ -9,6 +9,7 @@ mod native {
     mod dlq;
     mod door;
     mod jobs;
+    mod leases;
     mod revocation;
     mod server;
     mod socket;

@@ -7,17 +7,21 @@ mod durable;
 mod effects;
 #[path = "races/hand.rs"]
 mod hand;
+#[path = "races/neighbours.rs"]
+mod neighbours;
 #[path = "races/refusals.rs"]
 mod refusals;
 #[path = "races/retirement.rs"]
 mod retirement;
 #[path = "races/stamping.rs"]
 mod stamping;
+#[path = "races/upkeep.rs"]
+mod upkeep;
 
 use hand::{Hand, user};
-use mainspring_kernel::command::{Claim, Heartbeat};
+use mainspring_kernel::command::{Claim, Heartbeat, Release};
 use mainspring_kernel::{
-    Command, DlqId, Rejection, Role, Roles, StateName, TenantId, Timestamp, Token, TokenId,
+    Command, DlqId, Job, Rejection, Role, Roles, StateName, TenantId, Timestamp, Token, TokenId,
     WorkerId,
 };
 use mainspring_store::conformance::{complete, fail, token, wish};
@@ -131,6 +135,52 @@ async fn a_report_that_a_cancel_got_ahead_of_does_not_count() {
     }
     let path = here.path(job).await;
     assert_eq!(path, [StateName::Queued, StateName::Running, StateName::Cancelled]);
+    here.assert_sound().await;
+}
+
+/// A job that `here` handed out, and that `there` hands out again after its worker gave it back.
+async fn given_back(there: &mut Hand, granted: &Job) -> Job {
+    let release = Release { job: granted.id, token: token(granted), reason: None };
+    assert!(there.run(&[Command::Release(release)]).await[0].is_ok());
+    there.pull(1).await.remove(0)
+}
+
+/// The row is still there, only another lease's: what counts is its version.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_that_another_lease_got_ahead_of_changes_nothing() {
+    for is_end in [false, true] {
+        let (mut here, mut there) = Hand::pair().await;
+        let job = here.submit(wish()).await;
+        let first = here.pull(1).await.remove(0);
+        let beat =
+            Heartbeat { job, token: token(&first), lease_ms: 600_000, progress_pct: Some(50) };
+        let report = if is_end { complete(&first) } else { Command::Heartbeat(beat) };
+        let mut second = None;
+        let (outcomes, decisions) = here
+            .run_and(&[report], |nth| {
+                if nth == 1 {
+                    second = Some(hand::meanwhile(given_back(&mut there, &first)));
+                }
+            })
+            .await;
+        assert_eq!(decisions, 2, "what was decided on the first lease did not count");
+        assert!(outcomes[0].is_err(), "{outcomes:?}");
+        let found = here.job(job).await;
+        assert_eq!(found.lease(), second.as_ref().and_then(Job::lease), "it is the second's");
+        here.assert_sound().await;
+    }
+}
+
+/// A server remembers what it handed out; what others did with it since is looked up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_is_not_refused_by_what_a_server_remembers() {
+    let (mut here, mut there) = Hand::pair().await;
+    let job = here.submit(wish()).await;
+    let first = here.pull(1).await.remove(0);
+    let second = given_back(&mut there, &first).await;
+    let outcomes = here.run(&[complete(&second)]).await;
+    assert!(outcomes[0].is_ok(), "{outcomes:?}");
+    assert_eq!(here.job(job).await.state.name(), StateName::Succeeded);
     here.assert_sound().await;
 }
 

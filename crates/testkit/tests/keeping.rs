@@ -5,6 +5,8 @@
 mod engine;
 #[path = "keeping/trap.rs"]
 mod trap;
+#[path = "keeping/upkeep.rs"]
+mod upkeep;
 
 use mainspring_kernel::command::{CommitEffect, Complete, Fail};
 use mainspring_kernel::limits::{EFFECT_BYTES_MAX, EFFECTS_MAX, PAYLOAD_BYTES_MAX};

@@ -222,3 +222,17 @@ fn a_server_that_slept_alone_follows_the_others() {
     assert_eq!(clocks[1].now(), clocks[0].now());
     assert!(clocks[1].jumps().is_empty(), "nobody's lease is longer for it");
 }
+
+/// A steady clock that runs a little fast is put right by the database's, and nobody sees it.
+#[test]
+fn a_small_correction_never_takes_time_back() {
+    let (mut database, machines, clocks) = nodes();
+    database.machine.pass(SECOND);
+    machines[0].pass(2 * SECOND);
+    let before = clocks[0].now();
+    assert_eq!(before, NOON + 2 * SECOND);
+    database.settle(&clocks[0]);
+    assert_eq!(clocks[0].now(), before, "it waits for the database");
+    pass(&database, &machines, 3 * SECOND);
+    assert_eq!(clocks[0].now(), database.machine.wall(), "and goes on with it");
+}

@@ -389,3 +389,6 @@ impl Run {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! The worker against a small server of its own, which answers as the test says and can also lose
 //! an answer on the way.
 
+mod leases;
+
 use super::*;
 use crate::handler::StopReason;
 use serde_json::{Value, json};
@@ -296,8 +298,12 @@ async fn a_job_that_arrives_while_the_worker_stops_is_given_back() {
     })
     .await;
     let stop = CancellationToken::new();
+    let (tell, mut told) = mpsc::unbounded_channel();
     let worker = quick(fake.client.clone())
-        .on("t", |_| async { std::future::pending::<Result<(), Failure>>().await })
+        .on("t", move |ctx| {
+            let _ = tell.send(ctx.job().job_id.clone());
+            std::future::pending::<Result<(), Failure>>()
+        })
         .build();
     let running = tokio::spawn(worker.run(stop.clone()));
     fake.next("pull").await;
@@ -308,6 +314,7 @@ async fn a_job_that_arrives_while_the_worker_stops_is_given_back() {
     assert!(given_back["pull"].is_null(), "a worker that stops asks for nothing");
     let summary = running.await.unwrap().unwrap();
     assert_eq!(summary, Summary { released: 1, ..Summary::default() });
+    assert_eq!(told.recv().await, None, "it was not begun");
 }
 
 #[tokio::test]

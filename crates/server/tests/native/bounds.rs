@@ -241,3 +241,27 @@ async fn bodies_have_so_much_room_and_a_token_its_share_of_it() {
     drop(slow);
     until(&large, "200").await;
 }
+
+/// Whoever announces nothing is stopped where whoever announces too much is.
+#[tokio::test]
+async fn a_body_in_pieces_is_bounded_like_any_other() {
+    let config = Config { body_bytes_max: 1 << 10, ..Config::standard() };
+    let server = Server::with(config).await;
+    let told = async |pieces: usize| {
+        let text = json!({ "job_type": "t", "payload": "x".repeat(pieces * 100) }).to_string();
+        let pieces: Vec<_> = text
+            .as_bytes()
+            .chunks(100)
+            .map(|piece| {
+                Ok::<_, std::convert::Infallible>(hyper::body::Frame::data(
+                    bytes::Bytes::copy_from_slice(piece),
+                ))
+            })
+            .collect();
+        let body = http_body_util::StreamBody::new(futures_util::stream::iter(pieces));
+        let (head, _) = request(Method::POST, "/api/v1/jobs", ADMIN, Some(json!({}))).into_parts();
+        server.app.respond(hyper::Request::from_parts(head, body)).await.status()
+    };
+    assert_eq!(told(5).await, StatusCode::CREATED);
+    assert_eq!(told(11).await, StatusCode::PAYLOAD_TOO_LARGE);
+}

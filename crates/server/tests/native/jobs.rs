@@ -146,6 +146,24 @@ async fn a_cursor_holds_for_its_caller_and_its_filters_only() {
     let viewer = server.token("default", "vic", &["viewer"]).await;
     let foreign = server.get(&viewer, &format!("{first}&cursor={cursor}")).await;
     assert_eq!(foreign.code(), "CURSOR_INVALID", "an admin's cursor is not a viewer's");
+    // Nor is one of another tenant, or of somebody who sees their own jobs only.
+    let sue = server.token("default", "sue", &["submitter"]).await;
+    for _ in 0..2 {
+        server.submit(&sue, json!({ "job_type": "t", "payload": 0 })).await;
+    }
+    let first = "/api/v1/jobs?limit=1";
+    let cursor = server.get(&viewer, first).await.data()["next_cursor"].clone();
+    let next = format!("{first}&cursor={}", cursor.as_str().unwrap());
+    assert_eq!(server.get(&viewer, &next).await.status, StatusCode::OK);
+    let eve = server.token("other", "eve", &["viewer"]).await;
+    let vic = server.token("default", "vic", &["submitter"]).await;
+    for (token, whose) in [(&eve, "another tenant"), (&sue, "one user"), (&vic, "one user")] {
+        assert_eq!(server.get(token, &next).await.code(), "CURSOR_INVALID", "{whose}");
+    }
+    let cursor = server.get(&sue, first).await.data()["next_cursor"].clone();
+    let next = format!("{first}&cursor={}", cursor.as_str().unwrap());
+    assert_eq!(server.get(&sue, &next).await.status, StatusCode::OK);
+    assert_eq!(server.get(&vic, &next).await.code(), "CURSOR_INVALID", "another user");
 }
 
 #[tokio::test]
@@ -192,4 +210,24 @@ async fn moves_are_streamed_and_can_be_resumed() {
     // A position the store never reached: what was followed is gone.
     let text = read("/api/v1/events?after=999999").await;
     assert!(text.contains("event: reset"), "{text}");
+}
+
+/// More moves than a store in memory keeps for streams.
+#[tokio::test]
+async fn a_stream_that_fell_behind_is_told_so() {
+    use http_body_util::BodyExt;
+    let server = Server::new().await;
+    let jobs = vec![json!({ "job_type": "t", "payload": 0 }); 9_000];
+    for _ in 0..4 {
+        server.post(ADMIN, "/api/v1/jobs/batch", json!({ "jobs": jobs })).await.data();
+    }
+    let follow = request(Method::GET, "/api/v1/events?after=1", ADMIN, None);
+    let mut body = server.send(follow).await.into_body();
+    let mut text = String::new();
+    while !text.contains("data: ") {
+        let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        text.push_str(std::str::from_utf8(&frame).unwrap());
+    }
+    assert!(text.contains("id: 36000\nevent: reset\ndata: {\"position\":36000}"), "{text}");
+    assert!(!text.contains("job_moved"), "what it would have to be told of is gone: {text}");
 }

@@ -4,7 +4,7 @@ use super::server::{ADMIN, Server, request};
 use http_body_util::BodyExt;
 use hyper::{Method, StatusCode};
 use mainspring_engine::Pull;
-use mainspring_kernel::{Command, TokenId, WorkerId};
+use mainspring_kernel::{Command, TokenId, UserId, WorkerId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,4 +139,31 @@ async fn a_token_that_expires_ends_what_waits_for_it() {
     let pull = server.post(&token, "/api/v1/work/pull", body);
     let answer = tokio::time::timeout(LIMIT, pull).await.expect("it ends");
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+}
+
+/// The move and the end of the token come in one commit: what the stream fetched meanwhile is not
+/// for it any more.
+#[tokio::test]
+async fn a_stream_does_not_show_what_moved_as_its_token_ended() {
+    let server = Server::new().await;
+    let wish = json!({ "tenant_id": "t", "user_id": "v", "roles": ["viewer"] });
+    let (token, id) = issued(&server, wish).await;
+    let ann = server.token("t", "ann", &["submitter"]).await;
+    let job = server.submit(&ann, json!({ "job_type": "t", "payload": 0 })).await;
+    let response = server.send(request(Method::GET, "/api/v1/events", &token, None)).await;
+    let mut body = response.into_body();
+    let greeting = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert_eq!(greeting, ": welcome\nretry: 1000\n\n");
+    let stream = tokio::spawn(body.collect());
+    // It waits by now, or looks later: then the token is gone before it does.
+    tokio::task::yield_now().await;
+    let token: TokenId = id.parse().unwrap();
+    let (job, by) = (job.parse().unwrap(), UserId::new("ann").unwrap());
+    let cancel = Command::Cancel { job, by, reason: None };
+    let commands = vec![Command::RevokeToken { token }, cancel];
+    for outcome in server.engine.execute(commands).await.unwrap() {
+        outcome.unwrap();
+    }
+    let seen = tokio::time::timeout(LIMIT, stream).await.expect("it ends").unwrap().unwrap();
+    assert_eq!(seen.to_bytes(), "", "nothing is shown to a token that does not work");
 }

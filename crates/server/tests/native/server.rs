@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Method, Request, Response, StatusCode};
-use mainspring_engine::{Engine, SystemClock, SystemEntropy};
+use mainspring_engine::{Clock, Engine, SystemClock, SystemEntropy};
 use mainspring_server::{App, Body, Config, bootstrap_admin};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use serde_json::{Value, json};
@@ -46,12 +46,17 @@ impl Answer {
 }
 
 pub(crate) async fn engine() -> Engine {
+    engine_at(Arc::new(SystemClock::new())).await
+}
+
+/// An engine that goes by `clock`.
+pub(crate) async fn engine_at(clock: Arc<dyn Clock>) -> Engine {
     let config = mainspring_engine::Config {
         are_types_strict: false,
         ..mainspring_engine::Config::standard()
     };
     let store = Arc::new(MemoryStore::ephemeral(MemoryConfig::standard(1)));
-    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy::default()));
+    let entropy = Arc::new(SystemEntropy::default());
     let engine = Engine::start(store, clock, entropy, config).await.unwrap();
     bootstrap_admin(&engine, Some(ADMIN.to_owned())).await.unwrap();
     engine
