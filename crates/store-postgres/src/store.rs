@@ -190,22 +190,27 @@ impl PostgresStore {
     /// meanwhile: waits for the probe, as long as callers are patient. A server that stood still
     /// looks by itself.
     async fn see_clearly(&self, started: Instant) -> Result<(), Fault> {
+        let patience = self.shared.config.patience;
         let mut is_back = self.shared.is_back.subscribe();
-        while let Some((why, since)) = self.shared.away() {
-            let waited = started.elapsed().max(since.elapsed());
-            let left = self.shared.config.patience.saturating_sub(waited);
-            if left.is_zero() || self.shared.is_closed.load(Ordering::Acquire) {
-                return Err(Fault::Away(why));
+        loop {
+            while let Some((why, since)) = self.shared.away() {
+                let left = patience.saturating_sub(started.elapsed().max(since.elapsed()));
+                if left.is_zero() || self.shared.is_closed.load(Ordering::Acquire) {
+                    return Err(Fault::Away(why));
+                }
+                // Whether it was rung or not, the next look at it tells.
+                let _ = tokio::time::timeout(left, is_back.changed()).await;
             }
-            // Whether it was rung or not, the next look at it tells.
-            let _ = tokio::time::timeout(left, is_back.changed()).await;
-        }
-        if self.shared.has_not_looked() {
+            if !self.shared.has_not_looked() {
+                return Ok(());
+            }
+            // A look that is not answered begins an outage: nobody waits for it and then again.
             let asked = Instant::now();
-            let outcome = node::see(&self.shared).await;
+            let left = patience.saturating_sub(started.elapsed()).max(PATIENCE_MIN);
+            let outcome = tokio::time::timeout(left, node::see(&self.shared)).await;
+            let outcome = outcome.unwrap_or_else(|_| Err(Fault::Away(NO_ANSWER.into())));
             self.shared.note_look(&outcome, asked);
         }
-        Ok(())
     }
 
     async fn stamp(&self) -> Result<(), Fault> {

@@ -102,8 +102,6 @@ async fn what_does_not_last_is_tried_at_a_pace_and_holds_nobody_up() {
     let more = bench.store.forgets.load(Ordering::Relaxed) - before;
     println!("{more} commits in ten seconds for ten jobs that nothing helps");
     assert!((10..=100).contains(&more), "{more}");
-    // Others come and go meanwhile.
-    assert_eq!(running(&bench, 5).await.len(), 5);
     bench.store.forgotten.lock().unwrap().clear();
     let took = until_reaped(&bench, &jobs).await;
     assert!(took < Duration::from_secs(1), "{took:?} after it was mended");
