@@ -89,7 +89,7 @@ async fn after_a_restart_leases_that_ran_out_get_their_grace_though_one_job_is_h
 }
 
 /// A store that acknowledges and forgets, or a rule that never comes to an end: the reaper tries
-/// again and again, at its own pace, and everybody else gets their turn.
+/// again and again, at its own pace.
 #[tokio::test(start_paused = true)]
 async fn what_does_not_last_is_tried_at_a_pace_and_holds_nobody_up() {
     let bench = Bench::new().await;
