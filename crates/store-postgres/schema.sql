@@ -540,6 +540,7 @@ CREATE TABLE mainspring.clock (
     since_us bigint NOT NULL,
     seen_us bigint NOT NULL,
     jumps_us bigint[] NOT NULL,
+    silences_us bigint[] DEFAULT '{}'::bigint[] NOT NULL,
     CONSTRAINT clock_ahead_us_check CHECK ((ahead_us >= 0)),
     CONSTRAINT clock_is_one_check CHECK (is_one)
 );

@@ -20,6 +20,7 @@ both_stores![
     d16_tenants_take_turns_over_all_servers,
     o02_a_revoked_token_ends_what_waits_for_it_on_every_server,
     a_full_backlog_is_refused_by_every_server_and_the_neighbour_is_served,
+    a_backlog_goes_over_its_bound_by_no_more_than_servers_have_not_heard_of,
     d16_every_server_knows_of_the_workers_of_the_others,
 ];
 
@@ -489,4 +490,42 @@ fn d16_every_server_knows_of_the_workers_of_the_others(store: Store) {
     let far = workers.iter().find(|it| it["worker_id"] == "w-far").expect("it is listed");
     assert_eq!(far["granted"], json!(1), "{far}");
     assert_eq!(workers.iter().filter(|it| it["worker_id"] == "w-far").count(), 1, "{workers:?}");
+}
+
+/// Every server counts what it has taken itself, and hears of what the others took a moment later.
+/// So together they never hold more than the bound once for each of them, however fast they are
+/// asked, and then all of them refuse.
+fn a_backlog_goes_over_its_bound_by_no_more_than_servers_have_not_heard_of(store: Store) {
+    const BOUND: u64 = 3 << 20;
+    let limits = format!("[limits]\nbacklog_bytes_per_tenant = {BOUND}\n");
+    let servers = servers(store, &format!("{ANY_TYPE}{limits}"));
+    let greedy = everywhere(&servers, "greedy", "ann");
+    let large = json!({ "job_type": "large", "payload": "x".repeat(100_000) });
+    let barrier = Barrier::new(greedy.len());
+    let taken: usize = std::thread::scope(|scope| {
+        let flood = |caller: &Caller| {
+            let mut taken = 0;
+            barrier.wait();
+            while caller.post("/api/v1/jobs", &large).status == 201 {
+                taken += 1;
+            }
+            taken
+        };
+        let floods: Vec<_> =
+            greedy.iter().map(|caller| scope.spawn(move || flood(caller))).collect();
+        floods.into_iter().map(|flood| flood.join().expect("a count")).sum()
+    });
+    let each = 100_000 + 2 + 512;
+    let (held, servers) = (taken as u64 * each, servers.len() as u64);
+    println!("{store:?}: {held} bytes taken by {servers} servers, bound {BOUND}");
+    assert!(held > BOUND - each, "what fits is taken: {held}");
+    assert!(held <= servers * BOUND, "{held}");
+    for caller in &greedy {
+        eventually("all of it is counted", || {
+            let told = caller.get("/api/v1/runtime").data();
+            (told["tenant"]["backlog_bytes"] == held).then_some(())
+        });
+        let refused = caller.post("/api/v1/jobs", &large);
+        assert_eq!(refused.refusal(), (429, "TENANT_BACKLOG_FULL".into()));
+    }
 }

@@ -251,6 +251,14 @@ fn d17_a_server_away_longer_than_the_lease_steals_nothing(store: Store) {
     let back = Stopwatch::start();
     let admin = server.admin();
     let (returning, gone) = grants.split_at(JOBS - 10);
+    // One goes on working for a while longer than the grace.
+    let (working, returning) = returning.split_first().expect("some");
+    let beat = json!({
+        "worker_id": "w", "lease_ms": 60_000,
+        "items": [{ "job_id": working["job_id"], "lease_token": working["lease_token"] }]
+    });
+    let beaten = admin.post("/api/v1/work/heartbeat", &beat).data();
+    assert_ne!(beaten["items"][0]["lost"], true, "{beaten}");
     for grant in returning {
         assert!(admin.pull("work", JOBS).is_empty(), "stolen after {:?}", back.elapsed());
         assert_eq!(admin.complete(grant)["status"], "succeeded", "{grant}");
@@ -266,6 +274,7 @@ fn d17_a_server_away_longer_than_the_lease_steals_nothing(store: Store) {
     for grant in gone {
         assert_eq!(admin.complete(grant)["error"]["code"], "LEASE_LOST");
     }
+    assert_eq!(admin.complete(working)["status"], "succeeded", "it was renewed");
     for grant in &regained {
         assert_eq!(grant["attempt"], 2);
         assert_eq!(admin.complete(grant)["status"], "succeeded");

@@ -4,7 +4,7 @@
 
 use mainspring_kernel::Timestamp;
 use mainspring_kernel::shared_time::{
-    JUMP_MIN, Judgement, Jump, Known, SharedTime, remember, worked_off,
+    JUMP_MIN, Judgement, Jump, Known, Look, SharedTime, Silence, remember, worked_off,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,6 +16,11 @@ pub trait Clock: Send + Sync + 'static {
     /// The last spans over which the clock was set forward, oldest first. Leases and deadlines are
     /// longer by them, so that no worker loses its job to a time server.
     fn jumps(&self) -> Arc<[Jump]>;
+    /// The last spans in which no server could reach the store, oldest first. A store of one
+    /// process is always there; what it missed while it was not is the restart's grace.
+    fn silences(&self) -> Arc<[Silence]> {
+        Arc::default()
+    }
     /// How often the clock was set, and how far it is from the wall.
     fn course(&self) -> Course {
         Course::default()
@@ -147,6 +152,7 @@ struct Shared {
     /// What was last seen; `None` while this is only the machine's time.
     known: Option<i64>,
     jumps: Arc<[Jump]>,
+    silences: Arc<[Silence]>,
     course: Course,
 }
 
@@ -164,20 +170,20 @@ impl SharedClock {
             given: Timestamp::EPOCH,
             known: None,
             jumps: Arc::default(),
+            silences: Arc::default(),
             course: Course::default(),
         };
         SharedClock { sources, state: Mutex::new(state) }
     }
 
-    /// Takes in what the database's clock showed a moment ago, within `slack`. If the record about
-    /// it has to be changed first, answers with what it must be: time goes on at its own pace until
-    /// a look finds it so.
-    pub fn set(&self, wall: Timestamp, record: &SharedTime, slack: Duration) -> Option<SharedTime> {
-        let mut state = self.lock();
+    /// Takes in a look at the database's clock. If the record about it has to be changed first,
+    /// answers with what it must be: time goes on at its own pace until a look finds it so.
+    pub fn set(&self, look: &Look, record: &SharedTime) -> Option<SharedTime> {
+        let (mut state, wall) = (self.lock(), look.wall);
         let at = (self.sources.steady)();
         let expected = state.set + at.saturating_sub(state.at);
         let known = state.known.map(|epoch| Known { epoch, expected });
-        let time = match record.judge(wall, known, slack) {
+        let time = match record.judge(look, known) {
             Judgement::Correct(better) => return Some(better),
             Judgement::Fine(time) => time,
         };
@@ -200,6 +206,7 @@ impl SharedClock {
         state.course.ahead = ahead;
         state.known = Some(record.epoch);
         state.jumps = record.jumps.as_slice().into();
+        state.silences = record.silences.as_slice().into();
         (state.set, state.at) = (time, at);
         None
     }
@@ -225,6 +232,10 @@ impl Clock for SharedClock {
 
     fn jumps(&self) -> Arc<[Jump]> {
         self.lock().jumps.clone()
+    }
+
+    fn silences(&self) -> Arc<[Silence]> {
+        self.lock().silences.clone()
     }
 
     fn course(&self) -> Course {

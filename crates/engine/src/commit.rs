@@ -291,11 +291,12 @@ fn decide_one(
         key_holder: None,
         key_job: None,
         jumps: &[],
+        silences: &[],
         tokens: &[],
         backlog: Backlog::UNBOUNDED,
     };
-    let jumps = shared.clock.jumps();
-    facts.jumps = &jumps;
+    let (jumps, silences) = (shared.clock.jumps(), shared.clock.silences());
+    (facts.jumps, facts.silences) = (&jumps, &silences);
     let tokens = if command.needs_people() { desk.tokens() } else { Vec::new() };
     facts.tokens = &tokens;
     #[expect(clippy::wildcard_enum_match_arm, reason = "most commands need nothing fresh")]

@@ -7,7 +7,7 @@ use crate::request::{Patience, Request};
 use mainspring_kernel::shared_time::Jump;
 use mainspring_kernel::{Command, JobId, Timestamp};
 use mainspring_store::Error;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -84,8 +84,10 @@ async fn settle(shared: &Arc<Shared>, known: &mut Arc<[Jump]>) -> Result<(), Err
 
 /// Ends what ran out of time. Nothing waits for jobs that somebody outside holds.
 pub(crate) struct Reaper {
-    /// Jobs that were held, and when they are tried again.
+    /// Jobs that were held or that nothing helped, and when they are tried again.
     passed_over: HashMap<JobId, Instant>,
+    /// Jobs that were reaped the last time.
+    reaped: HashSet<JobId>,
     /// Jobs that were held when leases were extended after the restart.
     unextended: BTreeSet<JobId>,
     grace_until: Timestamp,
@@ -95,7 +97,8 @@ impl Reaper {
     /// Makes every live lease last at least until `grace_until` before anything is reaped.
     pub(crate) async fn new(shared: &Arc<Shared>, grace_until: Timestamp) -> Result<Reaper, Error> {
         let unextended = shared.store.running().await?.into_iter().collect();
-        let mut reaper = Reaper { passed_over: HashMap::new(), unextended, grace_until };
+        let (passed_over, reaped) = (HashMap::new(), HashSet::new());
+        let mut reaper = Reaper { passed_over, reaped, unextended, grace_until };
         reaper.extend(shared).await?;
         Ok(reaper)
     }
@@ -130,12 +133,22 @@ impl Reaper {
         let mut overdue = shared.store.overdue(now, most).await?;
         overdue.retain(|job| !self.passed_over.contains_key(job) && !self.unextended.contains(job));
         overdue.truncate(REAP_MAX);
-        let is_any = !overdue.is_empty();
+        // Whoever is overdue right after it was reaped was not helped by it, whatever the reason.
+        // That must not become a loop without an end.
+        let reaped = std::mem::take(&mut self.reaped);
+        let (unhelped, overdue): (Vec<_>, Vec<_>) =
+            overdue.into_iter().partition(|job| reaped.contains(job));
+        self.pass_over(unhelped);
+        self.reaped = overdue.iter().copied().collect();
         let held = send_each(shared, overdue, |job| Command::Reap { job }).await?;
+        self.pass_over(held);
+        Ok(!self.reaped.is_empty())
+    }
+
+    fn pass_over(&mut self, jobs: Vec<JobId>) {
         let again_at = Instant::now() + RETRY_AFTER;
         let room = PASSED_OVER_MAX.saturating_sub(self.passed_over.len());
-        self.passed_over.extend(held.into_iter().take(room).map(|job| (job, again_at)));
-        Ok(is_any)
+        self.passed_over.extend(jobs.into_iter().take(room).map(|job| (job, again_at)));
     }
 }
 

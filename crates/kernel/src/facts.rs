@@ -7,7 +7,7 @@ use crate::dlq::DlqItem;
 use crate::event::KeyHolder;
 use crate::job::Job;
 use crate::registry::TypeSpec;
-use crate::shared_time::Jump;
+use crate::shared_time::{Jump, Silence};
 use crate::time::Timestamp;
 
 /// What is known at the moment of a decision.
@@ -33,6 +33,8 @@ pub struct Facts<'a> {
     pub key_job: Option<&'a Job>,
     /// The last spans over which the clock was set forward, oldest first.
     pub jumps: &'a [Jump],
+    /// The last spans in which no server could reach the store, oldest first.
+    pub silences: &'a [Silence],
     /// Every token, by id, for commands that need two people; empty for others.
     pub tokens: &'a [&'a Token],
     /// What waits already, where new work is asked for.

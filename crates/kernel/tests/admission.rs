@@ -13,7 +13,6 @@ use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::limits::*;
-use mainspring_kernel::shared_time::Jump;
 use mainspring_kernel::{
     Backlog, Command, Decision, DlqId, Facts, JobId, Principal, QueueName, Receipt, Rejection,
     Role, Roles, StateName, Timestamp, Token, TokenId, TypeSpec, decide,
@@ -34,6 +33,7 @@ fn facts() -> Facts<'static> {
         key_holder: None,
         key_job: None,
         jumps: &[],
+        silences: &[],
         tokens: &[],
         backlog: Backlog::UNBOUNDED,
     }
@@ -404,91 +404,6 @@ fn broken_glass_needs_a_reason_and_leaves_a_mark() {
     let DlqState::GlassBroken(mark) = &world.items[&DlqId(1)].state else { panic!() };
     assert_eq!((&mark.by, &*mark.reason, mark.at), (&user("ann"), "the disk is full", world.now));
     assert!(broken(&mut world, "again").is_err());
-}
-
-/// A running job whose lease and timeout have `lease_ms` and `timeout_ms` left.
-fn running(lease_ms: u32, timeout_ms: u32) -> World {
-    let mut world = World::default();
-    let submit = Act::Submit { ahead_ms: None, max_retries: 3, timeout_ms, expires_ms: None };
-    for act in [submit, Act::Claim { lease_ms }] {
-        assert!(world.act(0, &act).unwrap().answer.is_ok());
-    }
-    world
-}
-
-/// The clock is set forward.
-fn set_forward(world: &mut World, ms: u64) {
-    let (from, to) = (world.now, world.now.plus_millis(ms));
-    world.jumps.push(Jump { from, to });
-    world.now = to;
-}
-
-fn is_ok(world: &mut World, act: &Act) -> bool {
-    world.act(0, act).unwrap().answer.is_ok()
-}
-
-const BEAT: Act = Act::Heartbeat { by: Holder::Newest, lease_ms: 5_000 };
-const DONE_WELL: Act = Act::Complete { by: Holder::Newest, result: None };
-
-#[test]
-fn a_clock_set_forward_takes_no_lease_and_no_deadline() {
-    for then in [BEAT, DONE_WELL] {
-        let mut world = running(5_000, 60_000);
-        set_forward(&mut world, 1_800_000);
-        assert!(is_ok(&mut world, &then), "{then:?}");
-    }
-    // The reaper that finds it overdue puts it right instead, once.
-    let mut world = running(5_000, 60_000);
-    set_forward(&mut world, 1_800_000);
-    assert!(is_ok(&mut world, &Act::Reap));
-    let lease = world.jobs[&JobId(1)].lease().unwrap().clone();
-    assert_eq!(lease.expires_at, world.now.plus_millis(5_000));
-    assert_eq!(lease.deadline_at, world.now.plus_millis(60_000));
-    assert!(!is_ok(&mut world, &Act::Reap), "nothing is left to do");
-    world.now = world.now.plus_millis(5_000);
-    assert!(is_ok(&mut world, &Act::Reap), "in the end it does run out");
-    assert_eq!(world.jobs[&JobId(1)].state.name(), StateName::Retrying);
-}
-
-#[test]
-fn a_jump_counts_once_and_the_deadline_still_comes() {
-    let mut world = running(5_000, 20_000);
-    world.now = world.now.plus_millis(1_000);
-    set_forward(&mut world, 600_000);
-    for _ in 0..6 {
-        assert!(is_ok(&mut world, &BEAT));
-        world.now = world.now.plus_millis(3_000);
-    }
-    // 19 seconds were used of the 20, whatever the clock says.
-    assert!(is_ok(&mut world, &BEAT));
-    let lease = world.jobs[&JobId(1)].lease().unwrap();
-    assert!(lease.expires_at <= world.now.plus_millis(5_000), "a renewal is not longer for it");
-    world.now = world.now.plus_millis(1_000);
-    assert!(!is_ok(&mut world, &BEAT), "the attempt is over");
-    assert!(is_ok(&mut world, &Act::Reap));
-}
-
-#[test]
-fn what_had_run_out_before_the_jump_stays_so() {
-    let mut world = running(5_000, 60_000);
-    world.now = world.now.plus_millis(5_000);
-    set_forward(&mut world, 600_000);
-    assert!(!is_ok(&mut world, &BEAT));
-    assert!(is_ok(&mut world, &Act::Reap));
-    assert_eq!(world.jobs[&JobId(1)].state.name(), StateName::Retrying);
-}
-
-#[test]
-fn a_grant_by_a_server_that_had_not_noticed_the_jump_is_longer_by_it() {
-    let mut world = running(5_000, 60_000);
-    let late = world.now;
-    // The other server noticed a second before this one granted by the old time.
-    let from = Timestamp(late.0 - 1_000_000);
-    world.jumps.push(Jump { from, to: from.plus_millis(600_000) });
-    assert!(is_ok(&mut world, &BEAT), "still in the old time: the jump is yet to come");
-    assert_eq!(world.jobs[&JobId(1)].lease().unwrap().settled_at, None);
-    world.now = late.plus_millis(600_000);
-    assert!(is_ok(&mut world, &BEAT));
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn facts() -> Facts<'static> {
         key_holder: None,
         key_job: None,
         jumps: &[],
+        silences: &[],
         tokens: &[],
         backlog: mainspring_kernel::Backlog::UNBOUNDED,
     }

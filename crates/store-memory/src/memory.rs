@@ -127,7 +127,14 @@ impl Shared {
 
     /// The same if it is in scope: who owns it is read before the rest.
     fn archived_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
-        let record = self.archive().get(&id.0.to_be_bytes()).map_err(|error| unread(&error))?;
+        let (archive, key) = (self.archive(), id.0.to_be_bytes());
+        // Asked for by the asker's own term, a stranger's job is as little there as an unknown one.
+        if let Some(term) = scope.term()
+            && !archive.may_have(&key, term.number()).map_err(|error| unread(&error))?
+        {
+            return Ok(None);
+        }
+        let record = archive.get(&key).map_err(|error| unread(&error))?;
         let Some(record) = record else { return Ok(None) };
         let (tenant, user) =
             snapshot_owner(&record.value, &mut Names::default()).map_err(|bad| failed(&bad))?;

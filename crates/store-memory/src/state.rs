@@ -187,12 +187,18 @@ impl State {
 
     /// The same, whoever asks.
     pub(crate) fn snapshot(&self, id: JobId) -> Option<Snapshot> {
+        #[cfg(test)]
+        COPIES.set(COPIES.get() + 1);
         match self.slab.by_id(id) {
             Some(entry) => Some(entry.snapshot()),
             None => self.finished.get(id).cloned(),
         }
     }
 }
+
+// Jobs that this thread had copied, whether or not anybody was shown them.
+#[cfg(test)]
+std::thread_local! { pub(crate) static COPIES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) }; }
 
 /// What a renewal says beside the new end: progress, and what a jump of the clock changed.
 type Rest = (Option<u8>, Option<(Timestamp, Timestamp)>);

@@ -56,7 +56,7 @@ impl MemoryExport {
             | Error::NoRoom
             | Error::Busy
             | Error::Refused(_)
-            | Error::Damaged(_)
+            | Error::Broken(_)
             | Error::Unreadable(_)
             | Error::Away(_)) => other,
         })

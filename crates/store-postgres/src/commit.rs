@@ -100,7 +100,7 @@ impl Writer {
                     self.suspicion.learn(&lessons.claimed, lessons.is_without_offers);
                     return Ok(done);
                 }
-                Err(Fault::Refused(why) | Fault::Broken(why))
+                Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why))
                     if !lessons.is_without_offers && !lessons.claimed.is_empty() =>
                 {
                     // The batch, or a job that it would hand out: the batch alone shows which.
@@ -182,7 +182,7 @@ impl Writer {
             false => self.offers(shared, &mut transaction, guard(), needs, &registry).await,
         };
         let (plan, offers) = match offered {
-            Err(Fault::Refused(why) | Fault::Broken(why)) => {
+            Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why)) => {
                 // A ready job that cannot be read must not stop everything else.
                 self.suspicion.tell(&why);
                 lessons.is_without_offers = true;

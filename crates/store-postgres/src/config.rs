@@ -2,7 +2,7 @@
 
 use mainspring_kernel::Timestamp;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
-use mainspring_kernel::shared_time::SharedTime;
+use mainspring_kernel::shared_time::{Look, SharedTime};
 use mainspring_store::Fatal;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,9 +45,9 @@ pub struct PostgresConfig {
     pub fatal: Fatal,
 }
 
-/// Takes in what the database's clock shows, what its servers know about it, and how much of the
-/// former may be wrong; answers with what they have to know first, if it is something else.
-pub type OnTime = Arc<dyn Fn(Timestamp, &SharedTime, Duration) -> Option<SharedTime> + Send + Sync>;
+/// Takes in a look at the database's clock and what its servers know about it; answers with what
+/// they have to know first, if it is something else.
+pub type OnTime = Arc<dyn Fn(&Look, &SharedTime) -> Option<SharedTime> + Send + Sync>;
 
 /// The schema used unless another is named; the one the SQL files are written for.
 pub const SCHEMA: &str = "mainspring";
@@ -72,7 +72,7 @@ impl PostgresConfig {
             key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
             allows_unsafe: false,
             now,
-            on_time: Arc::new(|_, _, _| None),
+            on_time: Arc::new(|_, _| None),
             fatal: Fatal::default(),
         }
     }

@@ -19,6 +19,8 @@ pub(crate) enum Fault {
     Away(String),
     /// The database went away during a commit: nobody knows whether it counts.
     Unknown(String),
+    /// A record in the database is not one.
+    Unreadable(String),
     /// Anything else: a bug or a broken database.
     Broken(String),
 }
@@ -79,7 +81,10 @@ impl From<deadpool_postgres::PoolError> for Fault {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         match error {
             deadpool_postgres::PoolError::Backend(error) => match Fault::from(error) {
-                Fault::Broken(why) | Fault::Refused(why) | Fault::Away(why) => Fault::Away(why),
+                Fault::Broken(why)
+                | Fault::Unreadable(why)
+                | Fault::Refused(why)
+                | Fault::Away(why) => Fault::Away(why),
                 fault @ (Fault::Conflict
                 | Fault::RegistryChanged
                 | Fault::Held
@@ -95,7 +100,7 @@ impl From<deadpool_postgres::PoolError> for Fault {
 
 impl From<mainspring_store::record::BadRecord> for Fault {
     fn from(bad: mainspring_store::record::BadRecord) -> Self {
-        Fault::Broken(bad.to_string())
+        Fault::Unreadable(bad.to_string())
     }
 }
 
@@ -109,7 +114,8 @@ impl From<Fault> for Error {
                 let text = format!("PostgreSQL went away during a commit, outcome unknown: {why}");
                 Error::Away(text.into())
             }
-            Fault::Broken(why) => Error::Damaged(format!("PostgreSQL: {why}").into()),
+            Fault::Unreadable(why) => Error::Unreadable(format!("PostgreSQL: {why}").into()),
+            Fault::Broken(why) => Error::Broken(format!("PostgreSQL: {why}").into()),
         }
     }
 }

@@ -173,7 +173,7 @@ impl Links {
     }
 
     /// Lets go of idle connections: after a fault they are as dead as the one that failed.
-    fn shed(&self) {
+    pub(crate) fn shed(&self) {
         self.pool.retain(|_, _| false);
     }
 }

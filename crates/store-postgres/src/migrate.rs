@@ -61,6 +61,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "shared_time",
         written: include_str!("../migrations/0007_shared_time.sql"),
     },
+    Migration {
+        version: 8,
+        name: "silences",
+        written: include_str!("../migrations/0008_silences.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.
@@ -272,9 +277,10 @@ impl From<Fault> for MigrateError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Away(why) => MigrateError::Away(why),
-            Fault::Broken(why) | Fault::Refused(why) | Fault::Unknown(why) => {
-                MigrateError::Failed(why)
-            }
+            Fault::Broken(why)
+            | Fault::Unreadable(why)
+            | Fault::Refused(why)
+            | Fault::Unknown(why) => MigrateError::Failed(why),
             Fault::Conflict | Fault::RegistryChanged => MigrateError::Failed("a conflict".into()),
             Fault::Held => MigrateError::Failed(HELD.into()),
         }
@@ -284,7 +290,11 @@ impl From<Fault> for MigrateError {
 /// Whatever a server says to somebody who connects, it cannot be used.
 pub(crate) fn away(error: tokio_postgres::Error) -> MigrateError {
     MigrateError::Away(match Fault::from(error) {
-        Fault::Away(why) | Fault::Broken(why) | Fault::Refused(why) | Fault::Unknown(why) => why,
+        Fault::Away(why)
+        | Fault::Broken(why)
+        | Fault::Unreadable(why)
+        | Fault::Refused(why)
+        | Fault::Unknown(why) => why,
         Fault::Conflict | Fault::RegistryChanged | Fault::Held => "busy".to_owned(),
     })
 }

@@ -39,6 +39,13 @@ const GATHER: Duration = Duration::from_millis(2);
 /// A listener that lost its connection tries again after this long.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
+/// How often a database that is away is asked whether it is back.
+const PROBE_EVERY: Duration = Duration::from_millis(50);
+/// How long such a question waits for its answer.
+const QUICK_PROBE: Duration = Duration::from_secs(1);
+/// Every so many of them wait as long as callers do.
+const PATIENT_EVERY: u32 = 4;
+
 /// Says that this server is alive, and sets its clock.
 pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
     let wall = shared_time::follow(shared).await?;
@@ -94,10 +101,34 @@ pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
             tracing::debug!(?fault, "the database did not answer a look");
             continue;
         }
-        if seen_at.elapsed() >= SEEN_EVERY {
+        // In an outage the probe sees to it.
+        if seen_at.elapsed() >= SEEN_EVERY && shared.away().is_none() {
             seen_at = Instant::now();
             let outcome = see(&shared).await;
-            shared.note(&outcome, seen_at);
+            shared.note_look(&outcome, seen_at);
+        }
+    }
+}
+
+/// Finds out when an outage ends. Runs until the store is closed.
+pub(crate) async fn probe(shared: Arc<Shared>) {
+    loop {
+        shared.is_lost.notified().await;
+        let mut tries: u32 = 0;
+        while shared.away().is_some() {
+            // What went into a dead connection never comes back; a slow one gets its time, too.
+            let is_quick = !tries.is_multiple_of(PATIENT_EVERY);
+            let patience = shared.config.patience;
+            let patience = if is_quick { patience.min(QUICK_PROBE) } else { patience };
+            let asked = Instant::now();
+            let outcome = tokio::time::timeout(patience, see(&shared)).await;
+            let outcome = outcome.unwrap_or_else(|_| {
+                shared.links.shed();
+                Err(Fault::Away("no answer in time".into()))
+            });
+            shared.note_look(&outcome, asked);
+            tries += 1;
+            tokio::time::sleep(PROBE_EVERY).await;
         }
     }
 }

@@ -106,7 +106,7 @@ queries! {
     FindRunning = "find_running" [TIMESTAMPTZ];
     FindHeld = "find_held" [UUID_ARRAY];
     // Reading.
-    OwnerOfJob = "owner_of_job" [UUID];
+    HasJob = "has_job" [UUID, TEXT, TEXT];
     FindEnded = "find_ended" [UUID_ARRAY];
     ReadJob = "read_job" [UUID];
     ReadEffects = "read_effects" [UUID_ARRAY];
@@ -130,7 +130,7 @@ queries! {
     SeeNode = "see_node" [UUID, TEXT, TEXT, TIMESTAMPTZ, BYTEA];
     ReadWorkers = "read_workers" [UUID, TIMESTAMPTZ, INT4];
     LookAtClock = "look_at_clock" [INT8];
-    CorrectClock = "correct_clock" [INT8, INT8, INT8, INT8_ARRAY];
+    CorrectClock = "correct_clock" [INT8, INT8, INT8, INT8_ARRAY, INT8_ARRAY];
     ForgetNode = "forget_node" [UUID];
     CountNodes = "count_nodes" [UUID, TIMESTAMPTZ];
     MakePartitions = "make_partitions" [INT4];

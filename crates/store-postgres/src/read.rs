@@ -9,7 +9,7 @@ use crate::rows::{Stored, read_job};
 use crate::shared::Shared;
 use crate::values::{item_uuid, uuid};
 use mainspring_kernel::job::Effect;
-use mainspring_kernel::{DlqId, DlqItem, JobId, TenantId, UserId};
+use mainspring_kernel::{DlqId, DlqItem, JobId};
 use mainspring_store::{Scope, Standing};
 
 /// Jobs counted ahead of one that waits.
@@ -23,12 +23,20 @@ pub(crate) async fn job(shared: &Shared, id: JobId) -> Result<Option<Stored>, Fa
     rows.first().map(|row| read_job(row, 0, true, &lanes)).transpose()
 }
 
-/// Whose a job is.
-pub(crate) async fn owner(shared: &Shared, id: JobId) -> Result<Option<(TenantId, UserId)>, Fault> {
-    let rows = shared.links.read(Query::OwnerOfJob, vec![Box::new(uuid(id))]).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    let tenant = TenantId::stored(row.try_get::<_, &str>(0)?.into());
-    Ok(Some((tenant, UserId::stored(row.try_get::<_, &str>(1)?.into()))))
+/// Whether there is such a job in scope; reads nothing of it.
+pub(crate) async fn has_job(shared: &Shared, id: JobId, scope: &Scope) -> Result<bool, Fault> {
+    let (tenant, user) = names(scope);
+    let values: Vec<Value> = vec![Box::new(uuid(id)), Box::new(tenant), Box::new(user)];
+    Ok(!shared.links.read(Query::HasJob, values).await?.is_empty())
+}
+
+/// The tenant and the user that a scope is bound to.
+fn names(scope: &Scope) -> (Option<String>, Option<String>) {
+    match scope {
+        Scope::All => (None, None),
+        Scope::Tenant(tenant) => (Some(tenant.to_string()), None),
+        Scope::User(tenant, user) => (Some(tenant.to_string()), Some(user.to_string())),
+    }
 }
 
 /// One effect of a job.
@@ -63,11 +71,7 @@ pub(crate) async fn item(
     id: DlqId,
     scope: &Scope,
 ) -> Result<Option<DlqItem>, Fault> {
-    let (tenant, user) = match scope {
-        Scope::All => (None, None),
-        Scope::Tenant(tenant) => (Some(tenant.to_string()), None),
-        Scope::User(tenant, user) => (Some(tenant.to_string()), Some(user.to_string())),
-    };
+    let (tenant, user) = names(scope);
     let values: Vec<Value> = vec![Box::new(item_uuid(id)), Box::new(tenant), Box::new(user)];
     let rows = shared.links.read(Query::ReadItem, values).await?;
     rows.first().map(|row| read_item(row.try_get(0)?)).transpose()

@@ -14,6 +14,7 @@ use crate::registry::{Lanes, Registry, read_registry};
 use crate::rows::lane_of;
 use crate::values::At;
 use mainspring_kernel::dispatch::LaneKey;
+use mainspring_kernel::shared_time::LOOK_GAP_MAX;
 use mainspring_kernel::{JobId, Timestamp};
 use mainspring_store::News;
 use std::collections::HashSet;
@@ -22,7 +23,7 @@ use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -51,8 +52,14 @@ pub(crate) struct Shared {
     pub(crate) to_tell: Notify,
     /// Whether the database can be used at present.
     outages: RwLock<Outages>,
-    /// When the database came back after an outage.
-    back_at: RwLock<Option<tokio::time::Instant>>,
+    /// Rung when an outage has begun.
+    pub(crate) is_lost: Notify,
+    /// Changed when one has ended.
+    pub(crate) is_back: watch::Sender<u64>,
+    /// When the database was last looked at, with or without an answer.
+    looked_at: RwLock<tokio::time::Instant>,
+    /// When it last took something from this server.
+    served_at: RwLock<tokio::time::Instant>,
     /// What the others were told of workers.
     pub(crate) heard: Heard,
     /// Whether other servers use the database.
@@ -64,8 +71,6 @@ pub(crate) struct Shared {
 
 /// Waiting jobs moved at once, at most.
 const PROMOTED_MAX: i32 = 5_000;
-/// After an outage of this long, leases that ran out meanwhile are given a grace.
-const OUTAGE_MIN: Duration = Duration::from_secs(1);
 
 impl Shared {
     pub(crate) fn new(links: Links, config: PostgresConfig, node: Uuid) -> Self {
@@ -85,7 +90,10 @@ impl Shared {
             news: OnceLock::new(),
             to_tell: Notify::new(),
             outages: RwLock::default(),
-            back_at: RwLock::default(),
+            is_lost: Notify::new(),
+            is_back: watch::Sender::new(0),
+            looked_at: RwLock::new(tokio::time::Instant::now()),
+            served_at: RwLock::new(tokio::time::Instant::now()),
             heard: Heard::default(),
             has_others: AtomicBool::new(false),
             held: Mutex::default(),
@@ -340,30 +348,55 @@ impl Shared {
         self.outages.read().unwrap_or_else(PoisonError::into_inner).present()
     }
 
-    /// Notes whether the database answered what was asked at `asked`.
+    /// Notes what was asked at `asked` if the database could not be reached with it.
     pub(crate) fn note<T>(&self, outcome: &Result<T, Fault>, asked: tokio::time::Instant) {
-        let now = tokio::time::Instant::now();
+        let Err(Fault::Away(why) | Fault::Unknown(why)) = outcome else { return };
         let mut outages = self.outages.write().unwrap_or_else(PoisonError::into_inner);
-        if let Err(Fault::Away(why) | Fault::Unknown(why)) = outcome {
-            if let Some(Line::Begins { untold }) = outages.failed(why, asked, now) {
-                tracing::error!(why, untold, "PostgreSQL is away: requests wait or are refused");
-            }
-            return;
+        if let Some(Line::Begins { untold }) =
+            outages.failed(why, asked, tokio::time::Instant::now())
+        {
+            tracing::error!(why, untold, "PostgreSQL is away: requests wait or are refused");
         }
-        let Some((lasted, line)) = outages.answered(now) else { return };
-        if let Some(Line::Ends { lasted, failed }) = line {
-            tracing::warn!(?lasted, failed, "PostgreSQL is back");
-        }
-        if lasted >= OUTAGE_MIN {
-            let mut back_at = self.back_at.write().unwrap_or_else(PoisonError::into_inner);
-            *back_at = Some(now);
+        if outages.present().is_some() {
+            self.is_lost.notify_one();
         }
     }
 
-    /// Whether an outage ended less than `grace` ago: workers could not send their heartbeats.
-    pub(crate) fn is_in_grace(&self, grace: Duration) -> bool {
-        let back_at = *self.back_at.read().unwrap_or_else(PoisonError::into_inner);
-        back_at.is_some_and(|at| at.elapsed() < grace)
+    /// Notes the outcome of a look at the database that writes, too.
+    pub(crate) fn note_look(&self, outcome: &Result<(), Fault>, asked: tokio::time::Instant) {
+        let now = tokio::time::Instant::now();
+        *self.looked_at.write().unwrap_or_else(PoisonError::into_inner) = now;
+        if matches!(outcome, Err(Fault::Away(_) | Fault::Unknown(_))) {
+            return self.note(outcome, asked);
+        }
+        self.note_served();
+        // Whatever else is wrong, it answers.
+        let ended = self.outages.write().unwrap_or_else(PoisonError::into_inner).seen(now);
+        let Some(line) = ended else { return };
+        if let Some(Line::Ends { lasted, failed }) = line {
+            tracing::warn!(?lasted, failed, "PostgreSQL is back");
+        }
+        self.is_back.send_modify(|turn| *turn += 1);
+    }
+
+    /// Notes that the database took something.
+    pub(crate) fn note_served(&self) {
+        let now = tokio::time::Instant::now();
+        *self.served_at.write().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+
+    /// Whether nobody here has looked for so long that the process may have stood still.
+    pub(crate) fn has_not_looked(&self) -> bool {
+        let looked_at = *self.looked_at.read().unwrap_or_else(PoisonError::into_inner);
+        looked_at.elapsed() >= LOOK_GAP_MAX
+    }
+
+    /// How long this server could not serve: in an outage, or because it stood still. One that only
+    /// came too late to look could.
+    pub(crate) fn blind_for(&self) -> Duration {
+        let served_at = *self.served_at.read().unwrap_or_else(PoisonError::into_inner);
+        let still = if self.has_not_looked() { served_at.elapsed() } else { Duration::ZERO };
+        self.away().map_or(Duration::ZERO, |(_, since)| since.elapsed()).max(still)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::link::Value;
 use crate::queries::Query;
 use crate::shared::Shared;
 use mainspring_kernel::Timestamp;
-use mainspring_kernel::shared_time::{Jump, LOOK_GAP_MAX, SharedTime};
+use mainspring_kernel::shared_time::{Jump, Look, SharedTime, Silence};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::Row;
@@ -19,15 +19,17 @@ pub(crate) async fn follow(shared: &Shared) -> Result<Timestamp, Fault> {
     let mut wall = Timestamp::EPOCH;
     for _ in 0..LOOKS_MAX {
         let asked = Instant::now();
-        let gap = Box::new(micros(LOOK_GAP_MAX));
+        let mut look = Look { wall, slack: Duration::ZERO, blind_for: shared.blind_for() };
+        let gap = Box::new(micros(look.gap_max()));
         let rows = shared.links.read(Query::LookAtClock, vec![gap]).await?;
-        let took = asked.elapsed();
+        look.slack = asked.elapsed();
         let Some(row) = rows.first() else {
             return Err(Fault::Broken("the clock of the database has no row".to_owned()));
         };
         // The answer was made about half the way ago.
-        wall = Timestamp(row.try_get::<_, i64>(0)?) + took / 2;
-        let Some(better) = (shared.config.on_time)(wall, &record(row)?, took) else {
+        wall = Timestamp(row.try_get::<_, i64>(0)?) + look.slack / 2;
+        look.wall = wall;
+        let Some(better) = (shared.config.on_time)(&look, &record(row)?) else {
             return Ok(wall);
         };
         correct(shared, &better).await?;
@@ -37,24 +39,28 @@ pub(crate) async fn follow(shared: &Shared) -> Result<Timestamp, Fault> {
 }
 
 fn record(row: &Row) -> Result<SharedTime, Fault> {
-    let jumps: Vec<i64> = row.try_get(5)?;
+    let (jumps, silences): (Vec<i64>, Vec<i64>) = (row.try_get(5)?, row.try_get(6)?);
     let jump = |pair: &[i64]| Jump { from: Timestamp(pair[0]), to: Timestamp(pair[1]) };
+    let silence = |pair: &[i64]| Silence { from: Timestamp(pair[0]), to: Timestamp(pair[1]) };
     Ok(SharedTime {
         epoch: row.try_get(1)?,
         ahead: Duration::from_micros(u64::try_from(row.try_get::<_, i64>(2)?).unwrap_or(0)),
         since: Timestamp(row.try_get(3)?),
         seen: Timestamp(row.try_get(4)?),
         jumps: jumps.chunks_exact(2).map(jump).collect(),
+        silences: silences.chunks_exact(2).map(silence).collect(),
     })
 }
 
 async fn correct(shared: &Shared, better: &SharedTime) -> Result<(), Fault> {
     let jumps = better.jumps.iter().flat_map(|jump| [jump.from.0, jump.to.0]);
+    let silences = better.silences.iter().flat_map(|silence| [silence.from.0, silence.to.0]);
     let values: Vec<Value> = vec![
         Box::new(better.epoch - 1),
         Box::new(micros(better.ahead)),
         Box::new(better.since.0),
         Box::new(jumps.collect::<Vec<i64>>()),
+        Box::new(silences.collect::<Vec<i64>>()),
     ];
     shared.links.read(Query::CorrectClock, values).await.map(|_| ())
 }

@@ -61,8 +61,6 @@ const AGAIN_AFTER: Duration = Duration::from_millis(50);
 const PATIENCE_MIN: Duration = Duration::from_millis(250);
 /// What callers are told of a database that keeps silent.
 const NO_ANSWER: &str = "no answer in time";
-/// How long leases that ran out in an outage are left alone after it: a heartbeat gets through.
-const OUTAGE_GRACE: Duration = Duration::from_secs(5);
 /// A lease that ran out this long ago and is still there was left alone by everybody.
 const UNREAPED_MIN: Duration = Duration::from_millis(250);
 /// How long a batch is held back for others to join: a small part of what a commit takes.
@@ -105,6 +103,7 @@ impl PostgresStore {
         let mut tasks = vec![
             tokio::spawn(watch().watch("the look at other servers", life)),
             tokio::spawn(watch().watch("the teller", node::tell(shared.clone()))),
+            tokio::spawn(watch().watch("the probe", node::probe(shared.clone()))),
         ];
         if shared.config.is_notified && !shared.links.is_pooled() {
             let listener = node::listen(shared.clone());
@@ -167,26 +166,16 @@ impl PostgresStore {
         let mut writer = self.writer.lock().await;
         let started = Instant::now();
         loop {
+            self.see_clearly(started).await?;
             let asked = Instant::now();
-            let outcome = match self.patience_left() {
-                None => writer.commit(&self.shared, &needs, work).await,
-                Some(left) => {
-                    let commit = writer.commit(&self.shared, &needs, work);
-                    match tokio::time::timeout(left, commit).await {
-                        Ok(outcome) => outcome,
-                        Err(_) => {
-                            writer.forget(&needs);
-                            Err(Fault::Unknown(NO_ANSWER.into()))
-                        }
-                    }
-                }
-            };
+            let outcome = writer.commit(&self.shared, &needs, work).await;
             self.shared.note(&outcome, asked);
             if self.is_worth_another(&outcome, started) {
                 tokio::time::sleep(AGAIN_AFTER).await;
                 continue;
             }
             let done = outcome?;
+            self.shared.note_served();
             if let Some(due) = done.next_due {
                 self.shared.due_by(due);
             }
@@ -194,6 +183,33 @@ impl PostgresStore {
                 self.shared.to_tell.notify_one();
             }
             return Ok(Ticket::kept());
+        }
+    }
+
+    /// After an outage nothing is decided before it is known whether anybody could renew a lease
+    /// meanwhile: waits for the probe, as long as callers are patient. A server that stood still
+    /// looks by itself.
+    async fn see_clearly(&self, started: Instant) -> Result<(), Fault> {
+        let patience = self.shared.config.patience;
+        let mut is_back = self.shared.is_back.subscribe();
+        loop {
+            while let Some((why, since)) = self.shared.away() {
+                let left = patience.saturating_sub(started.elapsed().max(since.elapsed()));
+                if left.is_zero() || self.shared.is_closed.load(Ordering::Acquire) {
+                    return Err(Fault::Away(why));
+                }
+                // Whether it was rung or not, the next look at it tells.
+                let _ = tokio::time::timeout(left, is_back.changed()).await;
+            }
+            if !self.shared.has_not_looked() {
+                return Ok(());
+            }
+            // A look that is not answered begins an outage: nobody waits for it and then again.
+            let asked = Instant::now();
+            let left = patience.saturating_sub(started.elapsed()).max(PATIENCE_MIN);
+            let outcome = tokio::time::timeout(left, node::see(&self.shared)).await;
+            let outcome = outcome.unwrap_or_else(|_| Err(Fault::Away(NO_ANSWER.into())));
+            self.shared.note_look(&outcome, asked);
         }
     }
 
@@ -212,9 +228,6 @@ impl PostgresStore {
     }
 
     async fn find_overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<JobId>, Fault> {
-        if self.shared.is_in_grace(OUTAGE_GRACE) {
-            return Ok(Vec::new());
-        }
         let Some(from) = self.shared.alarms().begin(now) else { return Ok(Vec::new()) };
         let most = i32::try_from(limit).unwrap_or(i32::MAX);
         let values: Vec<Value> = vec![Box::new(At(now)), Box::new(At(from)), Box::new(most)];
@@ -289,11 +302,11 @@ impl Store for PostgresStore {
         scope: &'a Scope,
     ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
         Box::pin(async move {
-            if *scope != Scope::All {
-                let owner = self.patiently(|| read::owner(&self.shared, id)).await?;
-                if !owner.is_some_and(|(tenant, user)| scope.covers(&tenant, &user)) {
-                    return Ok(None);
-                }
+            // Only who may see it learns what reading it costs.
+            if *scope != Scope::All
+                && !self.patiently(|| read::has_job(&self.shared, id, scope)).await?
+            {
+                return Ok(None);
             }
             self.job(id).await
         })

@@ -89,7 +89,7 @@ async fn a_task_that_dies_is_told_and_the_store_says_so() {
     let config = PostgresConfig {
         // The test may have heard enough.
         fatal: Fatal::new(move |why| drop(tell.send(why.to_owned()))),
-        on_time: Arc::new(move |_, _, _| {
+        on_time: Arc::new(move |_, _| {
             assert!(!trap.load(std::sync::atomic::Ordering::Acquire), "fell into a pit");
             None
         }),

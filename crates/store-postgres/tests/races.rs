@@ -1,6 +1,8 @@
 //! Two servers on one database, one of which is stopped between what it read and what it writes;
 //! what the database refuses; commits that are slow to be seen; days that are past.
 
+#[path = "races/door.rs"]
+mod door;
 #[path = "races/durable.rs"]
 mod durable;
 #[path = "races/effects.rs"]

@@ -37,6 +37,15 @@ impl Scope {
             Scope::Tenant(tenant) | Scope::User(tenant, _) => Some(tenant),
         }
     }
+
+    /// The term that everything in scope has, unless that is everything.
+    pub fn term(&self) -> Option<Term<'_>> {
+        match self {
+            Scope::All => None,
+            Scope::Tenant(tenant) => Some(Term::Tenant(tenant.as_str())),
+            Scope::User(tenant, user) => Some(Term::Owner(tenant.as_str(), user.as_str())),
+        }
+    }
 }
 
 /// Which jobs to list: those that are everything that is asked for.

@@ -33,16 +33,16 @@ pub enum Error {
     /// written. A smaller batch may get through, so that only the culprit is refused.
     #[error("the store refuses this: {0}")]
     Refused(Arc<str>),
-    /// The store answers, but something the batch needs cannot be read or written. Nothing was
-    /// written. A smaller batch may get through.
+    /// The store answers, but fails at what it is asked: a defect of it or of ours, which says
+    /// nothing about the job. Nothing was written. A smaller batch may get through.
     #[error("{0}")]
-    Damaged(Arc<str>),
+    Broken(Arc<str>),
     /// The store cannot be reached at present. It tells the log itself, once at the beginning of
     /// an outage and once at its end.
     #[error("{0}")]
     Away(Arc<str>),
-    /// What was asked for is there, but its bytes are damaged; the text names file and place.
-    /// Nothing else is concerned, and asking again does not help.
+    /// What was asked for is there, but what was kept of it cannot be read; the text says where.
+    /// Nothing was written, nothing else is concerned, and asking again does not help.
     #[error("{0}")]
     Unreadable(Arc<str>),
     /// Writing or reading failed; the text names file, operation and cause.
@@ -54,7 +54,7 @@ impl Error {
     /// Whether nothing was written and a smaller batch may get through.
     pub fn is_divisible(&self) -> bool {
         match self {
-            Error::Busy | Error::Refused(_) | Error::Damaged(_) | Error::Unreadable(_) => true,
+            Error::Busy | Error::Refused(_) | Error::Broken(_) | Error::Unreadable(_) => true,
             Error::Stopped | Error::NoRoom | Error::Away(_) | Error::Failed(_) => false,
         }
     }

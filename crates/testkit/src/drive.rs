@@ -159,6 +159,7 @@ pub(crate) fn act(
             key_holder: None,
             key_job: None,
             jumps: &[],
+            silences: &[],
             tokens: &tokens,
             backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };

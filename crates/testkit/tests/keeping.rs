@@ -1,6 +1,8 @@
 //! What the memory store keeps when records are large, files are damaged, or one of its threads
 //! dies. Power cuts are in `crash_images.rs`.
 
+#[path = "keeping/door.rs"]
+mod door;
 #[path = "keeping/engine.rs"]
 mod engine;
 #[path = "keeping/trap.rs"]

@@ -78,7 +78,7 @@ pub(crate) fn config(
         are_types_strict: settings.types_strict,
         key_window_secs: settings.key_window_secs(),
         allows_unsafe: settings.postgres.allows_unsafe,
-        on_time: Arc::new(move |wall, record, slack| set.set(wall, record, slack)),
+        on_time: Arc::new(move |look, record| set.set(look, record)),
         fatal,
         ..PostgresConfig::standard(url, Arc::new(move || now.now()))
     }

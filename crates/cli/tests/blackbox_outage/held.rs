@@ -1,10 +1,10 @@
-//! Somebody's open transaction holds a key or a row, or the database was away: whoever needs that
-//! waits or is told to come back, and nobody else notices.
+//! Somebody's open transaction holds a key or a row: whoever needs that waits or is told to come
+//! back, and nobody else notices.
 
 use super::{ANY_TYPE, BINARY, Nodes, Pin, eventually, is_refused_for_now, timed};
 use mainspring_testkit::blackbox::Caller;
 use mainspring_testkit::load::Stopwatch;
-use mainspring_testkit::postgres::{ClusterOptions, Proxy};
+use mainspring_testkit::postgres::ClusterOptions;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -159,20 +159,4 @@ pub(super) fn o05_a_locked_row_delays_no_other_rescue() {
     assert_eq!(running(), "1", "it is still locked");
     drop(pin);
     eventually("the last one is rescued", || (running() == "0").then_some(()));
-}
-
-pub(super) fn o15_a_lease_that_ran_out_in_an_outage_has_a_grace_after_it() {
-    let nodes = Nodes::start(BINARY, 1, &ClusterOptions::default(), ANY_TYPE);
-    let caller = nodes.admin(0);
-    let job = caller.submit_plain("held");
-    let wish = json!({ "worker_id": "w", "types": ["held"], "limit": 1, "lease_ms": 1_500 });
-    assert_eq!(caller.pull_with(wish).len(), 1);
-    nodes.proxies.iter().for_each(Proxy::refuse);
-    std::thread::sleep(Duration::from_secs(3)); // paced: no heartbeat gets through
-    nodes.proxies.iter().for_each(Proxy::heal);
-    super::await_probe(&nodes.servers[0], "/readyz", 200);
-    std::thread::sleep(Duration::from_millis(1_500)); // paced: the reaper has looked meanwhile
-    assert_eq!(caller.job(&job)["status"], "running");
-    // The grace is no second lease: who keeps silent loses the job.
-    eventually("the lease ends", || (caller.job(&job)["status"] != "running").then_some(()));
 }

@@ -123,14 +123,13 @@ struct Database {
 
 impl Database {
     /// What the statement of a look does, and what follows from it.
-    fn look(&mut self, clock: &SharedClock) -> bool {
-        let wall = self.machine.wall();
+    fn look(&mut self, clock: &SharedClock, blind_for: Duration) -> bool {
+        let look = Look { wall: self.machine.wall(), slack: Duration::ZERO, blind_for };
         let was = self.record.clone();
-        let gap = wall.0 - was.seen.0;
-        if (0..5_000_000).contains(&gap) {
-            self.record.seen = wall;
+        if look.wall >= was.seen && look.wall.since(was.seen) < look.gap_max() {
+            self.record.seen = look.wall;
         }
-        match clock.set(wall, &was, Duration::ZERO) {
+        match clock.set(&look, &was) {
             Some(better) => {
                 assert_eq!(better.epoch, was.epoch + 1);
                 if self.record.epoch == was.epoch {
@@ -143,7 +142,12 @@ impl Database {
     }
 
     fn settle(&mut self, clock: &SharedClock) {
-        while !self.look(clock) {}
+        self.settle_after(clock, Duration::ZERO);
+    }
+
+    /// As a server does that could not reach the database for so long.
+    fn settle_after(&mut self, clock: &SharedClock, blind_for: Duration) {
+        while !self.look(clock, blind_for) {}
     }
 }
 
@@ -173,7 +177,8 @@ fn one_jump_of_the_database_is_one_jump_for_all_its_servers() {
     // Both look before either has corrected the record: neither goes by the new time yet.
     let before = clocks[1].now();
     let wall = database.machine.wall();
-    let proposed = clocks[1].set(wall, &database.record, Duration::ZERO);
+    let look = Look { wall, slack: Duration::ZERO, blind_for: Duration::ZERO };
+    let proposed = clocks[1].set(&look, &database.record);
     assert!(proposed.is_some() && clocks[1].now() == before);
     for clock in &clocks {
         database.settle(clock);
@@ -235,4 +240,30 @@ fn a_small_correction_never_takes_time_back() {
     assert_eq!(clocks[0].now(), before, "it waits for the database");
     pass(&database, &machines, 3 * SECOND);
     assert_eq!(clocks[0].now(), database.machine.wall(), "and goes on with it");
+}
+
+#[test]
+fn an_outage_of_all_is_one_silence_and_an_outage_of_one_is_none() {
+    let (mut database, machines, clocks) = nodes();
+    for away in [3 * SECOND, HOUR] {
+        pass(&database, &machines, SECOND);
+        clocks.iter().for_each(|clock| database.settle(clock));
+        let from = database.machine.wall();
+        pass(&database, &machines, away);
+        for clock in &clocks {
+            database.settle_after(clock, away);
+        }
+        let told = *clocks[0].silences().last().unwrap();
+        assert_eq!(told, Silence { from, to: from + away });
+    }
+    assert_eq!(clocks[0].silences(), clocks[1].silences());
+    assert_eq!(clocks[0].silences().len(), 2, "each outage counts once");
+    for _ in 0..60 {
+        // Only the first server has a way to the database.
+        pass(&database, &machines, 2 * SECOND);
+        database.settle(&clocks[0]);
+    }
+    database.settle_after(&clocks[1], 120 * SECOND);
+    assert_eq!(clocks[1].silences().len(), 2, "workers could ask the other one");
+    assert!(clocks[1].jumps().is_empty());
 }

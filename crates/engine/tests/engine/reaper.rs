@@ -87,3 +87,22 @@ async fn after_a_restart_leases_that_ran_out_get_their_grace_though_one_job_is_h
     let took = restarted.elapsed();
     assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(6), "{took:?}");
 }
+
+/// A store that acknowledges and forgets, or a rule that never comes to an end: the reaper tries
+/// again and again, at its own pace.
+#[tokio::test(start_paused = true)]
+async fn what_does_not_last_is_tried_at_a_pace_and_holds_nobody_up() {
+    let bench = Bench::new().await;
+    let jobs = running(&bench, 10).await;
+    bench.store.forgotten.lock().unwrap().extend(&jobs);
+    tokio::time::sleep(Duration::from_secs(3)).await; // paced: until their leases have run out
+    let before = bench.store.forgets.load(Ordering::Relaxed);
+    assert!(before > 0, "they were reaped for nothing");
+    tokio::time::sleep(Duration::from_secs(10)).await; // paced: ten seconds of trying again
+    let more = bench.store.forgets.load(Ordering::Relaxed) - before;
+    println!("{more} commits in ten seconds for ten jobs that nothing helps");
+    assert!((10..=100).contains(&more), "{more}");
+    bench.store.forgotten.lock().unwrap().clear();
+    let took = until_reaped(&bench, &jobs).await;
+    assert!(took < Duration::from_secs(1), "{took:?} after it was mended");
+}

@@ -8,7 +8,7 @@ use crate::command::{Complete, Fail, Heartbeat, Release};
 use crate::event::{Change, Event, TASK_EXECUTION_FAILED};
 use crate::facts::Facts;
 use crate::fingerprint::{Digest, digest};
-use crate::job::{AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, StateName};
+use crate::job::{AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, Settled, StateName};
 use crate::limits::{
     ERROR_CODE_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX,
     RETRY_DELAY_MS_MAX,
@@ -75,7 +75,7 @@ pub(super) fn heartbeat(beat: &Heartbeat, facts: &Facts<'_>) -> Result<Decision,
         None => return Err(Rejection::LeaseLost),
     };
     let lease_ms = beat.lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX);
-    let settled = lease.settled(facts.jumps, facts.now);
+    let settled = settled(lease, facts);
     let (promised, deadline_at) =
         settled.map_or((lease.expires_at, lease.deadline_at), |it| (it.expires_at, it.deadline_at));
     // A heartbeat never shortens what was promised, and never outlives the attempt's deadline.
@@ -152,9 +152,14 @@ pub(super) fn live_lease<'a>(
     job.lease().filter(|lease| lease.token() == token && is_live(lease, facts))
 }
 
-/// Whether a lease counts, jumps of the clock counted in.
+/// The lease with jumps of the clock and silences counted in, if that changes anything.
+pub(super) fn settled(lease: &Lease, facts: &Facts<'_>) -> Option<Settled> {
+    lease.settled(facts.jumps, facts.silences, facts.now)
+}
+
+/// Whether a lease counts, with all that counted in.
 pub(super) fn is_live(lease: &Lease, facts: &Facts<'_>) -> bool {
-    match lease.settled(facts.jumps, facts.now) {
+    match settled(lease, facts) {
         Some(settled) => facts.now < settled.expires_at.min(settled.deadline_at),
         None => lease.is_live(facts.now),
     }

@@ -17,13 +17,14 @@ pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let mut moves = Moves::of(job, facts, Actor::Reaper);
     let is_unfinished = job.updated_at.plus_millis(DLQ_UNFINISHED_MS) <= facts.now;
     match &job.state {
-        // The clock was set forward: it only looks as if the lease had run out.
+        // The clock was set forward, or nobody could be reached: it only looks as if the lease had
+        // run out.
         State::Running(lease) if attempt::is_live(lease, facts) => {
-            let settled = lease.settled(facts.jumps, facts.now).ok_or(Rejection::NotDue)?;
+            let settled = attempt::settled(lease, facts).ok_or(Rejection::NotDue)?;
             Ok(renewed(job.id, lease.fence, settled.expires_at, Some(settled)))
         }
         State::Running(lease) if lease.ends_at() <= facts.now => {
-            Ok(attempt::end_attempt(job, lost(lease), None, None, moves, facts))
+            Ok(attempt::end_attempt(job, lost(lease, facts), None, None, moves, facts))
         }
         State::Queued if claim::has_expired(job, facts.now) => {
             moves.push(Change::Cancelled {
@@ -55,7 +56,7 @@ pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
 pub(super) fn extend(until: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
     let lease = job.lease().ok_or(Rejection::NotDue)?;
-    let settled = lease.settled(facts.jumps, facts.now);
+    let settled = attempt::settled(lease, facts);
     let expires_at = settled.map_or(lease.expires_at, |settled| settled.expires_at);
     if settled.is_none() && expires_at >= until {
         return Err(Rejection::NotDue);
@@ -72,8 +73,10 @@ fn renewed(job: JobId, fence: u32, expires_at: Timestamp, settled: Option<Settle
 }
 
 /// What ended the attempt is what came first, however late the reaper looks.
-fn lost(lease: &Lease) -> Failure {
-    let (code, message) = if lease.deadline_at <= lease.expires_at {
+fn lost(lease: &Lease, facts: &Facts<'_>) -> Failure {
+    let (expires_at, deadline_at) = attempt::settled(lease, facts)
+        .map_or((lease.expires_at, lease.deadline_at), |it| (it.expires_at, it.deadline_at));
+    let (code, message) = if deadline_at <= expires_at {
         (TASK_TIMEOUT, "the attempt ran past its start-to-close timeout")
     } else {
         (TASK_LEASE_LOST, "the worker stopped renewing its lease")

@@ -1,7 +1,7 @@
 //! The lease: one worker's right to one attempt, and the token that proves it.
 
 use crate::name::WorkerId;
-use crate::shared_time::Jump;
+use crate::shared_time::{Jump, Silence};
 use crate::time::Timestamp;
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct Lease {
     pub expires_at: Timestamp,
     /// When the attempt is over whatever the worker does (start-to-close timeout).
     pub deadline_at: Timestamp,
-    /// Up to when the jumps of the clock are counted in; since the grant if it does not say.
+    /// Up to when jumps of the clock and silences are counted in; since the grant if it does not say.
     pub settled_at: Option<Timestamp>,
 }
 
@@ -35,21 +35,30 @@ impl Lease {
         now < self.expires_at && now < self.deadline_at
     }
 
-    /// When this lease and its attempt really end, now that the clock was set forward over `jumps`;
-    /// `None` if that changes nothing. What was running at a jump is longer by it: time that never
-    /// was cannot be used up. A server that learns of a jump late grants and renews by the time
-    /// before it, so what counts is when the lease was settled, not who settled it.
-    pub fn settled(&self, jumps: &[Jump], now: Timestamp) -> Option<Settled> {
+    /// When this lease and its attempt really end, now that the clock was set forward over `jumps`
+    /// and nobody could be reached in `silences`; `None` if that changes nothing.
+    ///
+    /// What was running at a jump is longer by it: time that never was cannot be used up. A server
+    /// that learns of a jump late grants and renews by the time before it, so what counts is when
+    /// the lease was settled, not who settled it.
+    ///
+    /// A lease, not its attempt, is longer by the part of a silence in which it was running, and
+    /// lasts for a grace after it, so that a heartbeat gets through. What was asked within the
+    /// silence is decided after it, by the time at which it was asked.
+    pub fn settled(&self, jumps: &[Jump], silences: &[Silence], now: Timestamp) -> Option<Settled> {
         let since = self.settled_at.unwrap_or(self.granted_at);
-        let (mut expires_at, mut deadline_at) = (self.expires_at, self.deadline_at);
+        let (expires_at, deadline_at) = (self.expires_at, self.deadline_at);
+        let mut settled = Settled { expires_at, deadline_at, at: now };
+        let mut silences = silences.iter().filter(|silence| since < silence.to).peekable();
         for jump in jumps.iter().filter(|jump| since < jump.to && jump.to <= now) {
-            if expires_at.min(deadline_at) > jump.from {
-                expires_at = expires_at + jump.span();
-                deadline_at = deadline_at + jump.span();
+            while let Some(silence) = silences.next_if(|silence| silence.to <= jump.from) {
+                settled.be_silent(silence, since);
             }
+            settled.jump(jump);
         }
-        let is_new = (expires_at, deadline_at) != (self.expires_at, self.deadline_at);
-        is_new.then_some(Settled { expires_at, deadline_at, at: now })
+        silences.for_each(|silence| settled.be_silent(silence, since));
+        let is_other = (settled.expires_at, settled.deadline_at) != (expires_at, deadline_at);
+        is_other.then_some(settled)
     }
 
     /// The instant at which the reaper has to look at this lease.
@@ -58,15 +67,36 @@ impl Lease {
     }
 }
 
-/// A lease after jumps of the clock were counted in.
+/// A lease after jumps of the clock and silences were counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settled {
     /// When it ends unless renewed.
     pub expires_at: Timestamp,
     /// When the attempt is over.
     pub deadline_at: Timestamp,
-    /// Up to when jumps are counted in.
+    /// Up to when they are counted in.
     pub at: Timestamp,
+}
+
+impl Settled {
+    fn was_running_at(&self, instant: Timestamp) -> bool {
+        self.expires_at.min(self.deadline_at) > instant
+    }
+
+    fn jump(&mut self, jump: &Jump) {
+        if self.was_running_at(jump.from) {
+            self.expires_at = self.expires_at + jump.span();
+            self.deadline_at = self.deadline_at + jump.span();
+        }
+    }
+
+    fn be_silent(&mut self, silence: &Silence, since: Timestamp) {
+        if self.was_running_at(silence.from) {
+            let lost = silence.to.since(silence.from.max(since));
+            self.expires_at = (self.expires_at + lost).max(silence.to + silence.grace());
+            self.at = self.at.max(silence.to);
+        }
+    }
 }
 
 /// The credential of one attempt: a counter that orders leases and a secret nobody can guess.

@@ -157,6 +157,7 @@ pub(crate) struct World {
     pub(crate) people: Vec<Token>,
     /// Over which the clock was set forward.
     pub(crate) jumps: Vec<shared_time::Jump>,
+    pub(crate) silences: Vec<shared_time::Silence>,
     fresh: u128,
 }
 
@@ -171,6 +172,7 @@ impl Default for World {
             tokens: BTreeMap::new(),
             people: ["ann", "bob", "eve"].into_iter().zip(1..).map(holder_of).collect(),
             jumps: Vec::new(),
+            silences: Vec::new(),
             fresh: 0,
         }
     }
@@ -249,6 +251,7 @@ impl World {
             key_holder: None,
             key_job: None,
             jumps: &self.jumps,
+            silences: &self.silences,
             tokens: &people,
             backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };

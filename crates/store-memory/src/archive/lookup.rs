@@ -109,6 +109,26 @@ impl Archive {
         Ok(None)
     }
 
+    /// Whether there may be a record under a key that has a term: no, or almost certainly. Reads
+    /// none of the records but of a run that cannot tell by terms.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn may_have(&self, key: &Key, term: u64) -> Result<bool, FileError> {
+        for run in self.runs.iter().rev() {
+            let (min, max) = run.key_range();
+            if !(min..=max).contains(key) {
+                continue;
+            }
+            match run.keys_with(&[term], (key, key), 1) {
+                Ok(Some((keys, _))) if keys.is_empty() => {}
+                Ok(_) | Err(FileError::Damaged { .. }) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
     /// All records with a key up to and including `from`, newest first, each key once. A block that
     /// cannot be read is one error among them; the others go on.
     pub fn descending(&self, from: &Key) -> Descending {

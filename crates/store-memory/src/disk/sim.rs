@@ -47,6 +47,7 @@ struct State {
     pending: Vec<Pending>,
     faults: Faults,
     changes: u64,
+    bytes_read: u64,
     is_locked: bool,
 }
 
@@ -103,6 +104,11 @@ impl SimDisk {
     /// Changes (writes, syncs, directory operations) asked for so far, failed ones included.
     pub fn changes(&self) -> u64 {
         self.lock().changes
+    }
+
+    /// Bytes read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.lock().bytes_read
     }
 
     /// Changes that a crash right now could undo.
@@ -303,11 +309,12 @@ impl DiskFile for SimFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let state = self.disk.lock();
+        let mut state = self.disk.lock();
         state.check_power()?;
         let bytes = state.inodes[self.inode].now.get(offset as usize..).unwrap_or_default();
         let count = bytes.len().min(buffer.len());
         buffer[..count].copy_from_slice(&bytes[..count]);
+        state.bytes_read += count as u64;
         Ok(count)
     }
 

@@ -100,6 +100,17 @@ impl Store for MemoryStore {
         Box::pin(self.settled(move |state| state.items.get(&id).cloned()))
     }
 
+    fn item_within<'a>(
+        &'a self,
+        id: DlqId,
+        scope: &'a Scope,
+    ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
+        Box::pin(self.settled(move |state| {
+            let found = state.items.get(&id);
+            found.filter(|item| scope.covers(&item.job.tenant, &item.job.user)).cloned()
+        }))
+    }
+
     fn items<'a>(
         &'a self,
         filter: &'a ItemFilter,

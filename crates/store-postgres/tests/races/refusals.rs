@@ -3,7 +3,7 @@
 use crate::hand::Hand;
 use mainspring_kernel::StateName;
 use mainspring_kernel::command::Submit;
-use mainspring_store::conformance::{submit, wish};
+use mainspring_store::conformance::{complete, submit, wish};
 use mainspring_store::{Error, Store};
 use uuid::Uuid;
 
@@ -53,9 +53,28 @@ async fn a_file_that_cannot_be_read_fails_who_needs_it_and_nobody_else() {
     let expiring =
         Submit { expires_at: Some(hand.now() + std::time::Duration::from_secs(9)), ..wish() };
     let failed = hand.try_run(&[submit(wish()), submit(expiring)]).await.expect_err("it fails");
-    assert!(matches!(failed, Error::Damaged(_)) && failed.is_divisible(), "{failed:?}");
+    assert!(matches!(failed, Error::Broken(_)) && failed.is_divisible(), "{failed:?}");
     assert!(hand.try_run(&[submit(wish())]).await.is_ok());
     assert!(hand.store.health().broken.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_is_none_is_told_of_its_own_job_and_harms_no_other() {
+    let mut hand = Hand::new().await;
+    let (bad, good) = (hand.submit(wish()).await, hand.submit(wish()).await);
+    let held = hand.pull(2).await;
+    let uuid = Uuid::from_u128(bad.0);
+    hand.database.sql(&format!("UPDATE mainspring.live SET record = '\\xff' WHERE id = '{uuid}'"));
+    let read = hand.store.job(bad).await;
+    assert!(matches!(read, Err(Error::Unreadable(_))), "{read:?}");
+    assert!(hand.store.job(good).await.unwrap().is_some());
+    // Another server, which does not remember what it handed out.
+    let mut other = Hand::on(hand.database.clone(), hand.clock.clone()).await;
+    let failed = other.try_run(&held.iter().map(complete).collect::<Vec<_>>()).await;
+    let failed = failed.expect_err("one of them cannot be read");
+    assert!(matches!(failed, Error::Unreadable(_)) && failed.is_divisible(), "{failed:?}");
+    let whole = held.iter().find(|job| job.id == good).expect("both were handed out");
+    assert!(other.run(&[complete(whole)]).await[0].is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

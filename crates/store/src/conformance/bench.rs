@@ -280,6 +280,7 @@ pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) 
             key_holder: None,
             key_job: None,
             jumps: &[],
+            silences: &[],
             tokens: &tokens,
             backlog: Backlog::UNBOUNDED,
         };

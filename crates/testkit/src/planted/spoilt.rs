@@ -21,9 +21,7 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
             events.into_iter().filter(is_kept).collect()
         }
         Plant::LoseRenewal => {
-            // Not what the reaper puts right after a jump of the clock: it would never be done.
-            let is_kept =
-                |event: &Event| !matches!(event, Event::LeaseRenewed { settled: None, .. });
+            let is_kept = |event: &Event| !matches!(event, Event::LeaseRenewed { .. });
             events.into_iter().filter(is_kept).collect()
         }
         Plant::CountRelease

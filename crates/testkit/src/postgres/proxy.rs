@@ -4,6 +4,8 @@
 use super::Admin;
 use super::place::free_port;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,6 +39,7 @@ struct State {
 pub struct Proxy {
     admin: Admin,
     state: watch::Sender<State>,
+    bytes_back: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -54,13 +57,20 @@ impl Proxy {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
         let first = runtime.block_on(TcpListener::bind(here)).expect("the port is free");
-        let thread = std::thread::spawn(move || runtime.block_on(serve(first, target, seen)));
-        Proxy { admin, state, thread: Some(thread) }
+        let bytes_back = Arc::new(AtomicU64::new(0));
+        let line = Line { target, seen, bytes_back: bytes_back.clone() };
+        let thread = std::thread::spawn(move || runtime.block_on(serve(first, line)));
+        Proxy { admin, state, bytes_back, thread: Some(thread) }
     }
 
     /// How to reach the cluster through it.
     pub fn admin(&self) -> &Admin {
         &self.admin
+    }
+
+    /// Bytes that came back from the cluster so far.
+    pub fn bytes_back(&self) -> u64 {
+        self.bytes_back.load(Ordering::Relaxed)
     }
 
     /// Breaks every connection with a reset; new ones work.
@@ -112,7 +122,16 @@ fn address(admin: &Admin) -> SocketAddr {
     SocketAddr::new(host, admin.port)
 }
 
-async fn serve(first: TcpListener, target: SocketAddr, mut seen: watch::Receiver<State>) {
+/// What every connection has to know.
+#[derive(Clone)]
+struct Line {
+    target: SocketAddr,
+    seen: watch::Receiver<State>,
+    bytes_back: Arc<AtomicU64>,
+}
+
+async fn serve(first: TcpListener, line: Line) {
+    let mut seen = line.seen.clone();
     let here = first.local_addr().expect("it is bound");
     let mut listener = Some(first);
     loop {
@@ -133,7 +152,7 @@ async fn serve(first: TcpListener, target: SocketAddr, mut seen: watch::Receiver
             _ = seen.changed() => {}
             accepted = open.accept() => {
                 if let Ok((client, _)) = accepted {
-                    tokio::spawn(connection(client, target, seen.clone()));
+                    tokio::spawn(connection(client, line.clone()));
                 }
             }
         }
@@ -141,7 +160,8 @@ async fn serve(first: TcpListener, target: SocketAddr, mut seen: watch::Receiver
 }
 
 /// One connection, until a side ends it or it is cut.
-async fn connection(mut client: TcpStream, target: SocketAddr, mut seen: watch::Receiver<State>) {
+async fn connection(mut client: TcpStream, line: Line) {
+    let Line { target, mut seen, bytes_back } = line;
     let cuts = seen.borrow_and_update().cuts;
     // Closing then sends a reset, as a firewall or a dead machine's kernel would.
     let _ = client.set_zero_linger();
@@ -156,18 +176,26 @@ async fn connection(mut client: TcpStream, target: SocketAddr, mut seen: watch::
             let ((from_client, to_client), (from_server, to_server)) =
                 (client.split(), server.split());
             tokio::select! {
-                () = pour(from_client, to_server, seen.clone()) => {}
-                () = pour(from_server, to_client, seen.clone()) => {}
+                () = pour(from_client, to_server, seen.clone(), None) => {}
+                () = pour(from_server, to_client, seen.clone(), Some(&bytes_back)) => {}
             }
         } => {}
     }
 }
 
 /// Forwards in one direction.
-async fn pour(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, mut seen: watch::Receiver<State>) {
+async fn pour(
+    mut from: ReadHalf<'_>,
+    mut to: WriteHalf<'_>,
+    mut seen: watch::Receiver<State>,
+    count: Option<&AtomicU64>,
+) {
     let mut piece = vec![0; 64 * 1024];
     loop {
         let Ok(length @ 1..) = from.read(&mut piece).await else { return };
+        if let Some(count) = count {
+            count.fetch_add(length as u64, Ordering::Relaxed);
+        }
         let delay = seen.borrow().delay;
         if delay > Duration::ZERO {
             tokio::time::sleep(delay).await; // paced: a slow network is the point

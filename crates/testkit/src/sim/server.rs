@@ -354,7 +354,7 @@ fn unknown(error: &Error) -> Outcome {
     match error {
         Error::NoRoom => Outcome::Fail("NO_ROOM".to_owned()),
         Error::Busy => Outcome::Fail("BUSY".to_owned()),
-        Error::Refused(_) | Error::Damaged(_) => Outcome::Fail("REFUSED".to_owned()),
+        Error::Refused(_) | Error::Broken(_) => Outcome::Fail("REFUSED".to_owned()),
         Error::Stopped | Error::Away(_) | Error::Failed(_) | Error::Unreadable(_) => Outcome::Info,
     }
 }

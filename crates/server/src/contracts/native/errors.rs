@@ -165,7 +165,7 @@ impl From<Error> for Fault {
                     "the store cannot keep what this request carries; the log has the cause",
                 )
             }
-            Error::Damaged(cause) => {
+            Error::Broken(cause) => {
                 tracing::error!(%cause, "the store cannot do what a request needs");
                 internal_in_store()
             }

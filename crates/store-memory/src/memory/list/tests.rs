@@ -209,3 +209,28 @@ fn a_damaged_block_costs_its_own_jobs_and_no_page() {
     assert!((1..200).contains(&missing), "{missing} of {} are missing", all.len());
     assert!(seen.is_sorted_by(|a, b| a > b));
 }
+
+/// Whoever may not see a job must not learn from the time it takes that there is one: nothing of it
+/// is copied, as nothing of an unknown one is.
+#[test]
+fn a_stranger_makes_no_copy_of_a_job_in_ram() {
+    let (store, jobs) = filled(2_000);
+    let copies = |id: JobId, scope: &Scope| {
+        let before = crate::state::COPIES.get();
+        let found = store.job_within(id, scope).now_or_never().unwrap().unwrap();
+        (found.is_some(), crate::state::COPIES.get() - before)
+    };
+    let waiting = jobs.iter().find(|job| job.state.name() == StateName::Queued).unwrap();
+    let own = Scope::User(waiting.tenant.clone(), waiting.user.clone());
+    assert_eq!(copies(waiting.id, &own), (true, 1), "the meter counts");
+    let other = TenantId::new("other").unwrap();
+    let stranger = UserId::new("eve").unwrap();
+    for scope in [
+        Scope::Tenant(other.clone()),
+        Scope::User(other, waiting.user.clone()),
+        Scope::User(waiting.tenant.clone(), stranger),
+    ] {
+        assert_eq!(copies(waiting.id, &scope), (false, 0), "{scope:?}");
+        assert_eq!(copies(JobId(7), &scope), (false, 0), "{scope:?}");
+    }
+}
