@@ -13,5 +13,6 @@ mod native {
     mod server;
     mod socket;
     mod strictness;
+    mod values;
     mod work;
 }
