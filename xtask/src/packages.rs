@@ -12,7 +12,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::cargo;
 
-/// A program, the Debian package that brings it, and the task that needs it.
+/// A program, the Debian package that brings it, and the task that needs it. A program with
+/// arguments must also succeed with them.
 struct Need {
     task: &'static str,
     program: &'static str,
@@ -34,8 +35,9 @@ const NEEDS: &[Need] = &[
     // The second store, and the pooler that many people put in front of it.
     Need { task: "test", program: "postgres", package: "postgresql" },
     Need { task: "test", program: "pgbouncer", package: "pgbouncer" },
-    // Generated requests; the program itself comes from PyPI, pinned.
-    Need { task: "test", program: "python3", package: "python3-venv" },
+    // Generated requests; the program itself comes from PyPI, pinned. Debian's Python has a package
+    // of its own for what makes a directory of packages.
+    Need { task: "test", program: "python3 -m ensurepip --version", package: "python3-venv" },
     // Servers whose clocks disagree.
     Need { task: "test", program: "libfaketimeMT.so.1", package: "libfaketime" },
 ];
@@ -80,6 +82,10 @@ fn apt_get(arguments: &[&str]) -> Result<()> {
 }
 
 fn is_installed(program: &str) -> bool {
+    if let Some((program, arguments)) = program.split_once(' ') {
+        let output = Command::new(program).args(arguments.split(' ')).output();
+        return output.is_ok_and(|output| output.status.success());
+    }
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path)
         .chain(EXTRA_DIRECTORIES.map(PathBuf::from))
@@ -108,4 +114,15 @@ fn faketime_directories() -> Vec<PathBuf> {
 fn is_root() -> Result<bool> {
     let output = Command::new("id").arg("-u").output().context("cannot start `id -u`")?;
     Ok(output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_installed;
+
+    #[test]
+    fn a_program_with_arguments_must_succeed_with_them() {
+        assert!(is_installed("sh") && is_installed("sh -c true"));
+        assert!(!is_installed("sh -c false") && !is_installed("no-such-program -c true"));
+    }
 }

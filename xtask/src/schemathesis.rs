@@ -20,8 +20,13 @@ use server::Server;
 /// Cases per store, unless another number is asked for.
 const CASES: u64 = 2_000;
 
-/// Most generated requests per operation and round.
+/// Cases per store in the long test.
+const CASES_FULL: u64 = 20_000;
+
+/// Most generated requests per operation and round, besides those that go through the document
+/// systematically; and in the one round of the usual test.
 const EXAMPLES_PER_ROUND: u64 = 60;
+const EXAMPLES_QUICK: u64 = 4;
 
 /// A round that sends fewer cases than this has not worked, and another one will not help.
 const CASES_PER_ROUND_MIN: u64 = 200;
@@ -49,25 +54,46 @@ struct Wish {
     cases: u64,
     stores: Vec<Store>,
     first_seed: u64,
+    examples: u64,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        let stores = vec![Store::Memory, Store::Postgres];
+        Wish { cases: CASES, stores, first_seed: 1, examples: EXAMPLES_PER_ROUND }
+    }
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let wish = read(arguments)?;
     packages::ensure("test")?;
-    cargo::run(&["build", "--locked", "-p", "mainspring-cli", "-p", "mainspring-testkit"])?;
+    cargo::run(&["build", "--workspace", "--locked"])?;
+    exercise_all(&wish)
+}
+
+/// One short round per store; the workspace must be built.
+pub(crate) fn quick() -> Result<()> {
+    exercise_all(&Wish { cases: 1, examples: EXAMPLES_QUICK, ..Wish::default() })
+}
+
+/// As many cases per store as a release is shown with; the workspace must be built.
+pub(crate) fn full() -> Result<()> {
+    exercise_all(&Wish { cases: CASES_FULL, ..Wish::default() })
+}
+
+fn exercise_all(wish: &Wish) -> Result<()> {
     for store in &wish.stores {
         let postgres = match store {
             Store::Memory => None,
             Store::Postgres => Some(Postgres::start()?),
         };
-        exercise(*store, wish.cases, wish.first_seed, postgres.as_ref())?;
+        exercise(*store, wish, postgres.as_ref())?;
     }
     Ok(())
 }
 
 fn read(arguments: &[String]) -> Result<Wish> {
-    let mut wish =
-        Wish { cases: CASES, stores: vec![Store::Memory, Store::Postgres], first_seed: 1 };
+    let mut wish = Wish::default();
     for pair in arguments.chunks(2) {
         let flag = pair[0].as_str();
         let value = pair.get(1).with_context(|| format!("{flag} needs a value"))?;
@@ -84,9 +110,9 @@ fn read(arguments: &[String]) -> Result<Wish> {
     Ok(wish)
 }
 
-/// Sends at least `cases` to a server on `store`; the workspace must be built. The database of
-/// `postgres` must be nobody else's: the server moves into it as it is.
-fn exercise(store: Store, cases: u64, first_seed: u64, postgres: Option<&Postgres>) -> Result<()> {
+/// Sends at least the cases of `wish` to a server on `store`; the workspace must be built. The
+/// database of `postgres` must be nobody else's: the server moves into it as it is.
+fn exercise(store: Store, wish: &Wish, postgres: Option<&Postgres>) -> Result<()> {
     let target = cargo::target_directory()?;
     let program = installed(&target)?;
     let place = target.join("schemathesis").join(store.name());
@@ -95,20 +121,25 @@ fn exercise(store: Store, cases: u64, first_seed: u64, postgres: Option<&Postgre
     }
     fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
     let mut server = Server::start(&target, &place, postgres.map(Postgres::url))?;
-    let (mut sent, mut seed) = (0, first_seed);
-    while sent < cases {
+    let (mut sent, mut seed) = (0, wish.first_seed);
+    while sent < wish.cases {
         let report = place.join(format!("seed-{seed}.txt"));
-        let new = round(&program, &server, seed, &report)?;
+        let new = round(&program, &server, (seed, wish.examples), &report)?;
         server.expect_alive()?;
         sent += new;
-        println!("{}: {sent} of {cases} cases, nothing found", store.name());
+        println!("{}: seed {seed}, {sent} cases so far, nothing found", store.name());
         seed += 1;
     }
     Ok(())
 }
 
 /// One run of the program; says how many cases it sent.
-fn round(program: &Path, server: &Server, seed: u64, report: &Path) -> Result<u64> {
+fn round(
+    program: &Path,
+    server: &Server,
+    (seed, examples): (u64, u64),
+    report: &Path,
+) -> Result<u64> {
     let folder = fs::canonicalize(FOLDER).context("run it from the repository")?;
     let mut command = Command::new(program);
     command
@@ -117,7 +148,7 @@ fn round(program: &Path, server: &Server, seed: u64, report: &Path) -> Result<u6
         .args(["run", &format!("{}/openapi.json", server.url), "--checks", "all"])
         .args(["--no-color", "--generation-database", "none", "--report-dir"])
         .arg(report.with_extension("d"))
-        .args(["--max-examples", &EXAMPLES_PER_ROUND.to_string(), "--seed", &seed.to_string()])
+        .args(["--max-examples", &examples.to_string(), "--seed", &seed.to_string()])
         .env("SCHEMATHESIS_TOKEN", &server.token)
         .env("SCHEMATHESIS_KEPT_TOKENS", server.kept_tokens.join(","))
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -181,11 +212,10 @@ mod tests {
 
     #[test]
     fn the_number_of_cases_and_the_store_are_chosen_by_flags() {
-        let both = vec![Store::Memory, Store::Postgres];
-        assert_eq!(wish(&[]), Some(Wish { cases: 2_000, stores: both.clone(), first_seed: 1 }));
+        assert_eq!(wish(&[]), Some(Wish::default()));
         let one = wish(&["--cases", "20000", "--store", "postgres", "--seed", "7"]);
         let stores = vec![Store::Postgres];
-        assert_eq!(one, Some(Wish { cases: 20_000, stores, first_seed: 7 }));
+        assert_eq!(one, Some(Wish { cases: 20_000, stores, first_seed: 7, ..Wish::default() }));
         assert_eq!(wish(&["--store", "sqlite"]), None);
         assert_eq!(wish(&["--cases"]), None);
         assert_eq!(wish(&["--cases", "many"]), None);

@@ -15,7 +15,7 @@ use crate::coverage::Coverage;
 use crate::echo::{Echo, SHOW_OUTPUT};
 use crate::libtest::Log;
 use crate::postgres::Postgres;
-use crate::{cargo, deny, packages, tidy};
+use crate::{cargo, deny, packages, schemathesis, tidy};
 
 /// How long output may stay silent after cargo's end. A server that a test left behind keeps the
 /// pipe open for ever, and we must not wait for it.
@@ -61,6 +61,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             result
         });
         drop(postgres);
+        steps.take("schemathesis", || match depth {
+            Depth::Usual => schemathesis::quick(),
+            Depth::Full => schemathesis::full(),
+        });
         if depth == Depth::Full {
             steps.take("deny", deny::run);
         }
@@ -195,10 +199,10 @@ impl Steps {
 
     /// The exit code is the whole verdict: an error's text would follow the sum, which comes last.
     fn finish(&self, log: &Log) -> ExitCode {
-        println!("\nstep      time      result");
+        println!("\nstep          time      result");
         for step in &self.taken {
             let result = step.problem.as_deref().map_or("ok", |_| "FAILED");
-            println!("{:<8}  {:>8}  {result}", step.name, seconds(step.took));
+            println!("{:<12}  {:>8}  {result}", step.name, seconds(step.took));
         }
         println!();
         let failed: Vec<&Step> = self.taken.iter().filter(|step| step.problem.is_some()).collect();

@@ -10,14 +10,6 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Submit {
     /// The kind of work, an entry of the type registry.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 200,
-            pattern = "^[^\\0-\\x20\\x7f-\\xa0]([^\\0-\\x1f\\x7f-\\x9f]*[^\\0-\\x20\\x7f-\\xa0])?$"
-        )
-    )]
     pub job_type: String,
     /// What the worker gets: any JSON value, at most 1 MiB, kept byte for byte.
     #[cfg_attr(feature = "openapi", schema(value_type = Value))]
@@ -27,64 +19,36 @@ pub struct Submit {
     pub run_at: Option<Time>,
     /// Not before this long from now; not together with `run_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(maximum = 316_224_000_000_u64))]
     pub delay_ms: Option<u64>,
     /// Higher is sooner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// The queue to wait in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 200,
-            pattern = "^[^\\0-\\x20\\x7f-\\xa0]([^\\0-\\x1f\\x7f-\\x9f]*[^\\0-\\x20\\x7f-\\xa0])?$"
-        )
-    )]
     pub queue: Option<String>,
     /// How long one attempt may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 604_800_000))]
     pub timeout_ms: Option<u32>,
     /// Extra tries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(maximum = 1000))]
     pub max_retries: Option<u16>,
     /// The same key again returns the same job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(min_length = 1, max_length = 512, pattern = "^[^\\0-\\x1f\\x7f-\\x9f]*$")
-    )]
     pub idempotency_key: Option<String>,
     /// The space in which the key is unique; the submitting user's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(max_length = 500, pattern = "^[^\\0-\\x1f\\x7f-\\x9f]*$")
-    )]
     pub idempotency_scope: Option<String>,
     /// The trace the job belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(min_length = 1, max_length = 200, pattern = "^[^\\0-\\x1f\\x7f-\\x9f]*$")
-    )]
     pub trace_id: Option<String>,
     /// The job this one belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(pattern = "^job_[0-7][0-9a-hjkmnp-tv-z]{25}$"))]
     pub parent_id: Option<String>,
     /// Free labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// What the job is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(max_length = 200, pattern = "^[^\\0-\\x1f\\x7f-\\x9f]*$")
-    )]
     pub subject: Option<String>,
     /// Cancelled if not started by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,7 +84,6 @@ impl Submit {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SubmitBatch {
     /// The jobs.
-    #[cfg_attr(feature = "openapi", schema(max_items = 10000))]
     pub jobs: Vec<Submit>,
 }
 

@@ -10,10 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct SetType {
     /// The business domain; `general` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(min_length = 1, max_length = 200, pattern = "^[^\\0-\\x1f\\x7f-\\x9f]*$")
-    )]
     pub domain: Option<String>,
     /// Whether schedules may create jobs of it; true if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,11 +19,9 @@ pub struct SetType {
     pub priority: Option<u8>,
     /// How long one attempt may run; 900 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 604_800))]
     pub timeout_seconds: Option<u32>,
     /// Extra tries; 3 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(maximum = 1000))]
     pub max_retries: Option<u16>,
     /// Most jobs that may run at a time; no limit if left out or null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,14 +31,6 @@ pub struct SetType {
     pub concurrency_scope: Option<String>,
     /// The queue of jobs that do not say; `default` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 200,
-            pattern = "^[^\\0-\\x20\\x7f-\\xa0]([^\\0-\\x1f\\x7f-\\x9f]*[^\\0-\\x20\\x7f-\\xa0])?$"
-        )
-    )]
     pub queue: Option<String>,
     /// Delay before the first retry; 1,000 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,28 +9,11 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IssueToken {
     /// The tenant it belongs to.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 200,
-            pattern = "^[^\\0-\\x20\\x7f-\\xa0]([^\\0-\\x1f\\x7f-\\x9f]*[^\\0-\\x20\\x7f-\\xa0])?$"
-        )
-    )]
     pub tenant_id: String,
     /// The person or service it belongs to.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 200,
-            pattern = "^[^\\0-\\x20\\x7f-\\xa0]([^\\0-\\x1f\\x7f-\\x9f]*[^\\0-\\x20\\x7f-\\xa0])?$"
-        )
-    )]
     pub user_id: String,
     /// What it allows: `submitter`, `worker`, `viewer`, `operator`, `approver`, `internal`,
     /// `admin`.
-    #[cfg_attr(feature = "openapi", schema(min_items = 1))]
     pub roles: Vec<String>,
     /// When it stops working by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]

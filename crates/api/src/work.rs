@@ -10,34 +10,21 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Pull {
     /// How the worker calls itself.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 200,
-            pattern = "^[^\\0-\\x20\\x7f-\\xa0]([^\\0-\\x1f\\x7f-\\x9f]*[^\\0-\\x20\\x7f-\\xa0])?$"
-        )
-    )]
     pub worker_id: String,
     /// Only these types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(max_items = 1000))]
     pub types: Option<Vec<String>>,
     /// Only these queues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(max_items = 1000))]
     pub queues: Option<Vec<String>>,
     /// At most this many, 1 to 10,000; 1 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 10000))]
     pub limit: Option<u32>,
     /// How long to wait for the first one, at most 60,000; not at all if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(maximum = 60000))]
     pub wait_ms: Option<u64>,
     /// For how long each is leased; 60,000 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 86_400_000))]
     pub lease_ms: Option<u32>,
 }
 
@@ -101,7 +88,6 @@ pub struct Left {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Complete {
     /// One per attempt.
-    #[cfg_attr(feature = "openapi", schema(max_items = 10000))]
     pub items: Vec<CompleteItem>,
     /// Fetch more jobs in the same request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,7 +115,6 @@ pub struct CompleteItem {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Fail {
     /// One per attempt.
-    #[cfg_attr(feature = "openapi", schema(max_items = 10000))]
     pub items: Vec<FailItem>,
     /// Fetch more jobs in the same request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +151,6 @@ pub struct FailItem {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Release {
     /// One per attempt.
-    #[cfg_attr(feature = "openapi", schema(max_items = 10000))]
     pub items: Vec<ReleaseItem>,
     /// Fetch more jobs in the same request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,21 +202,11 @@ pub struct ReportedItem {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Heartbeat {
     /// How the worker calls itself.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(
-            min_length = 1,
-            max_length = 200,
-            pattern = "^[^\\0-\\x20\\x7f-\\xa0]([^\\0-\\x1f\\x7f-\\x9f]*[^\\0-\\x20\\x7f-\\xa0])?$"
-        )
-    )]
     pub worker_id: String,
     /// For how long each lease is renewed; 60,000 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 1, maximum = 86_400_000))]
     pub lease_ms: Option<u32>,
     /// One per attempt.
-    #[cfg_attr(feature = "openapi", schema(max_items = 10000))]
     pub items: Vec<HeartbeatItem>,
 }
 
@@ -247,7 +221,6 @@ pub struct HeartbeatItem {
     pub lease_token: String,
     /// How far the work is, 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(minimum = 0, maximum = 100))]
     pub progress: Option<f64>,
 }
 

@@ -81,6 +81,9 @@ pub struct Proposal {
 }
 
 impl DlqState {
+    /// Every name on the wire.
+    pub const NAMES: [&'static str; 4] = ["open", "requeued", "discard_requested", "discarded"];
+
     /// The name on the wire.
     pub const fn as_str(&self) -> &'static str {
         match self {

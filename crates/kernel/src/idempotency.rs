@@ -9,6 +9,9 @@ use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::text;
 
+/// Stands before a scope that was given, so that none can pass for a user's own.
+pub const SCOPE_PREFIX: &str = "scope:";
+
 /// A wish that comes with a key.
 #[derive(Debug, Clone, Copy)]
 pub struct Keyed<'a> {
@@ -35,7 +38,7 @@ impl Keyed<'_> {
     /// If the key or scope is no such text, or the payload has no canonical form.
     pub fn idempotency(&self) -> Result<Idempotency, Rejection> {
         let scope = match self.scope {
-            Some(scope) => format!("scope:{scope}"),
+            Some(scope) => format!("{SCOPE_PREFIX}{scope}"),
             None => format!("user:{}", self.user),
         };
         let (tenant, key) = (self.tenant.as_str(), self.key);

@@ -17,6 +17,9 @@ pub enum ConcurrencyScope {
 }
 
 impl ConcurrencyScope {
+    /// Every scope.
+    pub const ALL: [Self; 3] = [Self::Global, Self::Tenant, Self::User];
+
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -28,7 +31,7 @@ impl ConcurrencyScope {
 
     /// The scope of that name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Global, Self::Tenant, Self::User].into_iter().find(|scope| scope.as_str() == text)
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
@@ -88,6 +91,9 @@ pub enum QueueOrder {
 }
 
 impl QueueOrder {
+    /// Every order.
+    pub const ALL: [Self; 2] = [Self::Aged, Self::Due];
+
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -98,7 +104,7 @@ impl QueueOrder {
 
     /// The order of that name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Aged, Self::Due].into_iter().find(|order| order.as_str() == text)
+        Self::ALL.into_iter().find(|order| order.as_str() == text)
     }
 }
 

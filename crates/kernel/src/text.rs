@@ -32,6 +32,11 @@ pub fn refuse_control(field: &'static str, text: &str) -> Result<(), Rejection> 
     }
 }
 
+/// Whether a kept error code may have this letter.
+pub const fn is_code_letter(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-')
+}
+
 /// Text for people without control characters but line breaks and tabs, which stack traces have.
 pub fn cleaned(text: &str) -> Cow<'_, str> {
     let is_stray = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');

@@ -149,6 +149,20 @@ fn a_key_that_is_taken_answers_with_its_job_or_a_conflict() {
     assert_eq!(ask(holder(Some(b"one"), None), false), new, "no key, no rule");
 }
 
+#[test]
+fn a_wish_that_could_never_be_taken_is_no_repeat() {
+    let holder = KeyHolder { job: JobId(7), fingerprint: None, free_at: None };
+    let facts = Facts { key_holder: Some(holder), ..facts() };
+    let keyed = || Submit { idempotency: key("k"), ..wish() };
+    let wrong = submit(Submit { trace: Some(text(0)), ..keyed() }, &facts).unwrap_err();
+    assert_eq!(wrong.code(), "REQ_VALIDATION_FAILED");
+    let both = Submit { run_at: Some(NOW), delay_ms: Some(1), ..keyed() };
+    assert_eq!(submit(both, &facts).unwrap_err().code(), "REQ_VALIDATION_FAILED");
+    // What only the moment forbids is still a repeat of what was in time.
+    let late = submit(Submit { expires_at: Some(NOW), ..keyed() }, &facts).unwrap();
+    assert_eq!(late.receipt, existing());
+}
+
 fn existing() -> Receipt {
     Receipt::Existing { job: JobId(7), state: None }
 }

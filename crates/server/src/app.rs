@@ -2,7 +2,7 @@
 //! between hyper and the handlers.
 
 use crate::answer::{Body, Reply, refusal};
-use crate::ask::{Ask, Query};
+use crate::ask::{Ask, Query, idempotency_key};
 use crate::auth;
 use crate::config::Config;
 use crate::contracts::native;
@@ -178,6 +178,10 @@ impl App {
         }
         let has_key = head.headers.contains_key(IDEMPOTENCY_HEADER);
         let told = match route.doc.key {
+            // Wherever a key may come it must be one, even where nothing has to remember it.
+            KeyRule::Header | KeyRule::HeaderOrBody if has_key => {
+                idempotency_key(&head.headers).map(drop)
+            }
             KeyRule::Header if self.config.is_key_required && !has_key => {
                 Err(errors::idempotency_missing())
             }

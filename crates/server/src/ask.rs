@@ -6,10 +6,9 @@ use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::shares::{Holder, Share};
 use bytes::Bytes;
 use hyper::HeaderMap;
-use mainspring_api::IDEMPOTENCY_HEADER;
 use mainspring_engine::Engine;
 use mainspring_kernel::Principal;
-use mainspring_kernel::limits::WAIT_MS_MAX;
+use mainspring_kernel::limits::{KEY_BYTES_MAX, WAIT_MS_MAX};
 use mainspring_kernel::text;
 use std::sync::Arc;
 
@@ -72,20 +71,41 @@ impl Ask {
         self.headers.get(name)?.to_str().ok()
     }
 
+    /// A header that may come once, with something in it.
+    pub(crate) fn one_header(&self, name: &'static str) -> Result<Option<&str>, Fault> {
+        one(&self.headers, name)
+    }
+
     /// The idempotency key of the request's header.
     pub(crate) fn idempotency_key(&self) -> Result<Option<&str>, Fault> {
-        let mut values = self.headers.get_all(IDEMPOTENCY_HEADER).iter();
-        let Some(first) = values.next() else { return Ok(None) };
-        match (first.to_str(), values.next()) {
-            (Ok(key), None) if !key.is_empty() => Ok(Some(key)),
-            _ => Err(errors::invalid("Idempotency-Key", "must be one line of plain text")),
-        }
+        idempotency_key(&self.headers)
     }
 
     /// The parameters behind the `?`; others than `known`, or one twice, are refused.
     pub(crate) fn query(&self, known: &[&'static str]) -> Result<Query, Fault> {
         Query::read(self.query.as_deref(), known)
     }
+}
+
+/// A header that may come once, with something in it.
+fn one<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Fault> {
+    let mut values = headers.get_all(name).iter();
+    let Some(first) = values.next() else { return Ok(None) };
+    match (first.to_str(), values.next()) {
+        (Ok(text), None) if !text.is_empty() => Ok(Some(text)),
+        _ => Err(errors::invalid(name, "must be one line of plain text")),
+    }
+}
+
+/// The idempotency key of a request's header.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Fault> {
+    let key = one(headers, "Idempotency-Key")?;
+    if key.is_some_and(|key| key.len() > KEY_BYTES_MAX) {
+        let reason = format_args!("must be between 1 and {KEY_BYTES_MAX} bytes long");
+        return Err(errors::invalid("Idempotency-Key", reason));
+    }
+    key.map_or(Ok(()), |key| text::refuse_control("Idempotency-Key", key))?;
+    Ok(key)
 }
 
 /// Parameters behind the `?`.
@@ -129,7 +149,12 @@ impl Query {
     }
 
     pub(crate) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {
-        let parse = |text: &str| text.parse().map_err(|_| errors::invalid(name, "is not a number"));
+        let parse = |text: &str| {
+            // What Rust reads besides, such as a plus sign, is no number to anybody else.
+            let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+            let number = text.parse().ok().filter(|_| is_number);
+            number.ok_or_else(|| errors::invalid(name, "is not a number"))
+        };
         self.get(name).map(parse).transpose()
     }
 
@@ -143,8 +168,8 @@ impl Query {
 
     pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Fault> {
         match self.get(name) {
-            None | Some("false" | "0") => Ok(false),
-            Some("true" | "1" | "") => Ok(true),
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
             Some(_) => Err(errors::invalid(name, "must be true or false")),
         }
     }

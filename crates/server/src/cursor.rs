@@ -6,8 +6,12 @@
 //! noticed. It is no permission: what it leads to is filtered like any other page.
 
 use mainspring_kernel::fingerprint::{Digest, digest};
+use mainspring_kernel::limits::NAME_BYTES_MAX;
 
 const TAG: usize = 12;
+
+/// Longest cursor of any list: that of the workers holds two names, in hexadecimal digits.
+pub(crate) const BYTES_MAX: usize = 2 * (2 * NAME_BYTES_MAX + 1);
 
 /// A cursor for the entry with this id.
 pub(crate) fn write(list: Digest, id: u128) -> String {

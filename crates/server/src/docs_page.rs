@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use std::fmt::Write;
-use utoipa::openapi::OpenApi;
 
 /// The page's style sheet.
 pub(crate) const STYLE: &str = "\
@@ -20,8 +19,7 @@ nav a{margin-right:1rem}a{color:var(--accent)}.soft{opacity:.7}
 ";
 
 /// Renders the page.
-pub(crate) fn page(document: &OpenApi) -> String {
-    let document = serde_json::to_value(document).unwrap_or_default();
+pub(crate) fn page(document: &Value) -> String {
     let mut html = String::with_capacity(64 << 10);
     html.push_str("<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
@@ -29,7 +27,7 @@ pub(crate) fn page(document: &OpenApi) -> String {
     html.push_str("</head><body><h1>Mainspring API</h1>");
     put(&mut html, "<p>", &document["info"]["description"], "</p>");
     html.push_str("<p><a href=\"/openapi.json\">OpenAPI document</a></p><nav>");
-    let tags = tags(&document);
+    let tags = tags(document);
     for tag in &tags {
         let tag = escaped(tag);
         // Writing to a string cannot fail, here and below.

@@ -12,14 +12,14 @@ pub const JSON_DEPTH_MAX: usize = 64;
 pub const TRACE_BYTES_MAX: usize = 128;
 /// Longest request target.
 pub const TARGET_BYTES_MAX: usize = 8 << 10;
-/// Longest error code a worker may report.
-pub const ERROR_CODE_BYTES_MAX: usize = 100;
 /// Most entries of one page of a list.
 pub const PAGE_MAX: usize = 100;
 /// Entries of one page of a list, unless asked for otherwise.
 pub const PAGE_DEFAULT: usize = 20;
 /// Moves fetched at a time for an event stream.
 pub const STREAM_PAGE: usize = 256;
+/// Furthest position of an event stream that is taken from a caller: what has eighteen digits.
+pub const POSITION_MAX: u64 = 999_999_999_999_999_999;
 /// Seconds between signs of life on an event stream.
 pub const STREAM_BEAT_SECS: u64 = 15;
 /// Shortest text that is accepted as an admin token given from outside.
@@ -55,6 +55,7 @@ pub const PULL_NAMES_MAX: usize = 100;
 /// Queues that have lines of their own in the metrics; the others are added up.
 pub const METRICS_QUEUES_MAX: usize = 50;
 
+const _: () = assert!(POSITION_MAX < i64::MAX as u64, "every store can write a position down");
 const _: () = assert!(LEASE_BODY_BYTES_MAX < BODY_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX < LEASE_BODY_BYTES_MAX, "an effect needs only its lease");
 const _: () = assert!(BATCH_BYTES_MAX <= BODIES_BYTES_MAX / 4, "one body must fit a token's share");

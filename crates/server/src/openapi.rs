@@ -1,12 +1,15 @@
-//! The OpenAPI document, made from the table of routes and the shared types.
+//! The OpenAPI document, made from the table of routes, the shared types, and the values that
+//! `openapi/fields.rs` allows in them.
+
+mod fields;
+mod values;
 
 use crate::contracts::native::routes;
-use crate::limits::{ERROR_CODE_BYTES_MAX, PAGE_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX};
 use crate::route::{Route, Rule, Takes};
 use hyper::Method;
 use mainspring_api::envelope::{Failure, Meta};
 use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
-use mainspring_kernel::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, WAIT_MS_MAX};
+use serde_json::{Value, json};
 use utoipa::openapi::path::{
     HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn,
 };
@@ -16,10 +19,11 @@ use utoipa::openapi::schema::{
 };
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
-    ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, PathItem,
-    PathsBuilder, Ref, RefOr, Required, ResponseBuilder,
+    ComponentsBuilder, ContentBuilder, InfoBuilder, OpenApiBuilder, PathItem, PathsBuilder, Ref,
+    RefOr, Required, ResponseBuilder,
 };
 use utoipa::{PartialSchema, ToSchema};
+use values::Allowed;
 
 /// Adds a type and all it refers to, and answers with its name.
 pub(crate) type Shape = fn(&mut Schemas) -> String;
@@ -48,6 +52,8 @@ pub(crate) enum Gives {
     Page(Shape),
     /// Something that is not an envelope, by its content type.
     Text(&'static str),
+    /// Server-sent events whose data is one of two things, by the name of the event.
+    Events([(&'static str, Shape); 2]),
 }
 
 /// What a route makes of an idempotency key.
@@ -146,7 +152,7 @@ pub fn document(has_internal: bool) -> String {
 }
 
 /// The document of a table of routes.
-pub(crate) fn of(table: &[Route]) -> OpenApi {
+pub(crate) fn of(table: &[Route]) -> Value {
     let mut schemas: Schemas = Vec::new();
     shape::<Meta>(&mut schemas);
     shape::<Failure>(&mut schemas);
@@ -169,10 +175,37 @@ pub(crate) fn of(table: &[Route]) -> OpenApi {
         .description(Some(
             "Mainspring accepts work, holds it until it is due, hands it to exactly one worker at \
              a time and retries it by the rules. Every answer is an envelope with `success`, \
-             `data` or `error`, and `meta`. Times are RFC 3339 in UTC with microseconds.",
+             `data` or `error`, and `meta`. Times are RFC 3339 in UTC with microseconds. Whole \
+             numbers may be written as `5`, `5.0` or `5e0`. Text is bounded in bytes of UTF-8: \
+             `x-max-bytes` has the bound, which `maxLength` repeats in characters.",
         ))
         .build();
-    OpenApiBuilder::new().info(info).paths(paths.build()).components(Some(components)).build()
+    let document =
+        OpenApiBuilder::new().info(info).paths(paths.build()).components(Some(components)).build();
+    let mut document = serde_json::to_value(document).expect("our own document is JSON");
+    narrow_fields(&mut document["components"]["schemas"]);
+    document
+}
+
+/// Says in every type what its fields may hold.
+fn narrow_fields(schemas: &mut Value) {
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        for (field, values) in properties.into_iter().flatten() {
+            if let Some(allowed) = fields::field(name, field) {
+                allowed.narrow(values);
+            }
+        }
+        for field in fields::required(name) {
+            match schema.get_mut("required").and_then(Value::as_array_mut) {
+                Some(known) => known.push(json!(field)),
+                None => schema["required"] = json!([field]),
+            }
+        }
+        for (word, rule) in fields::together(name).iter().flat_map(Value::as_object).flatten() {
+            schema[word] = rule.clone();
+        }
+    }
 }
 
 fn method(method: &Method) -> HttpMethod {
@@ -255,17 +288,18 @@ fn parameters(route: &Route) -> Vec<Parameter> {
     let mut all = Vec::new();
     for part in route.path.split('/') {
         if let Some(name) = part.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
-            let schema = text(1, NAME_BYTES_MAX, None);
+            let schema = schema(&fields::path_value(route.path, name));
             let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
             all.push(parameter.required(Required::True).schema(Some(schema)).build());
         }
     }
     for (name, told) in &route.doc.query {
-        all.push(optional(name, ParameterIn::Query, told, query_value(name)));
+        let allowed = fields::query_value(route.path, name);
+        all.push(optional(name, ParameterIn::Query, told, &allowed));
     }
     for (name, told) in headers(route) {
-        let schema = header_value(name);
-        let mut parameter = optional(name, ParameterIn::Header, told, schema);
+        let allowed = fields::header_value(name);
+        let mut parameter = optional(name, ParameterIn::Header, told, &allowed);
         if name == INTERNAL_HEADER {
             parameter.required = Required::True;
         }
@@ -274,14 +308,18 @@ fn parameters(route: &Route) -> Vec<Parameter> {
     all
 }
 
-fn optional(name: &str, place: ParameterIn, told: &str, schema: Object) -> Parameter {
+fn optional(name: &str, place: ParameterIn, told: &str, allowed: &Allowed) -> Parameter {
     ParameterBuilder::new()
         .name(name)
         .parameter_in(place)
         .required(Required::False)
         .description(Some(told))
-        .schema(Some(schema))
+        .schema(Some(schema(allowed)))
         .build()
+}
+
+fn schema(allowed: &Allowed) -> RefOr<Schema> {
+    serde_json::from_value(allowed.schema()).expect("a schema of our own is one")
 }
 
 /// The headers a route looks at.
@@ -310,54 +348,11 @@ const INTERNAL_HEADER: &str = "x-internal-debug";
 const TENANT_TOLD: &str =
     "The tenant to act in: the token's own, or any for those who may act in every tenant.";
 
-fn text(least: usize, most: usize, pattern: Option<&str>) -> Object {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::Type(Type::String))
-        .min_length(Some(least))
-        .max_length(Some(most))
-        .pattern(pattern)
-        .build()
-}
-
-fn whole(least: u64, most: u64) -> Object {
-    ObjectBuilder::new()
-        .schema_type(SchemaType::Type(Type::Integer))
-        .minimum(Some(least as f64))
-        .maximum(Some(most as f64))
-        .build()
-}
-
 fn worded(words: &[&str]) -> Object {
     ObjectBuilder::new()
         .schema_type(SchemaType::Type(Type::String))
         .enum_values(Some(words.iter().map(|word| (*word).to_owned())))
         .build()
-}
-
-fn header_value(name: &str) -> Object {
-    match name {
-        KEY_HEADER => text(1, KEY_BYTES_MAX, Some("^[!-~]([ -~]*[!-~])?$")),
-        TENANT_HEADER => text(1, NAME_BYTES_MAX, Some("^[!-~]([ -~]*[!-~])?$")),
-        TRACE_HEADER => text(1, TRACE_BYTES_MAX, Some("^[!-~]+$")),
-        INTERNAL_HEADER => worded(&["true"]),
-        "Last-Event-ID" => text(1, 19, Some("^[0-9]+$")),
-        _ => text(0, TARGET_BYTES_MAX, Some("^[!-~]*$")),
-    }
-}
-
-/// The values of a parameter, by its name: names mean the same on every route.
-fn query_value(name: &str) -> Object {
-    match name {
-        "limit" => whole(1, PAGE_MAX as u64),
-        "wait_ms" => whole(0, WAIT_MS_MAX),
-        "after" => whole(0, i64::MAX as u64),
-        "force_fail" | "transient_fail" => {
-            ObjectBuilder::new().schema_type(SchemaType::Type(Type::Boolean)).build()
-        }
-        "error_code" => text(1, ERROR_CODE_BYTES_MAX, Some("^[A-Z0-9_]+$")),
-        "label" => text(1, 2 * NAME_BYTES_MAX + 1, Some("^[^\\0-\\x1f\\x7f-\\x9f]*$")),
-        _ => text(0, NAME_BYTES_MAX, Some("^[^\\0-\\x1f\\x7f-\\x9f]*$")),
-    }
 }
 
 fn answer(told: &str, gives: Gives, schemas: &mut Schemas) -> utoipa::openapi::Response {
@@ -368,6 +363,23 @@ fn answer(told: &str, gives: Gives, schemas: &mut Schemas) -> utoipa::openapi::R
             let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String)).build();
             let content = ContentBuilder::new().schema(Some(Schema::Object(text))).build();
             response.content(kind, content).build()
+        }
+        Gives::Events(kinds) => {
+            let names = kinds.map(|(_, shape)| reference(&shape(schemas)));
+            let data = json!({ "type": "string", "description": "As JSON text.",
+                "contentMediaType": "application/json", "contentSchema": { "anyOf": names } });
+            let event = json!({
+                "type": "object", "description": "One event of the stream.",
+                "properties": {
+                    "id": { "type": "string", "pattern": "^[0-9]+$" },
+                    "event": { "type": "string", "enum": kinds.map(|(name, _)| name) },
+                    "data": data,
+                },
+                "required": ["id", "event", "data"],
+            });
+            let event: Schema = serde_json::from_value(event).expect("a schema of our own is one");
+            let content = ContentBuilder::new().schema(Some(event)).build();
+            response.content("text/event-stream", content).build()
         }
         Gives::One(shape) => {
             let data = RefOr::Ref(Ref::from_schema_name(shape(schemas)));
@@ -447,6 +459,41 @@ mod tests {
             assert!(document.pointer(pointer).is_some(), "{pointer} leads nowhere");
         }
         assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    }
+
+    /// Types of requests, and what they hold in turn.
+    fn requests(document: &Value) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        let operations = document["paths"].as_object().unwrap().values();
+        let bodies = operations.flat_map(|item| item.as_object().unwrap().values());
+        let mut texts: Vec<String> =
+            bodies.map(|operation| operation["requestBody"].to_string()).collect();
+        while let Some(text) = texts.pop() {
+            for part in text.split("#/components/schemas/").skip(1) {
+                let name = part.split('"').next().unwrap().to_owned();
+                if !names.contains(&name) {
+                    texts.push(document["components"]["schemas"][&name].to_string());
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn what_every_field_of_a_request_may_hold_is_told() {
+        let document = of(&routes::table(true));
+        let names = requests(&document);
+        assert!(names.len() > 15, "{names:?}");
+        for name in names.iter().filter(|name| *name != "Time") {
+            let schema = &document["components"]["schemas"][name];
+            for field in schema["properties"].as_object().unwrap().keys() {
+                assert!(fields::field(name, field).is_some(), "{name}.{field}");
+            }
+            for field in fields::required(name) {
+                assert!(!schema["properties"][field].is_null(), "{name}.{field}");
+            }
+        }
     }
 
     #[test]

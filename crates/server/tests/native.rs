@@ -14,5 +14,6 @@ mod native {
     mod server;
     mod socket;
     mod strictness;
+    mod values;
     mod work;
 }

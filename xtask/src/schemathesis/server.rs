@@ -16,8 +16,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The admin token of the run; the server is reached from this machine only, and ends with it.
 const ADMIN: &str = "ms_schemathesis_0123456789abcdef0123456789abcdef";
 
-/// Jobs of any type are taken, so that most generated submissions are good ones.
-const CONFIG: &str = "[types]\nstrict = false\n";
+/// Jobs of any type are taken, so that most generated submissions are good ones. And the
+/// throw-away PostgreSQL does not sync, which a server refuses unless it is told to go on.
+const CONFIG: &str = "[types]\nstrict = false\n\n[store]\nallow_unsafe_postgres = true\n";
 
 const ROLES: [&str; 7] =
     ["submitter", "worker", "viewer", "operator", "approver", "internal", "admin"];

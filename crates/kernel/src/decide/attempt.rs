@@ -15,7 +15,7 @@ use crate::limits::{
 };
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
-use crate::text::cleaned;
+use crate::text::{cleaned, is_code_letter};
 
 pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let result = report.result.as_deref().unwrap_or("");
@@ -177,13 +177,12 @@ fn accepted(token: LeaseToken, digest: Digest) -> Option<Box<AcceptedReport>> {
 /// A failure as it is kept: within bounds, and never without a code.
 pub(super) fn kept(failure: &Failure) -> Failure {
     let Failure { code, message, retryable } = failure;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '-');
     let code = match code.trim() {
         "" => TASK_EXECUTION_FAILED.into(),
-        code if code.chars().all(is_plain) => cut_to(code, ERROR_CODE_BYTES_MAX).into(),
+        code if code.chars().all(is_code_letter) => cut_to(code, ERROR_CODE_BYTES_MAX).into(),
         // What a worker says about a failure is never a reason to refuse the report.
         code => {
-            let plain = code.chars().map(|c| if is_plain(c) { c } else { '_' });
+            let plain = code.chars().map(|c| if is_code_letter(c) { c } else { '_' });
             plain.take(ERROR_CODE_BYTES_MAX).collect::<String>().into()
         }
     };

@@ -18,6 +18,8 @@ use crate::time::Timestamp;
 
 pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     wish.idempotency.as_deref().map_or(Ok(()), idempotency::check)?;
+    // A wish that could never have been taken is no repeat of one that was.
+    check_form(wish)?;
     if let (Some(key), Some(holder)) = (&wish.idempotency, facts.key_holder)
         && holder.holds_at(facts.now)
     {
@@ -34,8 +36,8 @@ pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
             &plain
         }
     };
-    let run_at = run_at(wish, facts.now)?;
-    check(wish, run_at, facts.now)?;
+    let run_at = run_at(wish, facts.now);
+    check_times(wish, run_at, facts.now)?;
     let job = Job {
         id: JobId(facts.fresh_id),
         tenant: wish.tenant.clone(),
@@ -89,25 +91,35 @@ fn repeat(
     }
 }
 
-fn run_at(wish: &Submit, now: Timestamp) -> Result<Timestamp, Rejection> {
+fn run_at(wish: &Submit, now: Timestamp) -> Timestamp {
     match (wish.run_at, wish.delay_ms) {
-        (Some(_), Some(_)) => Err(invalid("delay_ms", "cannot be combined with run_at")),
         // The past counts as now: a date behind everybody else's must not jump the queue.
-        (Some(run_at), None) => Ok(run_at.max(now)),
-        (None, Some(delay)) => Ok(now.plus_millis(delay)),
-        (None, None) => Ok(now),
+        (Some(run_at), _) => run_at.max(now),
+        (None, Some(delay)) => now.plus_millis(delay),
+        (None, None) => now,
     }
 }
 
-fn check(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), Rejection> {
-    if wish.payload.len() > PAYLOAD_BYTES_MAX {
-        return Err(invalid("payload", "must be at most 1 MiB of JSON"));
-    }
+/// What depends on the moment: a repeat is not held to it.
+fn check_times(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), Rejection> {
     if run_at > now.plus_millis(RUN_AHEAD_MS_MAX) {
         return Err(invalid("run_at", "must be within ten years from now"));
     }
     if wish.expires_at.is_some_and(|expires_at| expires_at <= run_at) {
         return Err(invalid("expires_at", "must be after run_at and in the future"));
+    }
+    Ok(())
+}
+
+fn check_form(wish: &Submit) -> Result<(), Rejection> {
+    if wish.run_at.is_some() && wish.delay_ms.is_some() {
+        return Err(invalid("delay_ms", "cannot be combined with run_at"));
+    }
+    if wish.delay_ms.is_some_and(|delay| delay > RUN_AHEAD_MS_MAX) {
+        return Err(invalid("run_at", "must be within ten years from now"));
+    }
+    if wish.payload.len() > PAYLOAD_BYTES_MAX {
+        return Err(invalid("payload", "must be at most 1 MiB of JSON"));
     }
     wish.timeout_ms.map_or(Ok(()), check_timeout)?;
     wish.max_retries.map_or(Ok(()), check_retries)?;

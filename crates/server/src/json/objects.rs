@@ -4,6 +4,9 @@
 //! declaration, so that `["acme","ann",["admin"]]` would be a request for a token. There is no
 //! attribute against that; this adapter asks for a map wherever a struct is asked for, and goes
 //! along into everything that is nested.
+//!
+//! And whole numbers are whole numbers, however they are spelt: `5.0` and `5e0` are read as `5`, as
+//! JSON Schema has it. Programs that know only floating point numbers write them so.
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -15,6 +18,14 @@ macro_rules! forwarded {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
             self.0.$method(Objects(visitor))
+        })*
+    };
+}
+
+macro_rules! whole {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+            self.0.$method(Whole(visitor))
         })*
     };
 }
@@ -32,12 +43,15 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
     }
 
     forwarded! {
-        deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32
-        deserialize_i64 deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32
-        deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64 deserialize_char
+        deserialize_any deserialize_bool deserialize_f32 deserialize_f64 deserialize_char
         deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf
         deserialize_option deserialize_unit deserialize_seq deserialize_map
         deserialize_identifier deserialize_ignored_any
+    }
+
+    whole! {
+        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
     }
 
     fn deserialize_unit_struct<V: Visitor<'de>>(
@@ -137,6 +151,39 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Objects<V> {
     // No request has an enum with fields; one that gets some needs its variants wrapped, too.
     fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         self.0.visit_enum(access)
+    }
+}
+
+/// A visitor of whole numbers that is shown `5.0` as `5`.
+struct Whole<V>(V);
+
+/// Beyond this a floating point number may stand for several whole ones.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+impl<'de, V: Visitor<'de>> Visitor<'de> for Whole<V> {
+    type Value = V::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.expecting(f)
+    }
+
+    visited! {
+        visit_bool(bool) visit_i64(i64) visit_i128(i128) visit_u64(u64) visit_u128(u128)
+        visit_str(&str) visit_borrowed_str(&'de str) visit_string(String)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
+        self.0.visit_unit()
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
+        if value.fract() != 0.0 || value.abs() >= EXACT_MAX {
+            return self.0.visit_f64(value);
+        }
+        match value as i64 {
+            whole @ ..0 => self.0.visit_i64(whole),
+            whole => self.0.visit_u64(whole.unsigned_abs()),
+        }
     }
 }
 

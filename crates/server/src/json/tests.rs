@@ -114,3 +114,23 @@ fn lists_stop_at_the_largest_batch() {
     let over: Bounded<u8> = read(&list(BATCH_MAX + 1)).unwrap();
     assert!(over.items.len() == BATCH_MAX && over.is_over);
 }
+
+#[test]
+fn whole_numbers_are_whole_however_they_are_spelt() {
+    #[derive(serde::Deserialize, Debug, PartialEq)]
+    struct Numbers {
+        small: u8,
+        large: Option<u64>,
+        list: Vec<i32>,
+    }
+    let text = r#"{"small":5.0,"large":4.867e3,"list":[-0,-2.0,3]}"#;
+    let read: Numbers = read(text).unwrap();
+    assert_eq!(read, Numbers { small: 5, large: Some(4_867), list: vec![0, -2, 3] });
+    for wrong in ["5.5", "256.0", "-1.0", "1e400", "\"5\"", "true", "9007199254740992.0", "1e19"] {
+        let text = format!(r#"{{"small":{wrong},"list":[]}}"#);
+        assert!(super::read::<Numbers>(&text).is_err(), "{wrong}");
+        let text = format!(r#"{{"small":1,"large":{wrong},"list":[]}}"#);
+        let is_fine = wrong == "256.0";
+        assert_eq!(super::read::<Numbers>(&text).is_ok(), is_fine, "{wrong}");
+    }
+}

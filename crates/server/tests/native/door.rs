@@ -327,9 +327,12 @@ async fn tokens_come_in_pages() {
         assert!(items.len() <= 2);
         seen.extend(items.iter().map(|token| token["token_id"].as_str().unwrap().to_owned()));
         let Some(next) = page["next_cursor"].as_str() else { break };
+        assert!(!next.contains("tok_"), "a cursor means nothing to whoever holds it: {next}");
         path = format!("/api/v1/tokens?limit=2&cursor={next}");
     }
     assert_eq!(seen.len(), 5);
+    let guessed = format!("/api/v1/tokens?cursor={}", seen[0]);
+    assert_eq!(server.get(ADMIN, &guessed).await.code(), "CURSOR_INVALID");
     let mut unique = seen.clone();
     unique.sort_unstable();
     unique.dedup();

@@ -173,9 +173,9 @@ async fn workers_are_listed_in_pages_and_each_tenant_sees_its_own() {
     assert_eq!(own, expected);
     assert_eq!(all(&eve).await, [("w10".to_owned(), json!("other"))]);
     assert_eq!(all(ADMIN).await.len(), 26);
-    for bad in ["x", "0", "zz", "6131", "%00", "ff00"] {
+    for bad in ["x", "0", "zz", "6131", "ff00"] {
         let answer = server.get(&ann, &format!("/api/v1/workers?cursor={bad}")).await;
-        assert_eq!(answer.code(), "REQ_VALIDATION_FAILED", "{bad}");
+        assert_eq!(answer.code(), "CURSOR_INVALID", "{bad}");
     }
     let names: Vec<String> = (0..101).map(|n| format!("t{n}")).collect();
     let pull = json!({ "worker_id": "w", "types": names });

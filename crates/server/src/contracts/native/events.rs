@@ -6,7 +6,7 @@ use super::view;
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
-use crate::limits::{STREAM_BEAT_SECS, STREAM_PAGE};
+use crate::limits::{POSITION_MAX, STREAM_BEAT_SECS, STREAM_PAGE};
 use crate::shares::{Holder, Share};
 use crate::write::Out;
 use bytes::Bytes;
@@ -19,6 +19,8 @@ use tokio::time::Instant;
 
 /// A position no store reaches, which every store can write down.
 const BEYOND: u64 = i64::MAX as u64;
+
+const LAST_EVENT: &str = "Last-Event-ID";
 
 const BEAT: Duration = Duration::from_secs(STREAM_BEAT_SECS);
 
@@ -37,13 +39,15 @@ struct Follower {
 pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     let query = ask.query(&["after"])?;
     let slot = ask.app.streams.take(Holder::of(&who), 1).map_err(errors::too_many_streams)?;
-    let named =
-        match ask.header("last-event-id") {
-            Some(text) => Some(text.parse::<u64>().map_err(|_| {
-                errors::invalid("Last-Event-ID", "must be the position of an event")
-            })?),
-            None => query.number("after")?,
-        };
+    let after = query.number("after")?;
+    if after.is_some_and(|after| after > POSITION_MAX) {
+        return Err(errors::invalid("after", format_args!("must be at most {POSITION_MAX}")));
+    }
+    let last = ask.one_header(LAST_EVENT)?.map(|text| {
+        position(text)
+            .ok_or_else(|| errors::invalid(LAST_EVENT, "must be the position of an event"))
+    });
+    let named = last.transpose()?.or(after);
     let newest = ask.engine().moves_after(BEYOND, 1, Duration::ZERO).await?.newest;
     let mut greeting = Out::sized(64);
     greeting.raw(": welcome\nretry: 1000\n\n");
@@ -68,6 +72,12 @@ pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Fault> {
         let piece = follower.next().await?;
         Some((piece, follower))
     }))))
+}
+
+/// Digits and nothing else.
+fn position(text: &str) -> Option<u64> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|position| is_number && *position <= POSITION_MAX)
 }
 
 impl Follower {

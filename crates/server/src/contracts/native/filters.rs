@@ -6,8 +6,11 @@ use crate::cursor;
 use mainspring_api as api;
 use mainspring_engine::store::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::fingerprint::{Digest, digest};
-use mainspring_kernel::limits::{LABELS_WANTED_MAX, TOTAL_MAX};
-use mainspring_kernel::{JobType, QueueName, StateName, Timestamp, UserId};
+use mainspring_kernel::limits::{
+    ERROR_CODE_BYTES_MAX, LABELS_WANTED_MAX, NAME_BYTES_MAX, TOTAL_MAX,
+};
+use mainspring_kernel::text::is_code_letter;
+use mainspring_kernel::{DlqState, JobType, QueueName, StateName, Timestamp, UserId};
 
 /// The parameters of both lists, with what they say.
 pub(super) const FILTERS: [(&str, &str); 11] = [
@@ -44,8 +47,7 @@ pub(super) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Fault> {
 /// The dead-letter items of the parameters, in `scope`.
 pub(super) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Fault> {
     let state = query.get("status");
-    let known = ["open", "requeued", "discard_requested", "discarded"];
-    if state.is_some_and(|state| !known.contains(&state)) {
+    if state.is_some_and(|state| !DlqState::NAMES.contains(&state)) {
         return Err(errors::invalid("status", "is not a state of an item"));
     }
     let (since, until) = times(query)?;
@@ -65,8 +67,8 @@ fn common(query: &Query, scope: Scope) -> Result<JobFilter, Fault> {
         job_type: job_type.map_err(|bad| name("type", &bad))?,
         queue: queue.map_err(|bad| name("queue", &bad))?,
         user: user.map_err(|bad| name("user_id", &bad))?,
-        trace_id: plain(query, "trace_id")?,
-        error_code: plain(query, "error_code")?,
+        trace_id: bounded(query, "trace_id", NAME_BYTES_MAX)?,
+        error_code: error_code(query)?,
         labels,
         ..JobFilter::of(scope)
     })
@@ -74,19 +76,27 @@ fn common(query: &Query, scope: Scope) -> Result<JobFilter, Fault> {
 
 fn label(text: &str) -> Result<(String, String), Fault> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let Some((name, value)) = parts.filter(|_| !text.contains(char::is_control)) else {
+    let Some((name, value)) = parts.filter(|_| text.len() <= 2 * NAME_BYTES_MAX + 1) else {
         return Err(errors::invalid("label", "must be a name, an equals sign and a value"));
     };
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A text that can be looked for: no store keeps control characters.
-fn plain(query: &Query, name: &'static str) -> Result<Option<String>, Fault> {
+/// A text to look for; one that no job can have is a mistake, not a list without entries.
+fn bounded(query: &Query, name: &'static str, most: usize) -> Result<Option<String>, Fault> {
     let text = query.get(name);
-    if text.is_some_and(|text| text.contains(char::is_control)) {
-        return Err(errors::invalid(name, "must not contain control characters"));
+    if text.is_some_and(|text| text.is_empty() || text.len() > most) {
+        return Err(errors::invalid(name, format_args!("must be between 1 and {most} bytes long")));
     }
     Ok(text.map(str::to_owned))
+}
+
+fn error_code(query: &Query) -> Result<Option<String>, Fault> {
+    let code = bounded(query, "error_code", ERROR_CODE_BYTES_MAX)?;
+    if code.as_deref().is_some_and(|code| !code.chars().all(is_code_letter)) {
+        return Err(errors::invalid("error_code", "must be letters, digits and _.:- only"));
+    }
+    Ok(code)
 }
 
 fn times(query: &Query) -> Result<(Option<Timestamp>, Option<Timestamp>), Fault> {

@@ -367,7 +367,13 @@ fn admin_routes() -> Vec<Route> {
                 )
                 .header("Last-Event-ID", "The same as `after`, and before it.")
                 .query(&[("after", "Start behind this position; at the newest if left out.")])
-                .gives(200, Gives::Text("text/event-stream")),
+                .gives(
+                    200,
+                    Gives::Events([
+                        ("job_moved", shape::<api::event::JobMoved>),
+                        ("reset", shape::<api::event::Reset>),
+                    ]),
+                ),
         ),
         get(
             "/api/v1/runtime",

@@ -1,12 +1,15 @@
 //! Access tokens; for admins only.
 
 use super::errors::{self, Fault};
+use super::filters;
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
+use crate::cursor;
 use crate::json;
 use hyper::StatusCode;
 use mainspring_api as api;
+use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::{
     Command, Principal, Rejection, Role, Roles, TenantId, Timestamp, Token, TokenId, UserId,
 };
@@ -39,15 +42,16 @@ pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
 
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
     let query = ask.query(&["limit", "cursor"])?;
-    let after = query.get("cursor").map(str::parse::<TokenId>).transpose();
-    let after = after.map_err(|_| errors::invalid("cursor", "is not one we gave"))?;
+    let place = digest(&[b"tokens"]);
+    let after = filters::before(&query, place)?.map(TokenId);
     let limit = query.limit()?;
     let mut tokens = ask.engine().tokens().await?;
     let total = Some(tokens.len() as u64);
     tokens.retain(|token| after.is_none_or(|after| token.id > after));
     let has_more = tokens.len() > limit;
     tokens.truncate(limit);
-    let next_cursor = tokens.last().filter(|_| has_more).map(|token| token.id.to_string());
+    let next_cursor =
+        tokens.last().filter(|_| has_more).map(|token| cursor::write(place, token.id.0));
     let items = tokens.iter().map(shown).collect();
     Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least: None }))
 }

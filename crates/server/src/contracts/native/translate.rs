@@ -2,14 +2,16 @@
 
 use super::errors::{self, Fault};
 use super::wire;
-use crate::limits::{ERROR_CODE_BYTES_MAX, PULL_NAMES_MAX};
+use crate::limits::PULL_NAMES_MAX;
 use mainspring_api::Time;
 use mainspring_engine::Pull;
 use mainspring_kernel::command::{Complete, Fail, Heartbeat, Release, Submit};
 use mainspring_kernel::event::TASK_EXECUTION_FAILED;
 use mainspring_kernel::idempotency::Keyed;
 use mainspring_kernel::job::{Failure, Idempotency, LeaseToken};
-use mainspring_kernel::limits::{LEASE_MS_DEFAULT, LEASE_MS_MAX, PULL_MAX, WAIT_MS_MAX};
+use mainspring_kernel::limits::{
+    ERROR_CODE_BYTES_MAX, LEASE_MS_DEFAULT, LEASE_MS_MAX, PULL_MAX, WAIT_MS_MAX,
+};
 use mainspring_kernel::name::BadName;
 use mainspring_kernel::{
     Command, JobId, JobType, Payload, Principal, QueueName, Rejection, Timestamp, WorkerId,

@@ -7,6 +7,7 @@ use crate::json;
 use mainspring_api as api;
 use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
 
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
@@ -59,8 +60,13 @@ fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Fault> {
     spec.priority = wish.priority.unwrap_or(spec.priority);
     spec.max_retries = wish.max_retries.unwrap_or(spec.max_retries);
     spec.concurrency_limit = wish.concurrency_limit;
-    spec.backoff.base_ms = wish.backoff_base_ms.unwrap_or(spec.backoff.base_ms);
-    spec.backoff.max_ms = wish.backoff_max_ms.unwrap_or(spec.backoff.max_ms);
+    // A default gives way to what was asked for.
+    let (base_ms, max_ms) = (wish.backoff_base_ms, wish.backoff_max_ms);
+    let Backoff { base_ms: base_default, max_ms: max_default } = spec.backoff;
+    spec.backoff = Backoff {
+        base_ms: base_ms.unwrap_or(base_default.min(max_ms.unwrap_or(u32::MAX))),
+        max_ms: max_ms.unwrap_or(max_default.max(base_ms.unwrap_or(0))),
+    };
     if spec.backoff.max_ms < spec.backoff.base_ms {
         return Err(errors::invalid("backoff_max_ms", "must not be below backoff_base_ms"));
     }
@@ -96,6 +102,15 @@ mod tests {
         assert_eq!(read("{}").unwrap(), TypeSpec::plain(JobType::new("mail").unwrap()));
         let set = read(r#"{"timeout_seconds":2,"concurrency_limit":0,"queue":"q"}"#).unwrap();
         assert_eq!((set.timeout_ms, set.concurrency_limit), (2_000, Some(0)));
+    }
+
+    #[test]
+    fn a_default_gives_way_to_the_delay_that_was_asked_for() {
+        let backoff = |text: &str| read(text).unwrap().backoff;
+        let long = Backoff { base_ms: 60_000, max_ms: 60_000 };
+        assert_eq!(backoff(r#"{"backoff_base_ms":60000}"#), long);
+        let short = Backoff { base_ms: 5, max_ms: 5 };
+        assert_eq!(backoff(r#"{"backoff_max_ms":5}"#), short);
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn read_cursor(text: &str) -> Result<(String, String), Fault> {
         let (id, tenant) = text.split_once('\0')?;
         Some((id.to_owned(), tenant.to_owned()))
     };
-    read().ok_or_else(|| errors::invalid("cursor", "is not one we gave"))
+    read().ok_or_else(errors::cursor_invalid)
 }
 
 fn shown(seen: &WorkerSeen) -> api::registry::Worker {

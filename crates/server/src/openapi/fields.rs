@@ -1,0 +1,199 @@
+//! Where which values belong: every field of a request, every parameter, and the words of answers.
+//! A test fails when a request has a field that is not told of here.
+
+use super::values::{Allowed, label, no_control, padded, unpadded};
+use super::{INTERNAL_HEADER, KEY_HEADER};
+use crate::cursor;
+use crate::limits::{PAGE_MAX, POSITION_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX};
+use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
+use mainspring_kernel::idempotency::SCOPE_PREFIX;
+use mainspring_kernel::limits::{
+    BATCH_MAX, ERROR_CODE_BYTES_MAX, KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX,
+    NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
+    WAIT_MS_MAX,
+};
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::{DlqId, DlqState, JobId, QueueOrder, Role, StateName, TokenId};
+use serde_json::{Value, json};
+
+fn text(least: usize, most: usize, pattern: impl Into<Option<String>>) -> Allowed {
+    Allowed::Text { least, most, pattern: pattern.into() }
+}
+
+fn whole(least: u64, most: u64) -> Allowed {
+    Allowed::Whole { least, most }
+}
+
+fn name() -> Allowed {
+    text(1, NAME_BYTES_MAX, unpadded())
+}
+
+fn id(prefix: &str) -> Allowed {
+    let pattern = format!("^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$");
+    let bytes = prefix.len() + 27;
+    text(bytes, bytes, pattern)
+}
+
+fn job_states() -> Allowed {
+    Allowed::Words(StateName::ALL.map(StateName::as_str).to_vec())
+}
+
+fn item_states() -> Allowed {
+    Allowed::Words(DlqState::NAMES.to_vec())
+}
+
+fn roles() -> Allowed {
+    Allowed::Words(Role::ALL.map(Role::as_str).to_vec())
+}
+
+fn scopes() -> Allowed {
+    Allowed::Words(ConcurrencyScope::ALL.map(ConcurrencyScope::as_str).to_vec())
+}
+
+fn orders() -> Allowed {
+    Allowed::Words(QueueOrder::ALL.map(QueueOrder::as_str).to_vec())
+}
+
+/// What a field of a type may hold; `None` for one that nothing is said about.
+pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
+    Some(match (of, field) {
+        ("Submit", "job_type") => name(),
+        ("Submit" | "SetType", "queue") => name(),
+        ("Submit", "delay_ms") => whole(0, RUN_AHEAD_MS_MAX),
+        ("Submit" | "SetType", "priority") => whole(0, u8::MAX.into()),
+        ("Submit", "timeout_ms") => whole(TIMEOUT_MS_MIN.into(), TIMEOUT_MS_MAX.into()),
+        ("Submit" | "SetType", "max_retries") => whole(0, RETRIES_MAX.into()),
+        ("Submit", "idempotency_key") => text(1, KEY_BYTES_MAX, no_control()),
+        ("Submit", "idempotency_scope") => {
+            text(0, KEY_BYTES_MAX - SCOPE_PREFIX.len(), no_control())
+        }
+        ("Submit", "trace_id") => text(1, NAME_BYTES_MAX, no_control()),
+        ("Submit", "parent_id") => id(JobId::PREFIX),
+        ("Submit", "labels") => Allowed::Labels { most: LABELS_MAX, bytes: NAME_BYTES_MAX },
+        ("Submit", "subject") => text(0, NAME_BYTES_MAX, no_control()),
+        ("Submit", "payload" | "run_at" | "expires_at") => Allowed::Any,
+        ("SubmitBatch", "jobs") => Allowed::Items { most: BATCH_MAX },
+        ("Cancel", "reason") => Allowed::Any,
+
+        ("Pull" | "Leave" | "Heartbeat", "worker_id") => name(),
+        ("Pull", "types" | "queues") => name().each(0, PULL_NAMES_MAX),
+        ("Pull", "limit") => whole(1, PULL_MAX as u64),
+        ("Pull", "wait_ms") => whole(0, WAIT_MS_MAX),
+        ("Pull" | "Heartbeat", "lease_ms") => whole(1, LEASE_MS_MAX.into()),
+        ("Complete" | "Fail" | "Release" | "Heartbeat", "items") => {
+            Allowed::Items { most: BATCH_MAX }
+        }
+        ("Complete" | "Fail" | "Release", "pull") => Allowed::Any,
+        // A text that is no id or token names no lease: the item is answered so.
+        ("CompleteItem" | "FailItem" | "ReleaseItem" | "HeartbeatItem", "job_id") => Allowed::Any,
+        ("CompleteItem" | "FailItem" | "ReleaseItem" | "HeartbeatItem", "lease_token") => {
+            Allowed::Any
+        }
+        ("CompleteItem", "result") => Allowed::Any,
+        ("FailItem", "error_code" | "message" | "retryable") => Allowed::Any,
+        ("FailItem", "retry_delay_ms") => whole(0, u64::MAX),
+        ("ReleaseItem", "reason") => Allowed::Any,
+        ("HeartbeatItem", "progress") => whole(0, 100),
+        ("CommitEffect", "lease_token" | "value") => Allowed::Any,
+
+        ("Discard" | "BreakGlass", "reason") => Allowed::Said,
+        ("Discard", "reviewer_id" | "reviewer_id_2") => text(1, NAME_BYTES_MAX, padded()),
+        ("Approve", "version") => whole(0, u32::MAX.into()),
+
+        ("SetType", "domain") => text(1, NAME_BYTES_MAX, no_control()),
+        ("SetType", "schedulable") => Allowed::Any,
+        ("SetType", "timeout_seconds") => whole(1, (TIMEOUT_MS_MAX / 1000).into()),
+        ("SetType", "concurrency_limit" | "backoff_base_ms" | "backoff_max_ms") => {
+            whole(0, u32::MAX.into())
+        }
+        ("SetType" | "Type", "concurrency_scope") => scopes(),
+        ("SetQueue" | "Queue", "order") => orders(),
+        ("IssueToken", "tenant_id" | "user_id") => name(),
+        ("IssueToken" | "Token", "roles") => roles().each(1, None),
+        ("IssueToken", "expires_at") => Allowed::Any,
+        ("Transition", "new_status") => job_states(),
+
+        ("Job" | "Explanation" | "SubmittedItem" | "ReportedItem" | "Moved", "status")
+        | ("Ran", "final_status")
+        | ("JobEvent" | "JobMoved", "from_state" | "to_state") => job_states(),
+        ("DlqItem" | "DlqStanding", "status") => item_states(),
+        _ => return None,
+    })
+}
+
+/// Rules about several fields of one type, as far as JSON Schema has words for them.
+pub(super) fn together(of: &str) -> Option<Value> {
+    let is_left_out = |field: &str| json!({ "properties": { field: { "type": "null" } } });
+    match of {
+        "Submit" => Some(json!({ "anyOf": [is_left_out("run_at"), is_left_out("delay_ms")] })),
+        "Discard" => {
+            let (one, two) = ("reviewer_id", "reviewer_id_2");
+            let text = json!({ "type": "string" });
+            Some(json!({ "anyOf": [
+                { "properties": { one: { "type": "null" }, two: { "type": "null" } } },
+                { "properties": { one: text, two: text }, "required": [one, two] },
+            ] }))
+        }
+        _ => None,
+    }
+}
+
+/// Fields that must be there, although a request without them is read and told what it lacks.
+pub(super) fn required(of: &str) -> &'static [&'static str] {
+    match of {
+        "Discard" | "BreakGlass" => &["reason"],
+        _ => &[],
+    }
+}
+
+/// What a part of a path may be.
+pub(super) fn path_value(path: &str, part: &str) -> Allowed {
+    match part {
+        "job_id" => id(JobId::PREFIX),
+        "dlq_id" => id(DlqId::PREFIX),
+        "token_id" => id(TokenId::PREFIX),
+        _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
+        _ => name(),
+    }
+}
+
+/// What a header may be.
+pub(super) fn header_value(header: &str) -> Allowed {
+    let line = || Some("^[!-~]([ -~]*[!-~])?$".to_owned());
+    match header {
+        KEY_HEADER => text(1, KEY_BYTES_MAX, line()),
+        TENANT_HEADER => text(1, NAME_BYTES_MAX, line()),
+        TRACE_HEADER => text(1, TRACE_BYTES_MAX, Some("^[!-~]+$".to_owned())),
+        INTERNAL_HEADER => Allowed::Words(vec!["true"]),
+        "Last-Event-ID" => {
+            let digits = POSITION_MAX.to_string().len();
+            text(1, digits, format!("^[0-9]{{1,{digits}}}$"))
+        }
+        _ => text(0, TARGET_BYTES_MAX, Some("^[!-~]*$".to_owned())),
+    }
+}
+
+/// What a parameter may be. Names mean the same on every route but for the words of a list.
+pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
+    match parameter {
+        "status" if path.contains("/dlq/") => item_states(),
+        "status" => job_states(),
+        "type" | "queue" | "user_id" => name(),
+        "trace_id" => text(1, NAME_BYTES_MAX, no_control()),
+        "label" => {
+            let most = 2 * NAME_BYTES_MAX + 1;
+            text(2, most, label()).each(0, LABELS_WANTED_MAX)
+        }
+        "created_after" | "created_before" => Allowed::Instant,
+        "limit" => whole(1, PAGE_MAX as u64),
+        "cursor" => text(1, cursor::BYTES_MAX, Some("^[0-9a-f]+$".to_owned())),
+        "wait_ms" => whole(0, WAIT_MS_MAX),
+        "after" => whole(0, POSITION_MAX),
+        "force_fail" | "transient_fail" => Allowed::Flag,
+        "error_code" if path.contains("/internal/") => {
+            text(1, ERROR_CODE_BYTES_MAX, Some("^[A-Z0-9_]+$".to_owned()))
+        }
+        "error_code" => text(1, ERROR_CODE_BYTES_MAX, Some("^[0-9A-Za-z_.:-]+$".to_owned())),
+        other => unreachable!("the parameter {other} has no values"),
+    }
+}
