@@ -470,20 +470,6 @@ fn traced(wish: &Submit) -> u64 {
     wish.trace.as_ref().map_or(0, |trace| trace.len() as u64)
 }
 
-#[test]
-fn a_lease_that_was_over_before_the_clock_was_set_stays_over() {
-    let world = running(5_000, 60_000);
-    let lease = world.jobs[&JobId(1)].lease().unwrap();
-    let span = 600_000;
-    let jump = |from: Timestamp| [Jump { from, to: from.plus_millis(span) }];
-    let now = lease.expires_at.plus_millis(2 * span);
-    let before = Timestamp(lease.expires_at.0 - 1);
-    let longer = lease.settled(&jump(before), now).map(|settled| settled.expires_at);
-    assert_eq!(longer, Some(lease.expires_at.plus_millis(span)), "it was running");
-    assert_eq!(lease.settled(&jump(lease.expires_at), now), None, "it had just ended");
-    assert_eq!(lease.settled(&jump(lease.expires_at.plus_millis(1)), now), None);
-}
-
 /// Root makes carl's token, carl makes ann's; what carl got later has nothing to do with ann.
 #[test]
 fn whose_hands_a_token_went_through_is_told_by_the_tokens_there_were() {

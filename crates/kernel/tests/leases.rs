@@ -1,6 +1,6 @@
 //! Leases while the clock is set and while nobody can reach the store.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
 
 #[path = "support/world.rs"]
 mod world;
@@ -198,4 +198,18 @@ fn what_was_asked_within_a_silence_is_decided_after_it_and_counts_it_once() {
     assert_eq!(lease.expires_at, from.plus_millis(25_000));
     world.now = from.plus_millis(25_000);
     assert!(!is_ok(&mut world, &BEAT), "it counts once");
+}
+
+#[test]
+fn a_lease_that_was_over_before_the_clock_was_set_stays_over() {
+    let world = running(5_000, 60_000);
+    let lease = world.jobs[&JobId(1)].lease().unwrap();
+    let span = 600_000;
+    let jump = |from: Timestamp| [Jump { from, to: from.plus_millis(span) }];
+    let now = lease.expires_at.plus_millis(2 * span);
+    let before = Timestamp(lease.expires_at.0 - 1);
+    let longer = lease.settled(&jump(before), &[], now).map(|settled| settled.expires_at);
+    assert_eq!(longer, Some(lease.expires_at.plus_millis(span)), "it was running");
+    assert_eq!(lease.settled(&jump(lease.expires_at), &[], now), None, "it had just ended");
+    assert_eq!(lease.settled(&jump(lease.expires_at.plus_millis(1)), &[], now), None);
 }
