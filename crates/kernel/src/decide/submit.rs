@@ -16,10 +16,20 @@ use crate::rejection::Rejection;
 use crate::text::refuse_control;
 use crate::time::Timestamp;
 
+impl Submit {
+    /// Refuses a wish that could never be taken, whatever the moment and whoever holds its key. A
+    /// decision looks at the key first; a door that tells of mistakes early asks here.
+    ///
+    /// # Errors
+    /// If a field breaks a rule that needs no facts.
+    pub fn check(&self) -> Result<(), Rejection> {
+        check_shape(self)?;
+        check_details(self)
+    }
+}
+
 pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     wish.idempotency.as_deref().map_or(Ok(()), idempotency::check)?;
-    // A wish that could never have been taken is no repeat of one that was.
-    check_form(wish)?;
     if let (Some(key), Some(holder)) = (&wish.idempotency, facts.key_holder)
         && holder.holds_at(facts.now)
     {
@@ -36,8 +46,10 @@ pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
             &plain
         }
     };
+    check_shape(wish)?;
     let run_at = run_at(wish, facts.now);
     check_times(wish, run_at, facts.now)?;
+    check_details(wish)?;
     let job = Job {
         id: JobId(facts.fresh_id),
         tenant: wish.tenant.clone(),
@@ -111,16 +123,20 @@ fn check_times(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), R
     Ok(())
 }
 
-fn check_form(wish: &Submit) -> Result<(), Rejection> {
+fn check_shape(wish: &Submit) -> Result<(), Rejection> {
     if wish.run_at.is_some() && wish.delay_ms.is_some() {
         return Err(invalid("delay_ms", "cannot be combined with run_at"));
-    }
-    if wish.delay_ms.is_some_and(|delay| delay > RUN_AHEAD_MS_MAX) {
-        return Err(invalid("run_at", "must be within ten years from now"));
     }
     if wish.payload.len() > PAYLOAD_BYTES_MAX {
         return Err(invalid("payload", "must be at most 1 MiB of JSON"));
     }
+    if wish.delay_ms.is_some_and(|delay| delay > RUN_AHEAD_MS_MAX) {
+        return Err(invalid("run_at", "must be within ten years from now"));
+    }
+    Ok(())
+}
+
+fn check_details(wish: &Submit) -> Result<(), Rejection> {
     wish.timeout_ms.map_or(Ok(()), check_timeout)?;
     wish.max_retries.map_or(Ok(()), check_retries)?;
     if wish.labels.len() > LABELS_MAX {

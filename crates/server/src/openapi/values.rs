@@ -1,6 +1,6 @@
 //! Which values fields and parameters may have, told from the constants and the predicates that the
-//! rules themselves use: nothing here is a bound of its own. `fields.rs` beside this file says where
-//! they belong.
+//! rules themselves use: nothing here is a bound of its own. `fields.rs` beside this file says
+//! where they belong.
 //!
 //! Patterns are written so that ECMAScript, Python and Rust read them alike.
 

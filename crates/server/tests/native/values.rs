@@ -115,6 +115,8 @@ async fn one_key_is_named_in_one_way() {
     assert_eq!(send("k", keyed("k")).await.status, StatusCode::CREATED);
     assert_eq!(send("k", job(json!({}))).await.status, StatusCode::OK);
     assert_refused(&send("k", keyed("another")).await, "idempotency_key");
+    let traceless = job(json!({ "idempotency_key": "k", "trace_id": "" }));
+    assert_refused(&send("k", traceless).await, "trace_id");
     // A key must be one even where nothing has to remember it.
     let id = server.submit(ADMIN, job(json!({}))).await;
     let path = format!("/api/v1/jobs/{id}/cancel");

@@ -59,7 +59,7 @@ impl<'a> Submitter<'a> {
         }
         let idempotency = self.idempotency(wish, &job_type, header_key)?;
         let parent = wish.parent_id.as_ref().map(|text| text.parse::<JobId>()).transpose();
-        Ok(Submit {
+        let submit = Submit {
             tenant: self.who.tenant.clone(),
             user: self.who.user.clone(),
             job_type,
@@ -76,7 +76,10 @@ impl<'a> Submitter<'a> {
             subject: wish.subject.as_deref().map(Into::into),
             labels: wish.labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone()),
             expires_at: instant("expires_at", wish.expires_at.as_deref())?,
-        })
+        };
+        // A key that is taken must not hide that the rest of the wish makes no sense.
+        submit.check()?;
+        Ok(submit)
     }
 
     fn idempotency(
