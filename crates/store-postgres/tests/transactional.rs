@@ -108,6 +108,7 @@ async fn cancel(store: &PostgresStore, at: Timestamp, job: JobId) {
             key_holder: None,
             key_job: None,
             jumps: &[],
+            silences: &[],
             tokens: &[],
             backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };

@@ -164,6 +164,7 @@ async fn decided(
             key_holder,
             key_job: key_holder.and_then(|holder| desk.job(holder.job)),
             jumps: &[],
+            silences: &[],
             tokens: &[],
             backlog: mainspring_kernel::Backlog::UNBOUNDED,
         };
