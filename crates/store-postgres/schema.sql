@@ -554,6 +554,23 @@ CREATE TABLE mainspring.effect (
     CONSTRAINT effect_number_check CHECK ((number >= 0))
 );
 
+CREATE TABLE mainspring.entity (
+    kind smallint NOT NULL,
+    id uuid NOT NULL,
+    version integer NOT NULL,
+    tenant text NOT NULL,
+    owner text NOT NULL,
+    state text NOT NULL,
+    alarm_at timestamp with time zone,
+    record bytea NOT NULL
+);
+
+CREATE TABLE mainspring.entity_term (
+    term bigint NOT NULL,
+    kind smallint NOT NULL,
+    id uuid NOT NULL
+);
+
 CREATE TABLE mainspring.expiry (
     expires_at timestamp with time zone NOT NULL,
     id uuid NOT NULL
@@ -840,6 +857,12 @@ ALTER TABLE ONLY mainspring.clock
 ALTER TABLE ONLY mainspring.effect
     ADD CONSTRAINT effect_pkey PRIMARY KEY (job, name);
 
+ALTER TABLE ONLY mainspring.entity
+    ADD CONSTRAINT entity_pkey PRIMARY KEY (kind, id);
+
+ALTER TABLE ONLY mainspring.entity_term
+    ADD CONSTRAINT entity_term_pkey PRIMARY KEY (term, kind, id);
+
 ALTER TABLE ONLY mainspring.expiry
     ADD CONSTRAINT expiry_pkey PRIMARY KEY (expires_at, id);
 
@@ -914,6 +937,8 @@ ALTER TABLE ONLY mainspring.type
 
 ALTER TABLE ONLY mainspring.waiting
     ADD CONSTRAINT waiting_pkey PRIMARY KEY (id);
+
+CREATE INDEX entity_alarm ON mainspring.entity USING btree (alarm_at, kind, id) WHERE (alarm_at IS NOT NULL);
 
 CREATE INDEX held_key_free ON mainspring.held_key USING btree (free_at) WHERE (free_at IS NOT NULL);
 

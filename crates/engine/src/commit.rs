@@ -11,10 +11,8 @@ use crate::limits::ATTEMPTS_PER_TURN;
 use crate::pull::Pull;
 use crate::request::Request;
 use draft::{Draft, Effects};
-use mainspring_kernel::{
-    Backlog, Command, Decision, Facts, JobId, Rejection, TenantId, Timestamp, decide,
-};
-use mainspring_store::{Desk, Error, Needs};
+use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};
+use mainspring_store::{Circumstances, Desk, Error, Needs, decide_on, needs_of};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -253,18 +251,7 @@ fn refuse_new_work(batch: Vec<Request>) -> Vec<Request> {
 }
 
 fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
-    let mut needs = Needs { now, ..Needs::default() };
-    for request in batch {
-        needs.has_commands |= !request.commands.is_empty();
-        for command in &request.commands {
-            needs.jobs.extend(command.job());
-            needs.items.extend(command.item());
-            needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
-            if let Command::Submit(wish) = command {
-                needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
-            }
-        }
-    }
+    let mut needs = needs_of(batch.iter().flat_map(|request| &request.commands), now);
     let pulls = batch.iter().chain(parked).filter_map(|request| request.pull.as_ref());
     needs.pulls.extend(pulls.map(Pull::ask));
     needs
@@ -276,68 +263,15 @@ fn decide_one(
     desk: &dyn Desk,
     now: Timestamp,
 ) -> Result<Decision, Rejection> {
-    if command.job().is_some_and(|id| desk.is_unreadable(id)) {
-        return Err(Rejection::JobUnreadable);
-    }
-    let job = command.job().and_then(|id| desk.job(id));
-    let mut facts = Facts {
+    let config = &shared.config;
+    let mut around = Circumstances {
         now,
-        fresh_id: 0,
-        fresh_secret: 0,
-        job,
-        item: command.item().and_then(|id| desk.item(id)),
-        job_type: job.and_then(|job| desk.job_type(&job.job_type)),
-        are_types_strict: shared.config.are_types_strict,
-        key_holder: None,
-        key_job: None,
-        jumps: &[],
-        silences: &[],
-        tokens: &[],
-        backlog: Backlog::UNBOUNDED,
+        fresh_id: &mut || shared.ids.next(now, shared.entropy.bits()),
+        fresh_secret: &mut || shared.entropy.bits(),
+        are_types_strict: config.are_types_strict,
+        jumps: &shared.clock.jumps(),
+        silences: &shared.clock.silences(),
+        backlog_max: (config.backlog_bytes_per_tenant, config.backlog_bytes_max),
     };
-    let (jumps, silences) = (shared.clock.jumps(), shared.clock.silences());
-    (facts.jumps, facts.silences) = (&jumps, &silences);
-    let tokens = if command.needs_people() { desk.tokens() } else { Vec::new() };
-    facts.tokens = &tokens;
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most commands need nothing fresh")]
-    match command {
-        Command::Submit(wish) => {
-            facts.fresh_id = shared.ids.next(now, shared.entropy.bits());
-            facts.job_type = desk.job_type(&wish.job_type);
-            facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
-            // A second job under a key whose first one cannot be read would be done twice.
-            let held = facts.key_holder.filter(|holder| holder.holds_at(now));
-            if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
-                return Err(Rejection::JobUnreadable);
-            }
-            facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
-            facts.backlog = backlog(shared, desk, &wish.tenant);
-        }
-        Command::RequeueItem { .. } => {
-            facts.fresh_id = shared.ids.next(now, shared.entropy.bits());
-            if let Some(item) = facts.item {
-                facts.backlog = backlog(shared, desk, &item.job.tenant);
-            }
-        }
-        Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
-        Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
-            facts.fresh_secret = shared.entropy.bits();
-        }
-        Command::RevokeToken { token } if desk.token(*token).is_none() => {
-            return Err(Rejection::TokenUnknown);
-        }
-        _ => {}
-    }
-    decide(command, &facts)
-}
-
-/// What waits, and how much may.
-fn backlog(shared: &Shared, desk: &dyn Desk, tenant: &TenantId) -> Backlog {
-    let (tenant, all) = desk.held(tenant);
-    Backlog {
-        tenant,
-        tenant_max: shared.config.backlog_bytes_per_tenant,
-        all,
-        all_max: shared.config.backlog_bytes_max,
-    }
+    decide_on(desk, command, &mut around)
 }

@@ -17,12 +17,12 @@ use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, Job, JobId, QueueSpec, Receipt, Rejection, TenantId, Timestamp, Token,
-    TokenId, TypeSpec, WorkerId,
+    Command, DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Receipt, Rejection, TenantId,
+    Timestamp, Token, TokenId, TypeSpec, WorkerId,
 };
 use mainspring_store::{
-    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, News, Page, Scope, Snapshot,
-    Store, WorkerNote,
+    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, News, Page, Scope,
+    Snapshot, Store, WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -127,7 +127,7 @@ impl Engine {
     /// Starts the commit loop and the timers on the present tokio runtime.
     ///
     /// # Errors
-    /// If the store cannot be read.
+    /// If the store failed.
     pub async fn start(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -361,6 +361,35 @@ impl Engine {
     /// If the store failed.
     pub async fn count_items(&self, filter: &ItemFilter, most: usize) -> Result<usize, Error> {
         self.shared.store.count_items(filter, most).await
+    }
+
+    /// One entity.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn entity(&self, id: EntityId) -> Result<Option<Entity>, Error> {
+        self.shared.store.entity(id).await
+    }
+
+    /// Entities of a kind, the greatest id first.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn entities(
+        &self,
+        filter: &EntityFilter,
+        before: Option<EntityId>,
+        limit: usize,
+    ) -> Result<Page<Entity, EntityId>, Error> {
+        self.shared.store.entities(filter, before, limit).await
+    }
+
+    /// How many entities a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_entities(&self, filter: &EntityFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_entities(filter, most).await
     }
 
     /// Every registered type, by name.

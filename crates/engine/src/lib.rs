@@ -11,6 +11,7 @@ pub mod limits;
 pub mod pull;
 pub mod workers;
 
+mod alarms;
 mod aside;
 mod batch;
 mod colleagues;

@@ -1,6 +1,7 @@
 //! What happens by itself: due jobs wake waiting pulls, the reaper ends what ran out of time, and
 //! the store does its upkeep. Sleeps until the next due instant; nothing scans.
 
+use crate::alarms::Bells;
 use crate::engine::Shared;
 use crate::limits::{PASSED_OVER_MAX, REAP_MAX, RETRY_AFTER, SLEEP_MAX};
 use crate::request::{Patience, Request};
@@ -15,10 +16,11 @@ use tokio::time::Instant;
 /// Runs until the engine stops.
 pub(crate) async fn run(shared: Arc<Shared>, mut reaper: Reaper) {
     let mut jumps = shared.clock.jumps();
+    let mut bells = Bells::default();
     let mut upkeep_at = Instant::now() + shared.config.maintain_every;
     loop {
         let turned = match settle(&shared, &mut jumps).await {
-            Ok(()) => turn(&shared, &mut reaper).await,
+            Ok(()) => turn(&shared, &mut reaper, &mut bells).await,
             Err(error) => Err(error),
         };
         let pause = match turned {
@@ -53,9 +55,13 @@ pub(crate) async fn run(shared: Arc<Shared>, mut reaper: Reaper) {
 }
 
 /// Does what is due and says how long nothing will be.
-async fn turn(shared: &Arc<Shared>, reaper: &mut Reaper) -> Result<Duration, Error> {
+async fn turn(
+    shared: &Arc<Shared>,
+    reaper: &mut Reaper,
+    bells: &mut Bells,
+) -> Result<Duration, Error> {
     let now = shared.clock.now();
-    if reaper.reap(shared, now).await? {
+    if reaper.reap(shared, now).await? | bells.ring(shared, now).await? {
         return Ok(Duration::ZERO);
     }
     let wake = shared.store.wake(now).await?;
@@ -63,7 +69,8 @@ async fn turn(shared: &Arc<Shared>, reaper: &mut Reaper) -> Result<Duration, Err
         shared.work_is_due.notify_one();
     }
     let pause = wake.next.map_or(SLEEP_MAX, |next| next.since(now).min(SLEEP_MAX));
-    Ok(if reaper.waits_for_others() { pause.min(RETRY_AFTER) } else { pause })
+    let waits = reaper.waits_for_others() || bells.waits_for_others();
+    Ok(if waits { pause.min(RETRY_AFTER) } else { pause })
 }
 
 /// Writes down what a clock that was set forward did to the leases. They are right without that as
@@ -152,29 +159,29 @@ impl Reaper {
     }
 }
 
-/// Sends a command for each job, each a request of its own: they have nothing to do with each
-/// other, so one that cannot be had must not fail the rest. Answers the jobs that could not be had.
-async fn send_each(
+/// Sends a command for each job or entity, each a request of its own: they have nothing to do with
+/// each other, so one that cannot be had must not fail the rest. Answers those.
+pub(crate) async fn send_each<T: Copy>(
     shared: &Arc<Shared>,
-    jobs: Vec<JobId>,
-    command: impl Fn(JobId) -> Command,
-) -> Result<Vec<JobId>, Error> {
-    let mut replies = Vec::with_capacity(jobs.len());
-    for job in jobs {
-        let (mut request, reply) = Request::new(vec![command(job)], None, &shared.requests);
+    concerned: Vec<T>,
+    command: impl Fn(T) -> Command,
+) -> Result<Vec<T>, Error> {
+    let mut replies = Vec::with_capacity(concerned.len());
+    for one in concerned {
+        let (mut request, reply) = Request::new(vec![command(one)], None, &shared.requests);
         request.patience = Patience::ComesAgain;
         shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
-        replies.push((job, reply));
+        replies.push((one, reply));
     }
     let (mut held, mut failed) = (Vec::new(), None);
-    for (job, reply) in replies {
+    for (one, reply) in replies {
         match reply.await.map_err(|_| Error::Stopped)? {
             Ok(_) => {}
-            Err(Error::Busy) => held.push(job),
-            // It concerns this job alone, and must not keep the others from their turn.
+            Err(Error::Busy) => held.push(one),
+            // It concerns this one alone, and must not keep the others from their turn.
             Err(error) if error.is_divisible() => {
-                tracing::debug!(%error, %job, "nothing can be done about an overdue job");
-                held.push(job);
+                tracing::debug!(%error, "nothing can be done about something that is due");
+                held.push(one);
             }
             Err(error) => failed = Some(error),
         }

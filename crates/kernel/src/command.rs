@@ -2,6 +2,9 @@
 //! world knows comes in through [`crate::Facts`].
 
 use crate::access::{Principal, Token};
+use crate::entity::{EntityCommand, EntityId};
+use crate::fingerprint::Digest;
+use crate::firing;
 use crate::id::{DlqId, JobId, TokenId};
 use crate::job::{Failure, Idempotency, LeaseToken, Payload, StateName};
 use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
@@ -113,6 +116,15 @@ pub enum Command {
         /// Why.
         reason: Box<str>,
     },
+    /// Make, change or remove an entity.
+    Entity(Box<EntityCommand>),
+    /// Do what is due for an entity.
+    Ring {
+        /// Which entity.
+        entity: EntityId,
+        /// For when its alarm was set.
+        at: Timestamp,
+    },
     /// Register or replace a type.
     SetType(Box<TypeSpec>),
     /// Set how a queue behaves.
@@ -161,6 +173,30 @@ pub struct Submit {
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// Cancelled if unstarted by then.
     pub expires_at: Option<Timestamp>,
+}
+
+impl Submit {
+    /// A wish that leaves everything to the type.
+    pub fn plain(tenant: TenantId, user: UserId, job_type: JobType) -> Self {
+        Submit {
+            tenant,
+            user,
+            job_type,
+            payload: "{}".into(),
+            run_at: None,
+            delay_ms: None,
+            priority: None,
+            queue: None,
+            timeout_ms: None,
+            max_retries: None,
+            idempotency: None,
+            trace: None,
+            parent: None,
+            subject: None,
+            labels: Vec::new(),
+            expires_at: None,
+        }
+    }
 }
 
 /// Hand a waiting job to a worker.
@@ -279,6 +315,8 @@ impl Command {
             | Command::RejectDiscard { .. }
             | Command::DiscardReviewed { .. }
             | Command::BreakGlass { .. }
+            | Command::Entity(_)
+            | Command::Ring { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -307,6 +345,8 @@ impl Command {
             | Command::RejectDiscard { .. }
             | Command::DiscardReviewed { .. }
             | Command::BreakGlass { .. }
+            | Command::Entity(_)
+            | Command::Ring { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -335,10 +375,32 @@ impl Command {
             | Command::ExtendLease { .. }
             | Command::Transition { .. }
             | Command::RunInternally(_)
+            | Command::Entity(_)
+            | Command::Ring { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::RevokeToken { .. } => None,
+        }
+    }
+
+    /// The entity this command is about.
+    pub fn entity(&self) -> Option<EntityId> {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "entities have these two commands")]
+        match self {
+            Command::Entity(command) => Some(command.entity()),
+            Command::Ring { entity, .. } => Some(*entity),
+            _ => None,
+        }
+    }
+
+    /// The idempotency key of the job that this command may submit.
+    pub fn key(&self) -> Option<Digest> {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "two commands submit under a key")]
+        match self {
+            Command::Submit(wish) => wish.idempotency.as_ref().map(|key| key.hash),
+            Command::Ring { entity, at } => Some(firing::key(*entity, *at)),
+            _ => None,
         }
     }
 
@@ -373,6 +435,8 @@ impl Command {
             Command::RejectDiscard { .. } => "reject_discard",
             Command::DiscardReviewed { .. } => "discard_reviewed",
             Command::BreakGlass { .. } => "break_glass",
+            Command::Entity(command) => command.name(),
+            Command::Ring { .. } => "ring",
             Command::SetType(_) => "set_type",
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",

@@ -14,12 +14,14 @@ mod registry;
 mod submit;
 
 use crate::command::Command;
+use crate::entity;
 use crate::event::{Change, Event, JobEvent};
 use crate::facts::Facts;
 use crate::id::{DlqId, JobId};
 use crate::job::{Actor, Job, Payload, StateName};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
+pub(crate) use submit::submit;
 
 /// What a command brought about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +99,7 @@ pub enum Receipt {
 /// A [`Rejection`] says why not; then nothing happened.
 pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     match command {
-        Command::Submit(wish) => submit::submit(wish, facts),
+        Command::Submit(wish) => submit(wish, facts),
         Command::Claim(claim) => claim::claim(claim, facts),
         Command::Complete(report) => attempt::complete(report, facts),
         Command::Fail(report) => attempt::fail(report, facts),
@@ -117,12 +119,15 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
             item::discard_reviewed(by, reason, [reviewer, reviewer_2], facts)
         }
         Command::BreakGlass { by, reason, .. } => item::break_glass(by, reason, facts),
+        Command::Entity(command) => entity::decide(command, facts),
+        Command::Ring { at, .. } => entity::ring(*at, facts),
         Command::SetType(spec) => registry::set_type(spec, facts),
         Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
-        Command::RevokeToken { token } => {
-            Ok(done(Event::TokenRevoked { token: *token, at: facts.now }))
-        }
+        Command::RevokeToken { token } => match facts.token {
+            Some(_) => Ok(done(Event::TokenRevoked { token: *token, at: facts.now })),
+            None => Err(Rejection::TokenUnknown),
+        },
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::access::Token;
 use crate::dlq::{DlqItem, DlqState};
+use crate::entity::{Entity, EntityId};
 use crate::fingerprint::Digest;
 use crate::id::{DlqId, JobId, TokenId};
 use crate::job::{AcceptedReport, Actor, Effect, Failure, Job, Lease, Payload};
@@ -48,6 +49,15 @@ pub enum Event {
         at: Timestamp,
         /// Where it stands now.
         state: Box<DlqState>,
+    },
+    /// An entity was made or changed: all of it, as it is now.
+    EntitySet(Box<Entity>),
+    /// An entity was removed.
+    EntityRemoved {
+        /// Which entity.
+        entity: EntityId,
+        /// One more than its last version.
+        version: u32,
     },
     /// A type was registered or replaced.
     TypeSet(Box<TypeSpec>),

@@ -4,6 +4,7 @@
 use crate::access::Token;
 use crate::backlog::Backlog;
 use crate::dlq::DlqItem;
+use crate::entity::Entity;
 use crate::event::KeyHolder;
 use crate::job::Job;
 use crate::registry::TypeSpec;
@@ -23,6 +24,8 @@ pub struct Facts<'a> {
     pub job: Option<&'a Job>,
     /// The dead-letter item the command names.
     pub item: Option<&'a DlqItem>,
+    /// The entity the command names.
+    pub entity: Option<&'a Entity>,
     /// The registered type of the job, or the type a submission names.
     pub job_type: Option<&'a TypeSpec>,
     /// Whether types must be registered.
@@ -35,8 +38,33 @@ pub struct Facts<'a> {
     pub jumps: &'a [Jump],
     /// The last spans in which no server could reach the store, oldest first.
     pub silences: &'a [Silence],
+    /// The token the command names.
+    pub token: Option<&'a Token>,
     /// Every token, by id, for commands that need two people; empty for others.
     pub tokens: &'a [&'a Token],
     /// What waits already, where new work is asked for.
     pub backlog: Backlog,
+}
+
+impl Facts<'_> {
+    /// Nothing is known but the time: a start for those who know more.
+    pub fn at(now: Timestamp) -> Self {
+        Facts {
+            now,
+            fresh_id: 0,
+            fresh_secret: 0,
+            job: None,
+            item: None,
+            entity: None,
+            job_type: None,
+            are_types_strict: false,
+            key_holder: None,
+            key_job: None,
+            jumps: &[],
+            silences: &[],
+            token: None,
+            tokens: &[],
+            backlog: Backlog::UNBOUNDED,
+        }
+    }
 }

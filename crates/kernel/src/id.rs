@@ -54,6 +54,19 @@ fn decode(text: &[u8]) -> Option<u128> {
     })
 }
 
+/// Writes an id of that prefix.
+pub(crate) fn write(f: &mut fmt::Formatter<'_>, prefix: &str, bits: u128) -> fmt::Result {
+    let text = encode(bits);
+    f.write_str(prefix)?;
+    f.write_str("_")?;
+    f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+}
+
+/// Reads an id of that prefix.
+pub(crate) fn read(prefix: &str, text: &str) -> Option<u128> {
+    decode(text.strip_prefix(prefix)?.strip_prefix('_')?.as_bytes())
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
@@ -73,9 +86,7 @@ macro_rules! id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let text = encode(self.0);
-                f.write_str(concat!($prefix, "_"))?;
-                f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
+                write(f, $prefix, self.0)
             }
         }
 
@@ -83,10 +94,7 @@ macro_rules! id {
             type Err = BadId;
 
             fn from_str(text: &str) -> Result<Self, BadId> {
-                text.strip_prefix(concat!($prefix, "_"))
-                    .and_then(|rest| decode(rest.as_bytes()))
-                    .map(Self)
-                    .ok_or(BadId { expected: $prefix })
+                read($prefix, text).map(Self).ok_or(BadId { expected: $prefix })
             }
         }
     };

@@ -14,6 +14,7 @@ pub mod time;
 
 pub mod access;
 pub mod dlq;
+pub mod entity;
 pub mod job;
 pub mod person;
 pub mod registry;
@@ -32,6 +33,7 @@ pub mod dispatch;
 pub mod error_class;
 pub mod evolve;
 pub mod fingerprint;
+pub mod firing;
 pub mod retry;
 
 pub mod view;
@@ -41,6 +43,7 @@ pub use backlog::Backlog;
 pub use command::Command;
 pub use decide::{Decision, Receipt, decide};
 pub use dlq::{DlqItem, DlqState};
+pub use entity::{Entity, EntityId};
 pub use event::{Event, JobEvent};
 pub use evolve::{Transition, evolve};
 pub use facts::Facts;

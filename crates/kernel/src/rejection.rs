@@ -1,5 +1,6 @@
 //! Why not: the domain says no. A rejection is a value, expected and matchable; nothing changed.
 
+use crate::entity::Kind;
 use crate::job::StateName;
 use std::fmt;
 
@@ -79,6 +80,12 @@ rejections! {
     /// The token does not exist.
     TokenUnknown => "TOKEN_NOT_FOUND", Unknown,
         |f: F<'_, '_>| f.write_str("no such token");
+    /// The entity does not exist.
+    EntityUnknown { kind: Kind } => "ENTITY_NOT_FOUND", Unknown,
+        |f: F<'_, '_>, kind: &Kind| write!(f, "no such {}", kind.as_str());
+    /// There is an entity of that id already.
+    EntityExists { kind: Kind } => "ENTITY_EXISTS", Conflict,
+        |f: F<'_, '_>, kind: &Kind| write!(f, "there is such a {} already", kind.as_str());
     /// The same key was used for something else.
     IdempotencyConflict => "IDEMPOTENCY_CONFLICT", Conflict,
         |f: F<'_, '_>| f.write_str("this idempotency key was used with another type or payload");

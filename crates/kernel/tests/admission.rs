@@ -22,21 +22,7 @@ use world::{Act, Holder, World, holder_of, principal, user, wish};
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
 fn facts() -> Facts<'static> {
-    Facts {
-        now: NOW,
-        fresh_id: 1,
-        fresh_secret: 2,
-        job: None,
-        item: None,
-        job_type: None,
-        are_types_strict: false,
-        key_holder: None,
-        key_job: None,
-        jumps: &[],
-        silences: &[],
-        tokens: &[],
-        backlog: Backlog::UNBOUNDED,
-    }
+    Facts { fresh_id: 1, fresh_secret: 2, ..Facts::at(NOW) }
 }
 
 fn submit(wish: Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {

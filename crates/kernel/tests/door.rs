@@ -22,21 +22,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 const STRAYS: [char; 5] = ['\0', '\u{1b}', '\n', '\u{7f}', '\u{9f}'];
 
 fn facts() -> Facts<'static> {
-    Facts {
-        now: NOW,
-        fresh_id: 1,
-        fresh_secret: 2,
-        job: None,
-        item: None,
-        job_type: None,
-        are_types_strict: false,
-        key_holder: None,
-        key_job: None,
-        jumps: &[],
-        silences: &[],
-        tokens: &[],
-        backlog: mainspring_kernel::Backlog::UNBOUNDED,
-    }
+    Facts { fresh_id: 1, fresh_secret: 2, ..Facts::at(NOW) }
 }
 
 fn submitted(wish: Submit) -> Result<Job, Rejection> {

@@ -203,7 +203,9 @@ fn step(event: &Event) -> Option<String> {
         Event::ItemOpened(_) => None,
         Event::ItemChanged { state, .. } => Some(format!("→ {}", state.as_str())),
         Event::JobSubmitted(_) => Some("a new job,".to_owned()),
-        Event::TypeSet(_)
+        Event::EntitySet(_)
+        | Event::EntityRemoved { .. }
+        | Event::TypeSet(_)
         | Event::QueueSet(_)
         | Event::TokenIssued(_)
         | Event::TokenRevoked { .. } => None,

@@ -120,6 +120,8 @@ fn step(event: &Event) -> Option<String> {
         Event::JobSubmitted(_) => "submitted".to_owned(),
         Event::LeaseRenewed { .. } => "renewed".to_owned(),
         Event::EffectCommitted { .. }
+        | Event::EntitySet(_)
+        | Event::EntityRemoved { .. }
         | Event::TypeSet(_)
         | Event::QueueSet(_)
         | Event::TokenIssued(_)

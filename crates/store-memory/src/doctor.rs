@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::error::FileError;
 use crate::manifest::Manifest;
 use crate::snapshot::SnapshotReader;
-use mainspring_store::record::{Names, decode_snapshot, entities_of};
+use mainspring_store::record::{Names, decode_snapshot, records_of};
 use std::io::ErrorKind;
 
 /// What was found.
@@ -85,7 +85,7 @@ fn snapshot(disk: &dyn Disk, name: &str, blocks: &mut u64) -> Result<(), FileErr
         let at = reader.position();
         let Some(chunk) = reader.next_chunk()? else { return Ok(()) };
         *blocks += 1;
-        if let Some(Err(bad)) = entities_of(chunk, &mut names).find(Result::is_err) {
+        if let Some(Err(bad)) = records_of(chunk, &mut names).find(Result::is_err) {
             return Err(FileError::damaged(name, at, bad.to_string()));
         }
     }

@@ -21,7 +21,7 @@ use keeper::Keeper;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{JobId, Timestamp};
-use mainspring_store::record::{BadRecord, Entity, Names, decode_snapshot, snapshot_owner};
+use mainspring_store::record::{BadRecord, Names, Record, decode_snapshot, snapshot_owner};
 use mainspring_store::{Error, Fatal, Recovery, Scope, Snapshot};
 use settled::Settled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -240,10 +240,10 @@ impl MemoryStore {
     ///
     /// # Errors
     /// If finished jobs cannot be written to the archive.
-    pub(crate) fn restore(&self, entities: Vec<Entity>) -> Result<(), Error> {
+    pub(crate) fn restore(&self, records: Vec<Record>) -> Result<(), Error> {
         let is_full = {
             let mut state = self.shared.write();
-            entities.into_iter().for_each(|entity| state.restore(entity));
+            records.into_iter().for_each(|record| state.restore(record));
             state.finished.bytes() >= self.shared.config.finished_bytes_max
         };
         match &self.shared.disk {

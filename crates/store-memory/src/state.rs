@@ -2,6 +2,7 @@
 //! a time applies events; the same code rebuilds it at recovery. Knows nothing of files.
 //! Read next: `state/index.rs` for what makes a pull cheap, `state/load.rs` for recovery.
 
+mod entities;
 mod finished;
 mod index;
 mod items;
@@ -19,6 +20,7 @@ pub(crate) use finished::Batch;
 pub(crate) use list::Walked;
 pub(crate) use load::Loader;
 
+use entities::Entities;
 use finished::Finished;
 use index::{Index, Spot};
 use items::Items;
@@ -39,6 +41,7 @@ pub(crate) struct State {
     pub(crate) slab: Slab,
     pub(crate) index: Index,
     pub(crate) items: Items,
+    pub(crate) entities: Entities,
     pub(crate) tokens: BTreeMap<TokenId, Token>,
     pub(crate) keys: Keys,
     pub(crate) finished: Finished,
@@ -106,6 +109,8 @@ impl State {
             Event::ItemChanged { item, version, at, state } => {
                 self.items.change(item, version, at, *state);
             }
+            Event::EntitySet(entity) => self.entities.set(*entity),
+            Event::EntityRemoved { entity, version } => self.entities.remove(entity, version),
             Event::TypeSet(spec) => self.index.set_type(*spec, &mut self.slab),
             Event::QueueSet(spec) => self.index.set_queue(spec, &mut self.slab),
             Event::TokenIssued(token) => {

@@ -3,15 +3,16 @@
 
 use crate::disk::{Disk, RealDisk};
 use crate::memory::{MemoryConfig, MemoryStore};
-use mainspring_kernel::{DlqId, JobId, Timestamp};
-use mainspring_store::record::Entity;
+use mainspring_kernel::entity::Kind;
+use mainspring_kernel::{DlqId, EntityId, JobId, Timestamp};
+use mainspring_store::record::Record;
 use mainspring_store::transfer::Seal;
-use mainspring_store::{Error, ItemFilter, JobFilter, Scope, Store};
+use mainspring_store::{EntityFilter, Error, ItemFilter, JobFilter, Scope, Store};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Entities handed over at once.
+/// Records handed over at once.
 const PAGE: usize = 500;
 /// Nothing is dropped on the way, however old.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
@@ -26,6 +27,7 @@ enum Stage {
     Registries,
     Jobs(Option<JobId>),
     Items(Option<DlqId>),
+    Entities(usize, Option<EntityId>),
     Rest,
     Over,
 }
@@ -72,19 +74,20 @@ impl MemoryExport {
         Ok(MemoryExport { store, stage: Stage::Registries })
     }
 
-    /// The next entities; none at the end.
+    /// The next records; none at the end.
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub async fn next(&mut self) -> Result<Option<Vec<Entity>>, Error> {
+    pub async fn next(&mut self) -> Result<Option<Vec<Record>>, Error> {
         let (found, next) = match self.stage {
             Stage::Registries => (self.registries().await?, Stage::Jobs(None)),
             Stage::Jobs(before) => self.jobs(before).await?,
             Stage::Items(before) => self.items(before).await?,
+            Stage::Entities(kind, before) => self.entities(kind, before).await?,
             Stage::Rest => {
                 let (keys, counters) = self.store.inner();
-                let keys = keys.into_iter().map(|(hash, holder)| Entity::Key { hash, holder });
-                let last = std::iter::once(Entity::Counters(counters));
+                let keys = keys.into_iter().map(|(hash, holder)| Record::Key { hash, holder });
+                let last = std::iter::once(Record::Counters(counters));
                 (keys.chain(last).collect(), Stage::Over)
             }
             Stage::Over => return Ok(None),
@@ -93,14 +96,14 @@ impl MemoryExport {
         Ok(Some(found))
     }
 
-    async fn registries(&self) -> Result<Vec<Entity>, Error> {
-        let types = self.store.types().await?.into_iter().map(|it| Entity::Type(Box::new(it)));
-        let queues = self.store.queues().await?.into_iter().map(Entity::Queue);
-        let tokens = self.store.tokens().await?.into_iter().map(|it| Entity::Token(Box::new(it)));
+    async fn registries(&self) -> Result<Vec<Record>, Error> {
+        let types = self.store.types().await?.into_iter().map(|it| Record::Type(Box::new(it)));
+        let queues = self.store.queues().await?.into_iter().map(Record::Queue);
+        let tokens = self.store.tokens().await?.into_iter().map(|it| Record::Token(Box::new(it)));
         Ok(types.chain(queues).chain(tokens).collect())
     }
 
-    async fn jobs(&self, before: Option<JobId>) -> Result<(Vec<Entity>, Stage), Error> {
+    async fn jobs(&self, before: Option<JobId>) -> Result<(Vec<Record>, Stage), Error> {
         let filter = JobFilter::of(Scope::All);
         let page = self.store.jobs(&filter, before, PAGE).await?;
         // A list leaves out what cannot be read; a copy must not.
@@ -112,18 +115,33 @@ impl MemoryExport {
         for job in page.items {
             let whole = self.store.job(job.id).await?;
             let whole = whole.ok_or_else(|| failed(format!("{} is listed, not there", job.id)))?;
-            found.push(Entity::Job(Box::new(whole)));
+            found.push(Record::Job(Box::new(whole)));
         }
         let next = page.next.map_or(Stage::Items(None), |next| Stage::Jobs(Some(next)));
         Ok((found, next))
     }
 
-    async fn items(&self, before: Option<DlqId>) -> Result<(Vec<Entity>, Stage), Error> {
+    async fn items(&self, before: Option<DlqId>) -> Result<(Vec<Record>, Stage), Error> {
         let filter = ItemFilter::of(Scope::All);
         let page = self.store.items(&filter, before, PAGE).await?;
-        let found = page.items.into_iter().map(|item| Entity::Item(Box::new(item))).collect();
-        let next = page.next.map_or(Stage::Rest, |next| Stage::Items(Some(next.dlq())));
+        let found = page.items.into_iter().map(|item| Record::Item(Box::new(item))).collect();
+        let next =
+            page.next.map_or(Stage::Entities(0, None), |next| Stage::Items(Some(next.dlq())));
         Ok((found, next))
+    }
+
+    /// The entities of one kind after another.
+    async fn entities(
+        &self,
+        place: usize,
+        before: Option<EntityId>,
+    ) -> Result<(Vec<Record>, Stage), Error> {
+        let Some(kind) = Kind::ALL.get(place) else { return Ok((Vec::new(), Stage::Rest)) };
+        let filter = EntityFilter::of(*kind, Scope::All);
+        let page = self.store.entities(&filter, before, PAGE).await?;
+        let found = page.items.into_iter().map(|it| Record::Entity(Box::new(it))).collect();
+        let next = page.next.map(|next| Stage::Entities(place, Some(next)));
+        Ok((found, next.unwrap_or(Stage::Entities(place + 1, None))))
     }
 
     /// Lets go of the directory.
@@ -180,8 +198,8 @@ impl MemoryImport {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn put(&mut self, entities: Vec<Entity>) -> Result<(), Error> {
-        self.store.restore(entities)
+    pub fn put(&mut self, records: Vec<Record>) -> Result<(), Error> {
+        self.store.restore(records)
     }
 
     /// Writes everything, reads it again, and puts it in its place if it is what `sent` says.
@@ -194,8 +212,8 @@ impl MemoryImport {
         drop(self.store);
         let mut export = MemoryExport::open(&self.beside, self.now)?;
         let mut found = Seal::default();
-        while let Some(entities) = export.next().await? {
-            entities.iter().for_each(|entity| found.add(entity));
+        while let Some(records) = export.next().await? {
+            records.iter().for_each(|record| found.add(record));
         }
         export.close().await?;
         let differences = sent.differences(&found);

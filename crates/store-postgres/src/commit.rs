@@ -253,6 +253,9 @@ impl Writer {
             shared.learn_registry(registry);
         }
         shared.set_alarms(&after.alarms);
+        if let Some(at) = after.first_alarm {
+            shared.first_alarm.stands_at(at);
+        }
         Ok(Some(self.remember(after)))
     }
 
@@ -355,12 +358,15 @@ struct After {
     left: HashSet<JobId>,
     /// Ready rows that were written, and their jobs if those go into the stock.
     filled: Vec<(i32, Spot, Option<Stored>)>,
+    /// The first alarm of an entity that was set.
+    first_alarm: Option<Timestamp>,
     done: Done,
     now: Timestamp,
 }
 
 impl After {
     fn of(desk: PostgresDesk<'_>, plan: Plan, field: &Field, shared: &Shared) -> After {
+        let first_alarm = desk.entities.first_alarm();
         let PostgresDesk { entries, registry, now, steps, .. } = desk;
         let mut after = After {
             held: Vec::with_capacity(entries.len()),
@@ -370,6 +376,7 @@ impl After {
             passed: Map::default(),
             left: HashSet::new(),
             filled: Vec::new(),
+            first_alarm,
             done: Done { has_moved: !steps.is_empty(), ..Done::default() },
             now,
         };

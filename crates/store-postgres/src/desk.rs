@@ -2,6 +2,7 @@
 //! jobs it may take. Knows no SQL; `writes.rs` turns the difference into rows.
 
 use crate::alarms::alarm;
+use crate::entities::Desked;
 use crate::registry::{Registry, is_setting};
 use crate::rows::Stored;
 use crate::shared::Shared;
@@ -14,8 +15,8 @@ use mainspring_kernel::evolve::{Transition, keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobEvent, JobId, JobType, StateName, TenantId, Timestamp, Token,
-    TokenId, TypeSpec, evolve,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, StateName, TenantId,
+    Timestamp, Token, TokenId, TypeSpec, evolve,
 };
 use mainspring_store::Desk;
 use mainspring_store::record::LoggedStep;
@@ -109,6 +110,7 @@ pub(crate) struct PostgresDesk<'a> {
     pub(crate) now: Timestamp,
     pub(crate) entries: Map<JobId, Entry>,
     pub(crate) items: HashMap<DlqId, ItemEntry>,
+    pub(crate) entities: Desked,
     pub(crate) keys: HashMap<Digest, KeyEntry>,
     /// Keys of jobs that ended: free from then on.
     pub(crate) freed: Vec<(Digest, JobId, Timestamp)>,
@@ -153,6 +155,7 @@ impl<'a> PostgresDesk<'a> {
             now: ground.now,
             entries: Map::default(),
             items: HashMap::new(),
+            entities: Desked::default(),
             keys: HashMap::new(),
             freed: Vec::new(),
             shown: ground.shown,
@@ -295,6 +298,10 @@ impl Desk for PostgresDesk<'_> {
         self.items.get(&id).map(|entry| &entry.item)
     }
 
+    fn entity(&self, id: EntityId) -> Option<&Entity> {
+        self.entities.get(id)
+    }
+
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
         self.shown.types.get(name)
     }
@@ -378,6 +385,8 @@ impl Desk for PostgresDesk<'_> {
                         entry.is_changed = true;
                     }
                 }
+                Event::EntitySet(entity) => self.entities.set(entity.id, Some(*entity)),
+                Event::EntityRemoved { entity, .. } => self.entities.set(entity, None),
                 Event::TypeSet(_)
                 | Event::QueueSet(_)
                 | Event::TokenIssued(_)

@@ -15,6 +15,7 @@ mod desk;
 pub mod doctor;
 mod effects;
 mod encryption;
+mod entities;
 mod fault;
 mod field;
 mod heard;

@@ -3,6 +3,7 @@
 
 use crate::desk::{Entry, ItemEntry, KeyEntry, PostgresDesk};
 use crate::effects::read_effect;
+use crate::entities;
 use crate::fault::Fault;
 use crate::field::{Offer, Plan};
 use crate::link::{Call, Link, Value};
@@ -14,9 +15,9 @@ use crate::values::{At, digest, hash_uuid, item_uuid, job_id, uuid};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Effect;
-use mainspring_kernel::{DlqItem, JobId};
+use mainspring_kernel::{DlqItem, Entity, JobId};
 use mainspring_store::Needs;
-use mainspring_store::record::{Entity, Names, entities_of};
+use mainspring_store::record::{Names, Record, records_of};
 use std::collections::{HashMap, HashSet};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -72,6 +73,7 @@ pub(crate) struct Loaded {
     /// Ready jobs that may be taken.
     offers: Vec<Offer>,
     items: Vec<DlqItem>,
+    entities: Vec<Entity>,
     effects: Vec<(JobId, Effect)>,
     keys: HashMap<Digest, Option<KeyHolder>>,
 }
@@ -111,6 +113,7 @@ impl Loaded {
                 calls.push(Call::new(query, vec![Box::new(ids)]));
             }
         }
+        calls.extend(entities::load(&needs.entities));
         // After the jobs: an effect that is committed in between is no surprise, a missing one is.
         let (jobs, names) = loaded.effects_wanted(needs);
         if !jobs.is_empty() {
@@ -151,6 +154,8 @@ impl Loaded {
             }
         } else if query == Query::LoadEffects {
             self.effects = rows.iter().map(read_effect).collect::<Result<_, _>>()?;
+        } else if query == Query::LoadEntities {
+            self.entities = rows.iter().map(entities::read).collect::<Result<_, _>>()?;
         } else if query == Query::LoadItems {
             for row in rows {
                 self.items.push(read_item(row.try_get(2)?)?);
@@ -211,6 +216,9 @@ impl Loaded {
             let was = Some(item.version);
             desk.items.insert(item.id, ItemEntry { item, was, is_changed: false });
         }
+        for entity in self.entities {
+            desk.entities.bring(entity);
+        }
         for (hash, was) in self.keys {
             desk.keys.insert(hash, KeyEntry { was, now: was });
         }
@@ -259,8 +267,8 @@ pub(crate) async fn fetch(
 /// A dead-letter item from its record.
 pub(crate) fn read_item(record: &[u8]) -> Result<DlqItem, Fault> {
     let mut names = Names::default();
-    match entities_of(record, &mut names).next() {
-        Some(Ok(Entity::Item(item))) => Ok(*item),
+    match records_of(record, &mut names).next() {
+        Some(Ok(Record::Item(item))) => Ok(*item),
         Some(Err(bad)) => Err(bad.into()),
         _ => Err(Fault::Broken("a dead-letter item is no item".into())),
     }

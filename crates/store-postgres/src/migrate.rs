@@ -66,6 +66,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "silences",
         written: include_str!("../migrations/0008_silences.sql"),
     },
+    Migration {
+        version: 9,
+        name: "entities",
+        written: include_str!("../migrations/0009_entities.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

@@ -147,6 +147,10 @@ impl Watch {
         if let Some(due) = found.due {
             shared.due_by(due);
         }
+        if let Some(alarm) = found.alarm {
+            shared.first_alarm.stands_at(alarm);
+        }
+        let is_alarmed = found.alarm.is_some_and(|at| at <= now);
         // A commit takes its number before it is seen, and somebody else may have stamped it.
         let was_stirred = self.was_stirred;
         let is_moved = was_stirred || found.newest != self.newest || found.stamped != self.stamped;
@@ -166,7 +170,11 @@ impl Watch {
             if found.is_overdue {
                 shared.alarms().ring();
             }
-            if found.is_overdue || has_ready || found.due.is_some_and(|due| due <= now) {
+            if found.is_overdue
+                || is_alarmed
+                || has_ready
+                || found.due.is_some_and(|due| due <= now)
+            {
                 news.timers();
             }
             if has_ready {

@@ -44,6 +44,7 @@ queries! {
     LoadJobs = "load_jobs" [UUID_ARRAY];
     LoadEffects = "load_effects" [UUID_ARRAY, TEXT_ARRAY];
     LoadItems = "load_items" [UUID_ARRAY];
+    LoadEntities = "load_entities" [INT2_ARRAY, UUID_ARRAY];
     LoadKeys = "load_keys" [UUID_ARRAY];
     LockReady = "lock_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY, INT4];
     PeekReady = "peek_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY, INT4];
@@ -74,6 +75,13 @@ queries! {
     InsertItems = "insert_items" [UUID_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
         TEXT_ARRAY, TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
     UpdateItems = "update_items" [UUID_ARRAY, INT4_ARRAY, INT4_ARRAY, TEXT_ARRAY, BYTEA_ARRAY];
+    InsertEntities = "insert_entities" [INT2_ARRAY, UUID_ARRAY, INT4_ARRAY, TEXT_ARRAY, TEXT_ARRAY,
+        TEXT_ARRAY, TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
+    UpdateEntities = "update_entities" [INT2_ARRAY, UUID_ARRAY, INT4_ARRAY, INT4_ARRAY, TEXT_ARRAY,
+        TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
+    DeleteEntities = "delete_entities" [INT2_ARRAY, UUID_ARRAY, INT4_ARRAY];
+    InsertEntityTerms = "insert_entity_terms" [INT8_ARRAY, INT2_ARRAY, UUID_ARRAY];
+    DeleteEntityTerms = "delete_entity_terms" [INT8_ARRAY, INT2_ARRAY, UUID_ARRAY];
     InsertTerms = "insert_terms" [INT8_ARRAY, UUID_ARRAY];
     DeleteTerms = "delete_terms" [INT8_ARRAY, UUID_ARRAY];
     InsertItemTerms = "insert_item_terms" [INT8_ARRAY, UUID_ARRAY];
@@ -103,6 +111,8 @@ queries! {
     HasReady = "has_ready" [];
     NextAlarm = "next_alarm" [];
     FindOverdue = "find_overdue" [TIMESTAMPTZ, TIMESTAMPTZ, INT4];
+    FindAlarms = "find_alarms" [TIMESTAMPTZ, INT8];
+    NextEntityAlarm = "next_entity_alarm" [TIMESTAMPTZ];
     FindRunning = "find_running" [TIMESTAMPTZ];
     FindHeld = "find_held" [UUID_ARRAY];
     // Reading.
@@ -113,6 +123,8 @@ queries! {
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];
     ReadItem = "read_item" [UUID, TEXT, TEXT];
+    ListEntities = "list_entities" [INT8, INT2, UUID, INT8];
+    CountEntities = "count_entities" [INT8, INT2, INT8];
     OldestDue = "oldest_due" [];
     CountOpenItems = "count_open_items" [];
     ReadTally = "read_tally" [];

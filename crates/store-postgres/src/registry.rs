@@ -9,7 +9,7 @@ use mainspring_kernel::{
     Event, Job, JobType, QueueName, QueueOrder, QueueSpec, TenantId, Timestamp, Token, TokenId,
     TypeSpec, UserId,
 };
-use mainspring_store::record::{Entity, Names, entities_of};
+use mainspring_store::record::{Names, Record, records_of};
 use std::collections::{BTreeMap, HashMap};
 use tokio_postgres::Row;
 
@@ -45,7 +45,9 @@ impl Registry {
             | Event::LeaseRenewed { .. }
             | Event::EffectCommitted { .. }
             | Event::ItemOpened(_)
-            | Event::ItemChanged { .. } => {}
+            | Event::ItemChanged { .. }
+            | Event::EntitySet(_)
+            | Event::EntityRemoved { .. } => {}
         }
     }
 
@@ -99,7 +101,9 @@ pub(crate) fn is_setting(event: &Event) -> bool {
         | Event::LeaseRenewed { .. }
         | Event::EffectCommitted { .. }
         | Event::ItemOpened(_)
-        | Event::ItemChanged { .. } => false,
+        | Event::ItemChanged { .. }
+        | Event::EntitySet(_)
+        | Event::EntityRemoved { .. } => false,
     }
 }
 
@@ -130,15 +134,16 @@ pub(crate) fn read_registry(
     let mut names = Names::default();
     for row in types.iter().chain(tokens) {
         let bytes: &[u8] = row.try_get(0)?;
-        for entity in entities_of(bytes, &mut names) {
-            let event = match entity? {
-                Entity::Type(spec) => Event::TypeSet(spec),
-                Entity::Token(token) => Event::TokenIssued(token),
-                Entity::Job(_)
-                | Entity::Item(_)
-                | Entity::Queue(_)
-                | Entity::Key { .. }
-                | Entity::Counters(_) => continue,
+        for record in records_of(bytes, &mut names) {
+            let event = match record? {
+                Record::Type(spec) => Event::TypeSet(spec),
+                Record::Token(token) => Event::TokenIssued(token),
+                Record::Job(_)
+                | Record::Item(_)
+                | Record::Queue(_)
+                | Record::Key { .. }
+                | Record::Entity(_)
+                | Record::Counters(_) => continue,
             };
             registry.apply(&event);
         }

@@ -47,7 +47,9 @@ pub(crate) async fn write(
             | Event::LeaseRenewed { .. }
             | Event::EffectCommitted { .. }
             | Event::ItemOpened(_)
-            | Event::ItemChanged { .. } => {}
+            | Event::ItemChanged { .. }
+            | Event::EntitySet(_)
+            | Event::EntityRemoved { .. } => {}
         }
     }
     // Lanes that were split are seen by this transaction only, until it commits.

@@ -3,6 +3,7 @@
 
 use crate::alarms::Alarms;
 use crate::config::PostgresConfig;
+use crate::entities::FirstAlarm;
 use crate::fault::Fault;
 use crate::field::Field;
 use crate::heard::Heard;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     /// When the first ready job that is not due by our clock is.
     early: AtomicI64,
     alarms: Mutex<Alarms>,
+    pub(crate) first_alarm: FirstAlarm,
     /// Lanes in which jobs became ready by time alone, for the writer.
     filled: Mutex<Vec<i32>>,
     /// Whether jobs became ready by time alone since the last look.
@@ -83,6 +85,7 @@ impl Shared {
             next_due: AtomicI64::new(i64::MIN),
             early: AtomicI64::new(i64::MAX),
             alarms: Mutex::default(),
+            first_alarm: FirstAlarm::default(),
             filled: Mutex::default(),
             has_promoted: AtomicBool::new(false),
             own_commits: AtomicI64::new(0),
@@ -298,6 +301,7 @@ impl Shared {
             newest: row.try_get(2)?,
             stamped: row.try_get(3)?,
             registry: row.try_get(4)?,
+            alarm: row.try_get::<_, Option<At>>(5)?.map(|at| at.0),
         })
     }
 
@@ -318,6 +322,10 @@ impl Shared {
         let rows = self.links.read(Query::NextAlarm, Vec::new()).await?;
         let first: Option<At> = rows.first().map_or(Ok(None), |row| row.try_get(0))?;
         self.alarms().moved(JobId(0), None, first.map(|at| at.0));
+        let now = self.now();
+        if let Some(first) = self.look(now, now).await?.alarm {
+            self.first_alarm.stands_at(first);
+        }
         Ok(())
     }
 
@@ -325,7 +333,7 @@ impl Shared {
     pub(crate) fn next_instant(&self, now: Timestamp) -> Option<Timestamp> {
         let due = self.next_due.load(Ordering::Acquire).min(self.early.load(Ordering::Acquire));
         let due = (due > now.0 && due < i64::MAX).then_some(Timestamp(due));
-        due.into_iter().chain(self.alarms().next(now)).min()
+        due.into_iter().chain(self.alarms().next(now)).chain(self.first_alarm.after(now)).min()
     }
 
     /// Tells the writer where promoting put jobs.
@@ -424,6 +432,8 @@ pub(crate) struct Sight {
     pub(crate) newest: i64,
     /// The version of the registries.
     pub(crate) registry: i64,
+    /// The first alarm of an entity.
+    pub(crate) alarm: Option<Timestamp>,
     /// The position of the newest move that is stamped.
     pub(crate) stamped: Option<i64>,
 }

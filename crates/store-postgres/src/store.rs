@@ -2,6 +2,7 @@
 
 use crate::commit::Writer;
 use crate::config::PostgresConfig;
+use crate::entities;
 use crate::fault::Fault;
 use crate::heard;
 use crate::held;
@@ -18,12 +19,13 @@ use crate::values::{At, job_id, uuid};
 use futures_util::future::BoxFuture;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
+    TypeSpec,
 };
-use mainspring_store::record::{Entity, Names, entities_of};
+use mainspring_store::record::{Names, Record, records_of};
 use mainspring_store::{
-    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Recovery,
-    Scope, Snapshot, Standing, Store, Ticket, Wake, Work, WorkerNote,
+    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News, Page,
+    Recovery, Scope, Snapshot, Standing, Store, Ticket, Wake, Work, WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -254,8 +256,8 @@ impl PostgresStore {
         // It was made elsewhere: a pull on its behalf has to find it, too.
         self.shared.read_registry().await?;
         let mut names = Names::default();
-        match entities_of(row.try_get(0)?, &mut names).next() {
-            Some(Ok(Entity::Token(token))) => Ok(Some(*token)),
+        match records_of(row.try_get(0)?, &mut names).next() {
+            Some(Ok(Record::Token(token))) => Ok(Some(*token)),
             Some(Err(bad)) => Err(bad.into()),
             _ => Err(Fault::Broken("a token is no token".into())),
         }
@@ -378,6 +380,27 @@ impl Store for PostgresStore {
         Box::pin(self.patiently(move || list::count_items(&self.shared, filter, most)))
     }
 
+    fn entity(&self, id: EntityId) -> BoxFuture<'_, Result<Option<Entity>, Error>> {
+        Box::pin(self.patiently(move || entities::find(&self.shared, id)))
+    }
+
+    fn entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        before: Option<EntityId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Entity, EntityId>, Error>> {
+        Box::pin(self.patiently(move || entities::list(&self.shared, filter, before, limit)))
+    }
+
+    fn count_entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.patiently(move || entities::count(&self.shared, filter, most)))
+    }
+
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
         Box::pin(async move {
             let registry = self.patiently(|| self.fresh_registry()).await?;
@@ -436,6 +459,14 @@ impl Store for PostgresStore {
 
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
         Box::pin(self.patiently(move || self.find_overdue(now, limit)))
+    }
+
+    fn alarms(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
+        Box::pin(self.patiently(move || entities::due(&self.shared, now, limit)))
     }
 
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {

@@ -95,6 +95,7 @@ pub(crate) fn calls(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Ca
     let mut calls = writes.into_calls();
     calls.extend(key_calls(desk));
     calls.extend(item_calls(desk));
+    calls.extend(desk.entities.calls());
     calls.extend(outbox(desk, &tallies));
     Ok(calls)
 }

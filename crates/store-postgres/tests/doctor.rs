@@ -144,6 +144,7 @@ async fn damaged_data_is_found() {
             "key_stuck",
         ),
         ("DELETE FROM mainspring.expiry".into(), "alarm_missing"),
+        (format!("INSERT INTO mainspring.entity_term VALUES (1, 1, '{fake}')"), "entity_unlisted"),
         (
             "INSERT INTO mainspring.outbox (moves, names, deltas)
              SELECT 0, '{}', '{}' FROM generate_series(1, 10001)"

@@ -44,9 +44,9 @@ async fn to_postgres(path: &Path, database: &Database) {
     let mut export = MemoryExport::open(path, NOW).expect("nobody uses it");
     let mut import = PostgresImport::open(&config(database)).await.expect("it is empty");
     let mut seal = Seal::default();
-    while let Some(entities) = export.next().await.expect("it reads") {
-        entities.iter().for_each(|entity| seal.add(entity));
-        import.put(entities).await.expect("it writes");
+    while let Some(records) = export.next().await.expect("it reads") {
+        records.iter().for_each(|record| seal.add(record));
+        import.put(records).await.expect("it writes");
     }
     import.finish(&seal).await.expect("it is the same");
     export.close().await.expect("it closes");
@@ -56,9 +56,9 @@ async fn to_memory(database: &Database, path: &Path) {
     let mut export = PostgresExport::open(&config(database)).await.expect("nobody uses it");
     let mut import = MemoryImport::open(path, NOW).expect("it is empty");
     let mut seal = Seal::default();
-    while let Some(entities) = export.next().await.expect("it reads") {
-        entities.iter().for_each(|entity| seal.add(entity));
-        import.put(entities).expect("it writes");
+    while let Some(records) = export.next().await.expect("it reads") {
+        records.iter().for_each(|record| seal.add(record));
+        import.put(records).expect("it writes");
     }
     import.finish(&seal).await.expect("it is the same");
 }
@@ -140,7 +140,7 @@ async fn a_move_that_does_not_match_leaves_an_empty_database() {
     let database = Database::create(shared());
     let import = PostgresImport::open(&config(&database)).await.expect("it is empty");
     let mut seal = Seal::default();
-    seal.add(&mainspring_store::record::Entity::Counters(vec![1]));
+    seal.add(&mainspring_store::record::Record::Counters(vec![1]));
     let failed = import.finish(&seal).await.expect_err("something is missing");
     assert!(failed.to_string().contains("the copy is not the same"), "{failed}");
     drop(PostgresImport::open(&config(&database)).await.expect("it is empty still"));

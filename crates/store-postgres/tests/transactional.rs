@@ -97,21 +97,7 @@ async fn cancel(store: &PostgresStore, at: Timestamp, job: JobId) {
     let by = mainspring_kernel::UserId::new("ann").expect("a name");
     let command = Command::Cancel { job, by, reason: None };
     let mut work = |desk: &mut dyn Desk| {
-        let facts = Facts {
-            now: at,
-            fresh_id: 0,
-            fresh_secret: 0,
-            job: desk.job(job),
-            item: None,
-            job_type: None,
-            are_types_strict: false,
-            key_holder: None,
-            key_job: None,
-            jumps: &[],
-            silences: &[],
-            tokens: &[],
-            backlog: mainspring_kernel::Backlog::UNBOUNDED,
-        };
+        let facts = Facts { job: desk.job(job), ..Facts::at(at) };
         let Decision { events, .. } = decide(&command, &facts).expect("it can be cancelled");
         desk.apply(events);
     };

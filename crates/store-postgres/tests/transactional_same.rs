@@ -154,19 +154,12 @@ async fn decided(
     let mut work = |desk: &mut dyn Desk| {
         let key_holder = key.and_then(|key| desk.key_holder(key));
         let facts = Facts {
-            now: at,
             fresh_id: id,
-            fresh_secret: 0,
-            job: None,
-            item: None,
             job_type: desk.job_type(&wish.job_type),
             are_types_strict: true,
             key_holder,
             key_job: key_holder.and_then(|holder| desk.job(holder.job)),
-            jumps: &[],
-            silences: &[],
-            tokens: &[],
-            backlog: mainspring_kernel::Backlog::UNBOUNDED,
+            ..Facts::at(at)
         };
         outcome = decide(&command, &facts).map(|decision| {
             desk.apply(decision.events);

@@ -14,6 +14,7 @@ mod backlog;
 mod dlq;
 mod door;
 mod effects;
+mod entities;
 mod idempotency;
 mod lease;
 mod limits;
@@ -26,9 +27,10 @@ mod retry;
 mod submit;
 mod time;
 
-pub use bench::{Outcome, act, complete, fail, needs_of, submit, token, wish};
+pub use bench::{Outcome, act, complete, fail, submit, token, wish};
 pub use differ::differ;
 pub use dump::dump;
+pub use entities::any_command as any_entity_command;
 pub use model::ModelStore;
 
 use crate::store::Store;
@@ -72,6 +74,11 @@ cases! {
     effects: an_effect_is_committed_once, effects_survive_a_retry,
         effects_keep_their_order_through_everything_else, the_number_of_effects_is_bounded,
         the_bytes_of_effects_are_bounded, a_dead_letter_item_does_not_carry_effects;
+    entities: an_entity_is_made_changed_and_removed, commands_of_a_batch_see_an_entity_as_it_is,
+        entities_are_listed_by_owner_state_and_field, an_alarm_rings_once_and_is_set_anew,
+        alarms_come_earliest_first_and_no_more_than_asked, a_firing_has_one_job,
+        what_went_by_meanwhile_fires_once,
+        a_firing_that_is_refused_is_counted_and_the_alarm_goes_on;
     order: old_jobs_outrank_urgent_ones_when_aged, due_order_goes_by_time_then_priority,
         equal_jobs_go_in_arrival_order, tenants_take_turns, a_pull_may_name_a_tenant,
         types_and_queues_filter, a_change_of_order_reorders_what_waits,

@@ -4,9 +4,10 @@
 //! what a filter wants are told here once; how terms are indexed is each store's own business. A
 //! store may find too much by terms and must then ask [`JobFilter::admits`], never too little.
 
+use mainspring_kernel::entity::Kind;
 use mainspring_kernel::fingerprint::{digest, number};
 use mainspring_kernel::{
-    DlqItem, Job, JobId, JobType, QueueName, StateName, TenantId, Timestamp, UserId,
+    DlqItem, Entity, Job, JobId, JobType, QueueName, StateName, TenantId, Timestamp, UserId,
 };
 
 /// Whose things a read may show. The first filter of every list.
@@ -276,5 +277,87 @@ pub fn lasting_item_terms<'a>(item: &'a DlqItem, mut visit: impl FnMut(Term<'a>)
     lasting_terms(&item.job, &mut visit);
     if let Some(trouble) = &item.job.trouble {
         visit(Term::Code(&trouble.failure.code));
+    }
+}
+
+/// Which entities of a kind to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityFilter {
+    /// Of this kind.
+    pub kind: Kind,
+    /// Whose.
+    pub scope: Scope,
+    /// In this state.
+    pub state: Option<String>,
+    /// With this value in this field.
+    pub field: Option<(String, String)>,
+}
+
+/// A number for everything that a list of entities can ask for at once: kind, owner, state and one
+/// field. An entity has one for each question it answers, so that a page is a stretch of one index,
+/// whatever is asked. The same for ever: it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityTerm(pub u64);
+
+impl EntityTerm {
+    fn of(kind: Kind, scope: &Scope, state: Option<&str>, field: Option<(&str, &str)>) -> Self {
+        let (tenant, user) = match scope {
+            Scope::All => ("", ""),
+            Scope::Tenant(tenant) => (tenant.as_str(), ""),
+            Scope::User(tenant, user) => (tenant.as_str(), user.as_str()),
+        };
+        // No state and no name of a field is empty.
+        let (name, value) = field.unwrap_or_default();
+        let parts = [tenant, user, state.unwrap_or_default(), name, value].map(str::as_bytes);
+        let [tenant, user, state, name, value] = parts;
+        EntityTerm(number(digest(&[&[kind.number()], tenant, user, state, name, value])))
+    }
+}
+
+/// The terms of an entity, in order and each once.
+pub fn entity_terms(entity: &Entity) -> Vec<EntityTerm> {
+    let scopes = [
+        Scope::All,
+        Scope::Tenant(entity.tenant.clone()),
+        Scope::User(entity.tenant.clone(), entity.owner.clone()),
+    ];
+    let mut fields = vec![None];
+    entity.fields(|name, value| fields.push(Some((name, value))));
+    let mut terms = Vec::with_capacity(scopes.len() * 2 * fields.len());
+    for scope in &scopes {
+        for state in [None, Some(entity.state())] {
+            for field in &fields {
+                terms.push(EntityTerm::of(entity.id.kind, scope, state, *field));
+            }
+        }
+    }
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
+
+impl EntityFilter {
+    /// Every entity of a kind that is in scope.
+    pub fn of(kind: Kind, scope: Scope) -> Self {
+        EntityFilter { kind, scope, state: None, field: None }
+    }
+
+    /// The term that exactly those entities have that are asked for, but for chance.
+    pub fn term(&self) -> EntityTerm {
+        let field = self.field.as_ref().map(|(name, value)| (name.as_str(), value.as_str()));
+        EntityTerm::of(self.kind, &self.scope, self.state.as_deref(), field)
+    }
+
+    /// Whether `entity` is asked for.
+    pub fn admits(&self, entity: &Entity) -> bool {
+        let mut has_field = self.field.is_none();
+        entity.fields(|name, value| {
+            has_field |=
+                self.field.as_ref().is_some_and(|(wanted, held)| wanted == name && held == value);
+        });
+        entity.id.kind == self.kind
+            && self.scope.covers(&entity.tenant, &entity.owner)
+            && self.state.as_deref().is_none_or(|state| entity.state() == state)
+            && has_field
     }
 }

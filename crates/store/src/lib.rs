@@ -3,6 +3,7 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod desk;
 pub mod fatal;
 pub mod filter;
 pub mod read;
@@ -11,8 +12,9 @@ pub mod store;
 pub mod ticket;
 pub mod transfer;
 
+pub use desk::{Circumstances, decide_on, needs_of};
 pub use fatal::Fatal;
-pub use filter::{ItemFilter, JobFilter, Scope, Term};
+pub use filter::{EntityFilter, EntityTerm, ItemFilter, JobFilter, Scope, Term, entity_terms};
 pub use read::{
     Counts, Health, Held, LoggedMove, MovesPage, Page, QueueCount, Recovery, Snapshot, Standing,
     WorkerNote,

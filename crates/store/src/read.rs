@@ -5,17 +5,17 @@ use mainspring_kernel::{Job, JobId, JobType, QueueName, TenantId, Timestamp, Use
 
 /// A part of a list.
 #[derive(Debug, Clone)]
-pub struct Page<T> {
+pub struct Page<T, Id = JobId> {
     /// The entries.
     pub items: Vec<T>,
     /// Where the next part starts: pass it as `before`. The id of the last entry here, if there are
     /// more; a page is full unless it is the last one.
-    pub next: Option<JobId>,
+    pub next: Option<Id>,
 }
 
-impl<T> Page<T> {
+impl<T, Id> Page<T, Id> {
     /// The page of `limit` entries that begins `found`, which has one more if there are more.
-    pub fn cut(mut found: Vec<T>, limit: usize, id: impl Fn(&T) -> JobId) -> Self {
+    pub fn cut(mut found: Vec<T>, limit: usize, id: impl Fn(&T) -> Id) -> Self {
         let has_more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| has_more).map(id);

@@ -23,17 +23,19 @@ mod names;
 mod progress;
 mod registry;
 mod transition;
+mod whole;
 mod wire;
 mod worker;
 
-pub use entity::{
-    Entities, Entity, decode_snapshot, encode_counters, encode_item, encode_key, encode_queue,
-    encode_snapshot, encode_token, encode_type, entities_of, snapshot_owner,
-};
 pub use event::{decode_event, encode_event, instant_of};
 pub use frame::{Events, FORMAT_VERSION, FrameWriter, events_of};
 pub use names::Names;
 pub use progress::{LoggedStep, apply_progress, decode_steps, encode_progress, encode_steps};
+pub use whole::{
+    Record, Records, decode_entity, decode_snapshot, encode_counters, encode_entity, encode_item,
+    encode_key, encode_queue, encode_snapshot, encode_token, encode_type, records_of,
+    snapshot_owner,
+};
 pub use worker::{decode_workers, encode_workers};
 
 /// Bytes that are not the record they should be.

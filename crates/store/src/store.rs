@@ -1,7 +1,7 @@
 //! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
-use crate::filter::{ItemFilter, JobFilter, Scope};
+use crate::filter::{EntityFilter, ItemFilter, JobFilter, Scope};
 use crate::read::{Counts, Health, Held, MovesPage, Page, Snapshot, Standing, WorkerNote};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
@@ -10,8 +10,8 @@ use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobId, JobType, QueueName, QueueSpec, TenantId, Timestamp, Token,
-    TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, QueueName, QueueSpec, TenantId,
+    Timestamp, Token, TokenId, TypeSpec,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +69,8 @@ pub struct Needs {
     pub effects: Vec<(JobId, Box<str>)>,
     /// Dead-letter items.
     pub items: Vec<DlqId>,
+    /// Entities.
+    pub entities: Vec<EntityId>,
     /// Idempotency keys.
     pub keys: Vec<Digest>,
     /// Types.
@@ -134,7 +136,8 @@ pub trait News: Send + Sync + 'static {
 pub struct Wake {
     /// Whether waiting jobs have become due since the last look.
     pub is_work_due: bool,
-    /// The next instant, after the one asked about, at which something becomes due or overdue.
+    /// The next instant, after the one asked about, at which a job becomes due or overdue or the
+    /// alarm of an entity stands.
     pub next: Option<Timestamp>,
 }
 
@@ -149,6 +152,8 @@ pub trait Desk {
     }
     /// A dead-letter item.
     fn item(&self, id: DlqId) -> Option<&DlqItem>;
+    /// An entity.
+    fn entity(&self, id: EntityId) -> Option<&Entity>;
     /// A registered type.
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec>;
     /// Who holds an idempotency key.
@@ -271,6 +276,22 @@ pub trait Store: Send + Sync + 'static {
         filter: &'a ItemFilter,
         most: usize,
     ) -> BoxFuture<'a, Result<usize, Error>>;
+    /// One entity.
+    fn entity(&self, id: EntityId) -> BoxFuture<'_, Result<Option<Entity>, Error>>;
+    /// Entities of a kind, the greatest id first, below `before`. The page is full unless it is the
+    /// last one, and costs what it shows.
+    fn entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        before: Option<EntityId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Entity, EntityId>, Error>>;
+    /// How many entities a filter admits, counted up to `most`.
+    fn count_entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>>;
     /// Every registered type, by name.
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>>;
     /// Every queue that was configured, by name.
@@ -291,6 +312,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Jobs whose lease, timeout, expiry or unfinished DLQ move wants the reaper at `now`.
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>>;
+    /// Entities whose alarm stands at `now` or earlier, with that alarm, the earliest first.
+    fn alarms(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>>;
     /// Every job that runs, for extending leases after a restart.
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>>;
     /// Notices what has become due by `now` and says when to look again.

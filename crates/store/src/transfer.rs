@@ -1,51 +1,56 @@
-//! Moving everything from one store to another: entities in an agreed order, and a seal that is
+//! Moving everything from one store to another: records in an agreed order, and a seal that is
 //! equal at both ends if nothing was lost, added or changed on the way.
 
 use crate::record::{
-    Entity, encode_counters, encode_item, encode_key, encode_queue, encode_snapshot, encode_token,
-    encode_type,
+    Record, encode_counters, encode_entity, encode_item, encode_key, encode_queue, encode_snapshot,
+    encode_token, encode_type,
 };
 use mainspring_kernel::fingerprint;
 
 /// What is counted apart, in the order in which it travels.
-pub const KINDS: [&str; 7] = ["types", "queues", "tokens", "jobs", "items", "keys", "totals"];
+pub const KINDS: [&str; 8] =
+    ["types", "queues", "tokens", "jobs", "items", "entities", "keys", "totals"];
 
 /// How many there are of each kind, and a digest of all of them in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Seal([(u64, u128); 7]);
+pub struct Seal([(u64, u128); KINDS.len()]);
 
 impl Seal {
     /// Takes one more into account.
-    pub fn add(&mut self, entity: &Entity) {
+    pub fn add(&mut self, record: &Record) {
         let mut bytes = Vec::with_capacity(512);
-        let kind = match entity {
-            Entity::Type(spec) => {
+        let kind = match record {
+            Record::Type(spec) => {
                 encode_type(spec, &mut bytes);
                 0
             }
-            Entity::Queue(spec) => {
+            Record::Queue(spec) => {
                 encode_queue(spec, &mut bytes);
                 1
             }
-            Entity::Token(token) => {
+            Record::Token(token) => {
                 encode_token(token, &mut bytes);
                 2
             }
-            Entity::Job(found) => {
+            Record::Job(found) => {
                 encode_snapshot(&found.job, &found.history, &mut bytes);
                 3
             }
-            Entity::Item(item) => {
+            Record::Item(item) => {
                 encode_item(item, &mut bytes);
                 4
             }
-            Entity::Key { hash, holder } => {
+            Record::Key { hash, holder } => {
                 encode_key(*hash, holder, &mut bytes);
-                5
-            }
-            Entity::Counters(counters) => {
-                encode_counters(counters, &mut bytes);
                 6
+            }
+            Record::Counters(counters) => {
+                encode_counters(counters, &mut bytes);
+                7
+            }
+            Record::Entity(entity) => {
+                encode_entity(entity, &mut bytes);
+                5
             }
         };
         let digest = u128::from_be_bytes(fingerprint::digest(&[&bytes]).0);
@@ -81,7 +86,7 @@ mod tests {
     fn a_seal_sees_what_is_lost_doubled_or_changed_and_not_the_order() {
         let seal = |all: &[u64]| {
             let mut seal = Seal::default();
-            all.iter().for_each(|n| seal.add(&Entity::Counters(vec![*n])));
+            all.iter().for_each(|n| seal.add(&Record::Counters(vec![*n])));
             seal
         };
         assert_eq!(seal(&[1, 2, 3]), seal(&[3, 1, 2]));

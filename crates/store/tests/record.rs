@@ -11,22 +11,22 @@ mod values;
 use golden::{encoded, frame};
 use mainspring_kernel::{Event, Timestamp};
 use mainspring_store::record::{
-    FrameWriter, Names, decode_event, decode_snapshot, encode_event, entities_of, events_of,
+    FrameWriter, Names, decode_event, decode_snapshot, encode_event, events_of, records_of,
 };
 use proptest::prelude::*;
 
-/// Every record of the samples, entities and frames.
+/// Every record of the samples, records and frames.
 fn all_bytes() -> Vec<Vec<u8>> {
     let frames = samples::events().into_iter().map(|(_, event)| frame(&event));
-    let entities = samples::entities().into_iter().map(|(_, entity)| encoded(&entity));
-    frames.chain(entities).collect()
+    let records = samples::records().into_iter().map(|(_, record)| encoded(&record));
+    frames.chain(records).collect()
 }
 
 /// Reads `bytes` in every way there is; the point is to come back.
 fn read_all(bytes: &[u8]) {
     let mut names = Names::shared();
     events_of(bytes, &mut names).for_each(drop);
-    entities_of(bytes, &mut names).for_each(drop);
+    records_of(bytes, &mut names).for_each(drop);
     let _ = decode_event(bytes, 0, Timestamp::EPOCH, &mut names);
     let _ = decode_event(bytes, bytes.len() / 2, Timestamp::MAX, &mut names);
     let _ = decode_event(bytes, bytes.len() + 7, Timestamp::MAX, &mut names);
@@ -57,22 +57,22 @@ proptest! {
     }
 
     #[test]
-    fn entities_round_trip(entity in values::entity()) {
-        let bytes = encoded(&entity);
+    fn records_round_trip(record in values::record()) {
+        let bytes = encoded(&record);
         let mut names = Names::shared();
-        let read: Result<Vec<_>, _> = entities_of(&bytes, &mut names).collect();
-        prop_assert_eq!(read, Ok(vec![entity]));
+        let read: Result<Vec<_>, _> = records_of(&bytes, &mut names).collect();
+        prop_assert_eq!(read, Ok(vec![record]));
     }
 
     #[test]
     fn a_cut_record_is_refused(
-        entity in values::entity(),
+        record in values::record(),
         cut in any::<proptest::sample::Index>(),
     ) {
-        let bytes = encoded(&entity);
+        let bytes = encoded(&record);
         let cut = cut.index(bytes.len());
         let mut names = Names::fresh();
-        let read: Vec<_> = entities_of(&bytes[..cut], &mut names).collect();
+        let read: Vec<_> = records_of(&bytes[..cut], &mut names).collect();
         prop_assert!(cut == 0 || (read.len() == 1 && read[0].is_err()), "{:?}", read);
     }
 
@@ -118,7 +118,7 @@ fn every_single_damage_is_survived() {
 fn claimed_lengths_are_not_believed() {
     let counters = [0x82, 0x07, 0x9b, 0x00, 0x00, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff];
     let mut names = Names::fresh();
-    let read = entities_of(&counters, &mut names).next();
+    let read = records_of(&counters, &mut names).next();
     assert!(matches!(read, Some(Err(bad)) if bad.reason.contains("longer")));
 }
 

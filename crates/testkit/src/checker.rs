@@ -6,6 +6,7 @@
 
 mod durability;
 mod facts;
+mod firings;
 mod items;
 mod keys;
 mod leases;
@@ -71,6 +72,7 @@ pub fn check(history: &History) -> Vec<Violation> {
     retries::check(&facts, &mut found);
     keys::check(&facts, &mut found);
     items::check(&facts, &mut found);
+    firings::check(&facts, &mut found);
     limits::check(&facts, &mut found);
     order::check(&facts, &mut found);
     tenants::check(&facts, &mut found);

@@ -5,10 +5,10 @@ use mainspring_kernel::command::{Claim, Submit};
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::{
-    Command, Decision, Event, Facts, Job, JobType, QueueName, Receipt, Rejection, TenantId,
-    Timestamp, UserId, WorkerId, decide, fingerprint,
+    Command, Decision, Event, Job, JobType, QueueName, Receipt, Rejection, TenantId, Timestamp,
+    UserId, WorkerId, fingerprint,
 };
-use mainspring_store::{Ask, Desk, Error, Needs, Store, Ticket};
+use mainspring_store::{Ask, Circumstances, Desk, Error, Store, Ticket, decide_on, needs_of};
 
 /// The instant simulated worlds begin at.
 pub const BEGINNING: Timestamp = Timestamp::from_millis(1_790_000_000_000);
@@ -40,24 +40,8 @@ pub fn worker(name: &str) -> WorkerId {
 
 /// A wish that leaves everything to the type.
 pub fn wish(owner: &str, person: &str, job_type: &str, payload: &str) -> Submit {
-    Submit {
-        tenant: tenant(owner),
-        user: user(person),
-        job_type: kind(job_type),
-        payload: payload.into(),
-        run_at: None,
-        delay_ms: None,
-        priority: None,
-        queue: None,
-        timeout_ms: None,
-        max_retries: None,
-        idempotency: None,
-        trace: None,
-        parent: None,
-        subject: None,
-        labels: Vec::new(),
-        expires_at: None,
-    }
+    let plain = Submit::plain(tenant(owner), user(person), kind(job_type));
+    Submit { payload: payload.into(), ..plain }
 }
 
 /// A key that is compared by payload, as contracts make it.
@@ -94,19 +78,8 @@ pub fn commit(
     now: Timestamp,
     fresh: &mut u128,
 ) -> Result<Done, Error> {
-    let mut needs = Needs {
-        now,
-        has_commands: !commands.is_empty(),
-        pulls: vec![Ask::any(pull)],
-        ..Needs::default()
-    };
-    for command in commands {
-        needs.jobs.extend(command.job());
-        needs.items.extend(command.item());
-        if let Command::Submit(wish) = command {
-            needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
-        }
-    }
+    let mut needs = needs_of(commands, now);
+    needs.pulls.push(Ask::any(pull));
     let (mut outcomes, mut granted, mut events) = (Vec::new(), Vec::new(), Vec::new());
     let mut work = |desk: &mut dyn Desk| {
         for command in commands {
@@ -141,42 +114,17 @@ pub(crate) fn act(
     log: &mut Vec<Event>,
 ) -> Result<Receipt, Rejection> {
     *fresh += 1;
-    let Decision { events, receipt } = {
-        let desk: &dyn Desk = desk;
-        if command.job().is_some_and(|id| desk.is_unreadable(id)) {
-            return Err(Rejection::JobUnreadable);
-        }
-        let job = command.job().and_then(|id| desk.job(id));
-        let tokens = desk.tokens();
-        let mut facts = Facts {
-            now,
-            fresh_id: (u128::try_from(now.as_millis()).unwrap_or(0) << 80) | *fresh,
-            fresh_secret: *fresh << 64 | 7,
-            job,
-            item: command.item().and_then(|id| desk.item(id)),
-            job_type: job.and_then(|job| desk.job_type(&job.job_type)),
-            are_types_strict: false,
-            key_holder: None,
-            key_job: None,
-            jumps: &[],
-            silences: &[],
-            tokens: &tokens,
-            backlog: mainspring_kernel::Backlog::UNBOUNDED,
-        };
-        if let Command::SetType(spec) = command {
-            facts.job_type = desk.job_type(&spec.name);
-        }
-        if let Command::Submit(wish) = command {
-            facts.job_type = desk.job_type(&wish.job_type);
-            facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
-            let held = facts.key_holder.filter(|holder| holder.holds_at(now));
-            if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
-                return Err(Rejection::JobUnreadable);
-            }
-            facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
-        }
-        decide(command, &facts)?
+    let (millis, fresh) = (u128::try_from(now.as_millis()).unwrap_or(0), *fresh);
+    let mut around = Circumstances {
+        now,
+        fresh_id: &mut || (millis << 80) | fresh,
+        fresh_secret: &mut || fresh << 64 | 7,
+        are_types_strict: false,
+        jumps: &[],
+        silences: &[],
+        backlog_max: (u64::MAX, u64::MAX),
     };
+    let Decision { events, receipt } = decide_on(desk, command, &mut around)?;
     if !events.is_empty() {
         log.extend(events.iter().cloned());
         desk.apply(events);

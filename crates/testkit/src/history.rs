@@ -259,6 +259,19 @@ pub struct Dump {
     pub is_settled: bool,
     /// What had ended before this server time may be gone.
     pub kept_since: Option<i64>,
+    /// How often entities say that they fired.
+    pub firings: Vec<FiringDump>,
+    /// Entities with an alarm that did not ring any more.
+    pub silent: Vec<String>,
+}
+
+/// How often an entity says that it fired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FiringDump {
+    /// Which entity.
+    pub entity: String,
+    /// How often.
+    pub count: u64,
 }
 
 /// A job at the end.

@@ -123,11 +123,17 @@ pub enum Plant {
     StaleDecision,
     /// The clocks of servers are up to half a minute apart.
     NodeSkew,
+    /// An entity fires and its job is not submitted, now and then.
+    LoseFiring,
+    /// An entity fires a second job for the same instant.
+    FireTwice,
+    /// An alarm is rung and not set anew.
+    ForgetAlarm,
 }
 
 impl Plant {
     /// Every mistake.
-    pub const ALL: [Plant; 53] = [
+    pub const ALL: [Plant; 56] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -181,6 +187,9 @@ impl Plant {
         Plant::HalfJump,
         Plant::StaleDecision,
         Plant::NodeSkew,
+        Plant::LoseFiring,
+        Plant::FireTwice,
+        Plant::ForgetAlarm,
     ];
 
     /// Whether it takes several servers to make it.

@@ -5,6 +5,7 @@
 //!
 //! Read next: `sim/life.rs` for one life of the server, `sim/nemesis.rs` for what goes wrong.
 
+mod beacons;
 mod clients;
 mod dump;
 mod life;

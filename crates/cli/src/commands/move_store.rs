@@ -4,7 +4,7 @@ use crate::commands::postgres::{self, Place};
 use crate::exit::{self, usage};
 use crate::output::{Output, say, say_json, thousands};
 use mainspring_engine::{Clock, SystemClock};
-use mainspring_store::record::Entity;
+use mainspring_store::record::Record;
 use mainspring_store::transfer::Seal;
 use mainspring_store_memory::transfer::{MemoryExport, MemoryImport};
 use mainspring_store_postgres::transfer::{PostgresExport, PostgresImport};
@@ -49,10 +49,10 @@ pub(crate) async fn run(args: Args, output: Output) -> anyhow::Result<u8> {
     let mut source = Source::open(&from).await?;
     let mut target = Target::open(&to).await?;
     let (mut seal, mut moved, mut told) = (Seal::default(), 0, TOLD_EVERY);
-    while let Some(entities) = source.next().await? {
-        entities.iter().for_each(|entity| seal.add(entity));
-        moved += entities.len() as u64;
-        target.put(entities).await?;
+    while let Some(records) = source.next().await? {
+        records.iter().for_each(|record| seal.add(record));
+        moved += records.len() as u64;
+        target.put(records).await?;
         if moved >= told && output == Output::Table {
             say(&format!("{} so far", thousands(moved)));
             told = moved + TOLD_EVERY;
@@ -103,7 +103,7 @@ impl Source {
         })
     }
 
-    async fn next(&mut self) -> anyhow::Result<Option<Vec<Entity>>> {
+    async fn next(&mut self) -> anyhow::Result<Option<Vec<Record>>> {
         Ok(match self {
             Source::Memory(export) => export.next().await?,
             Source::Postgres(export) => export.next().await?,
@@ -131,10 +131,10 @@ impl Target {
         })
     }
 
-    async fn put(&mut self, entities: Vec<Entity>) -> anyhow::Result<()> {
+    async fn put(&mut self, records: Vec<Record>) -> anyhow::Result<()> {
         match self {
-            Target::Memory(import) => Ok(import.put(entities)?),
-            Target::Postgres(import) => Ok(import.put(entities).await?),
+            Target::Memory(import) => Ok(import.put(records)?),
+            Target::Postgres(import) => Ok(import.put(records).await?),
         }
     }
 

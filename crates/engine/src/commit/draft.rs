@@ -146,9 +146,11 @@ impl Draft {
                 }
                 Event::LeaseRenewed { .. } => effects.has_new_timer = true,
                 Event::TokenIssued(_) | Event::TokenRevoked { .. } => effects.has_new_tokens = true,
+                Event::EntitySet(_) => effects.has_new_timer = true,
                 Event::EffectCommitted { .. }
                 | Event::ItemOpened(_)
                 | Event::ItemChanged { .. }
+                | Event::EntityRemoved { .. }
                 | Event::TypeSet(_)
                 | Event::QueueSet(_) => {}
             }

@@ -4,12 +4,12 @@
 use futures_util::future::BoxFuture;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::conformance::ModelStore;
 use mainspring_store::{
-    Counts, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Promise, Snapshot,
-    Standing, Store, Ticket, Wake, Work,
+    Counts, EntityFilter, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page,
+    Promise, Snapshot, Standing, Store, Ticket, Wake, Work,
 };
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -206,6 +206,35 @@ impl Store for Scripted {
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
         self.model.items(filter, before, limit)
+    }
+
+    fn entity(&self, id: EntityId) -> BoxFuture<'_, Result<Option<Entity>, Error>> {
+        self.model.entity(id)
+    }
+
+    fn entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        before: Option<EntityId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Entity, EntityId>, Error>> {
+        self.model.entities(filter, before, limit)
+    }
+
+    fn count_entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.model.count_entities(filter, most)
+    }
+
+    fn alarms(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
+        self.model.alarms(now, limit)
     }
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {

@@ -28,7 +28,7 @@ impl Submit {
     }
 }
 
-pub(super) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     wish.idempotency.as_deref().map_or(Ok(()), idempotency::check)?;
     if let (Some(key), Some(holder)) = (&wish.idempotency, facts.key_holder)
         && holder.holds_at(facts.now)

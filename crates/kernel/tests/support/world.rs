@@ -241,19 +241,14 @@ impl World {
         let before = command.job().and_then(|id| self.jobs.get(&id)).cloned();
         let people: Vec<&Token> = self.people.iter().collect();
         let facts = Facts {
-            now: self.now,
             fresh_id: self.fresh,
             fresh_secret: self.fresh << 64,
             job: before.as_ref(),
             item: command.item().and_then(|id| self.items.get(&id)),
-            job_type: None,
-            are_types_strict: false,
-            key_holder: None,
-            key_job: None,
             jumps: &self.jumps,
             silences: &self.silences,
             tokens: &people,
-            backlog: mainspring_kernel::Backlog::UNBOUNDED,
+            ..Facts::at(self.now)
         };
         let answer = decide(&command, &facts);
         if let Ok(decision) = &answer {
@@ -288,7 +283,9 @@ impl World {
                 assert!(*at >= item.updated_at);
                 item.change(*version, *at, (**state).clone());
             }
-            Event::TypeSet(_)
+            Event::EntitySet(_)
+            | Event::EntityRemoved { .. }
+            | Event::TypeSet(_)
             | Event::QueueSet(_)
             | Event::TokenIssued(_)
             | Event::TokenRevoked { .. } => {}

@@ -10,7 +10,8 @@ use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobId, JobType, TenantId, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, TenantId, Timestamp, Token,
+    TokenId, TypeSpec,
 };
 use mainspring_store::record::FrameWriter;
 use mainspring_store::{Desk, Error, Needs, Ticket, Work};
@@ -65,6 +66,10 @@ impl Desk for MemoryDesk<'_> {
 
     fn item(&self, id: DlqId) -> Option<&DlqItem> {
         self.state.items.get(&id)
+    }
+
+    fn entity(&self, id: EntityId) -> Option<&Entity> {
+        self.state.entities.get(id)
     }
 
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {

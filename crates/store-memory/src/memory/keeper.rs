@@ -9,12 +9,12 @@ use crate::limits::CHUNK_BYTES;
 use crate::manifest::Manifest;
 use crate::snapshot::SnapshotWriter;
 use crate::state::Batch;
-use mainspring_kernel::{DlqId, Job, Timestamp};
+use mainspring_kernel::{DlqId, EntityId, Job, Timestamp};
 use mainspring_store::Error;
 use mainspring_store::filter::{lasting_terms, passing_terms};
 use mainspring_store::record::{
-    encode_counters, encode_item, encode_key, encode_queue, encode_snapshot, encode_token,
-    encode_type,
+    encode_counters, encode_entity, encode_item, encode_key, encode_queue, encode_snapshot,
+    encode_token, encode_type,
 };
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -229,7 +229,7 @@ pub(super) fn snapshot_by(
     let mut writer =
         SnapshotWriter::create(disk.clone(), &name, start).map_err(|error| failed(&error))?;
     let mut walk = Walk { stride, between };
-    let end = write_entities(shared, &mut writer, &mut walk, || journal.next_lsn() - 1)?;
+    let end = write_state(shared, &mut writer, &mut walk, || journal.next_lsn() - 1)?;
     between();
     // Jobs that ended before the walk came by are in no frame that is kept and not in the
     // snapshot: they must be in the archive before it counts.
@@ -248,7 +248,7 @@ pub(super) fn snapshot_by(
 
 /// Writes everything in RAM, jobs first: a job that ends after the walk began leaves its key and
 /// its dead-letter item behind it, where the walk still comes by. Answers the last position seen.
-fn write_entities(
+fn write_state(
     shared: &Shared,
     writer: &mut SnapshotWriter,
     walk: &mut Walk<'_>,
@@ -280,6 +280,25 @@ fn write_entities(
         for (id, found) in some {
             encode_item(found, &mut out.bytes);
             item = Some(*id);
+            if out.is_full() {
+                break;
+            }
+        }
+        drop(state);
+        out.pass_on()?;
+        (walk.between)();
+    }
+    let mut entity = None;
+    loop {
+        let state = shared.read();
+        let from: Bound<EntityId> = entity.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut some = state.entities.range((from, Bound::Unbounded)).take(walk.stride).peekable();
+        if some.peek().is_none() {
+            break;
+        }
+        for (id, found) in some {
+            encode_entity(found, &mut out.bytes);
+            entity = Some(*id);
             if out.is_full() {
                 break;
             }
@@ -331,7 +350,7 @@ struct Walk<'a> {
     between: &'a mut dyn FnMut(),
 }
 
-/// Whole entities on their way into chunks of about [`CHUNK_BYTES`], and at most one more entity.
+/// Whole records on their way into chunks of about [`CHUNK_BYTES`], and at most one more record.
 struct Buffer<'a> {
     bytes: Vec<u8>,
     /// Where chunks end, if there is more than one.

@@ -14,7 +14,7 @@ use crate::snapshot::SnapshotReader;
 use crate::state::{Loader, State};
 use mainspring_kernel::Timestamp;
 use mainspring_store::Recovery;
-use mainspring_store::record::{Entity, Names, entities_of, events_of};
+use mainspring_store::record::{Names, Record, events_of, records_of};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, RwLock};
@@ -195,16 +195,17 @@ fn load_snapshot(
     let mut bytes = 0;
     while let Some(chunk) = reader.next_chunk()? {
         bytes += chunk.len() as u64;
-        for entity in entities_of(chunk, names) {
-            let entity = entity.map_err(|bad| OpenError::Mismatch(format!("{name}: {bad}")))?;
-            match entity {
-                Entity::Job(snapshot) => loader.job(snapshot.job, snapshot.history),
-                Entity::Item(item) => loader.item(*item),
-                Entity::Type(spec) => loader.job_type(*spec),
-                Entity::Queue(spec) => loader.queue(spec),
-                Entity::Token(token) => loader.token(*token),
-                Entity::Key { hash, holder } => loader.key(hash, holder),
-                Entity::Counters(found) => counters = Some(found),
+        for record in records_of(chunk, names) {
+            let record = record.map_err(|bad| OpenError::Mismatch(format!("{name}: {bad}")))?;
+            match record {
+                Record::Job(snapshot) => loader.job(snapshot.job, snapshot.history),
+                Record::Item(item) => loader.item(*item),
+                Record::Entity(entity) => loader.entity(*entity),
+                Record::Type(spec) => loader.job_type(*spec),
+                Record::Queue(spec) => loader.queue(spec),
+                Record::Token(token) => loader.token(*token),
+                Record::Key { hash, holder } => loader.key(hash, holder),
+                Record::Counters(found) => counters = Some(found),
             }
         }
     }

@@ -4,11 +4,12 @@ use super::{MemoryStore, desk, journal_failed};
 use crate::state::State;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
+    TypeSpec,
 };
 use mainspring_store::{
-    Counts, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, Page, Recovery, Scope,
-    Snapshot, Standing, Store, Ticket, Wake, Work,
+    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, Page,
+    Recovery, Scope, Snapshot, Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -128,6 +129,30 @@ impl Store for MemoryStore {
         Box::pin(self.item_count(filter, most))
     }
 
+    fn entity(&self, id: EntityId) -> BoxFuture<'_, Result<Option<Entity>, Error>> {
+        Box::pin(self.settled(move |state| state.entities.get(id).cloned()))
+    }
+
+    fn entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        before: Option<EntityId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Entity, EntityId>, Error>> {
+        Box::pin(self.settled(move |state| {
+            let found = state.entities.find(filter, before).take(limit + 1).cloned();
+            Page::cut(found.collect(), limit, |entity| entity.id)
+        }))
+    }
+
+    fn count_entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        Box::pin(self.settled(move |state| state.entities.find(filter, None).take(most).count()))
+    }
+
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
         Box::pin(self.settled(State::type_list))
     }
@@ -172,6 +197,15 @@ impl Store for MemoryStore {
 
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
         Box::pin(std::future::ready(Ok(self.shared.read().overdue(now, limit))))
+    }
+
+    fn alarms(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
+        let due = self.shared.read().entities.due(now).take(limit).collect();
+        Box::pin(std::future::ready(Ok(due)))
     }
 
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {

@@ -13,7 +13,8 @@ use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqItem, Event, Job, JobEvent, JobId, QueueSpec, StateName, Timestamp, Token, TypeSpec, evolve,
+    DlqItem, Entity, Event, Job, JobEvent, JobId, QueueSpec, StateName, Timestamp, Token, TypeSpec,
+    evolve,
 };
 use std::collections::HashSet;
 
@@ -40,6 +41,10 @@ impl Loader {
 
     pub(crate) fn item(&mut self, item: DlqItem) {
         self.state.items.open(item);
+    }
+
+    pub(crate) fn entity(&mut self, entity: Entity) {
+        self.state.entities.set(entity);
     }
 
     pub(crate) fn job_type(&mut self, spec: TypeSpec) {
@@ -89,6 +94,8 @@ impl Loader {
             Event::EffectCommitted { .. }
             | Event::ItemOpened(_)
             | Event::ItemChanged { .. }
+            | Event::EntitySet(_)
+            | Event::EntityRemoved { .. }
             | Event::QueueSet(_)
             | Event::TokenIssued(_)
             | Event::TokenRevoked { .. } => {

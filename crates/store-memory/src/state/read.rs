@@ -84,7 +84,12 @@ impl State {
         self.index.forget_queues(now);
         Wake {
             is_work_due: std::mem::take(&mut self.index.has_promoted),
-            next: self.index.next_instant(now),
+            next: self
+                .index
+                .next_instant(now)
+                .into_iter()
+                .chain(self.entities.next_alarm(now))
+                .min(),
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Taking in what another store had, entity by entity.
+//! Taking in what another store had, record by record.
 
 use super::State;
 use super::slab::Entry;
 use super::totals::Totals;
 use mainspring_kernel::Event;
 use mainspring_store::Snapshot;
-use mainspring_store::record::Entity;
+use mainspring_store::record::Record;
 
 impl State {
-    /// Puts one entity in. Types and queues come before the jobs that they place.
-    pub(crate) fn restore(&mut self, entity: Entity) {
-        match entity {
-            Entity::Job(snapshot) if snapshot.job.finished_at().is_some() => {
+    /// Puts one record in. Types and queues come before the jobs that they place.
+    pub(crate) fn restore(&mut self, record: Record) {
+        match record {
+            Record::Job(snapshot) if snapshot.job.finished_at().is_some() => {
                 self.take_in_ended(*snapshot);
             }
-            Entity::Job(snapshot) => {
+            Record::Job(snapshot) => {
                 let Snapshot { mut job, history } = *snapshot;
                 self.index.share_names(&mut job);
                 let slot =
@@ -23,12 +23,13 @@ impl State {
                 entry.spot = self.index.enter(slot, &entry.job);
                 super::list::enter(&mut self.postings, &entry.job);
             }
-            Entity::Item(item) => self.items.open(*item),
-            Entity::Type(spec) => self.apply(Event::TypeSet(spec)),
-            Entity::Queue(spec) => self.apply(Event::QueueSet(spec)),
-            Entity::Token(token) => self.apply(Event::TokenIssued(token)),
-            Entity::Key { hash, holder } => self.keys.set(hash, holder),
-            Entity::Counters(counters) => {
+            Record::Item(item) => self.items.open(*item),
+            Record::Entity(entity) => self.entities.set(*entity),
+            Record::Type(spec) => self.apply(Event::TypeSet(spec)),
+            Record::Queue(spec) => self.apply(Event::QueueSet(spec)),
+            Record::Token(token) => self.apply(Event::TokenIssued(token)),
+            Record::Key { hash, holder } => self.keys.set(hash, holder),
+            Record::Counters(counters) => {
                 let mut totals = [0; 7];
                 for (total, stored) in totals.iter_mut().zip(&counters) {
                     *total = *stored;

@@ -128,6 +128,17 @@ const RULES: &[Rule] = &[
                 OR (SELECT 1 FROM mainspring.job j WHERE j.id = k.job) IS NULL",
     },
     Rule {
+        code: "entity_unlisted",
+        text: "entities have no terms, or terms no entity: lists miss some or show too many",
+        cure: "with all servers stopped, copy everything to another database by mainspring move",
+        sql:
+            "SELECT e.id FROM (SELECT kind, id FROM mainspring.entity LIMIT {n}) e
+            LEFT JOIN (SELECT kind, id, count(*) FROM mainspring.entity_term GROUP BY kind, id) t
+            USING (kind, id) WHERE t.id IS NULL
+            UNION SELECT t.id FROM (SELECT kind, id FROM mainspring.entity_term LIMIT {n}) t
+            WHERE (SELECT 1 FROM mainspring.entity e WHERE e.kind = t.kind AND e.id = t.id) IS NULL",
+    },
+    Rule {
         code: "alarm_missing",
         text: "nobody will look after these jobs if their worker dies or they expire",
         cure: "set alarm_at of live to now, or insert the row of expiry: the reaper does the rest",

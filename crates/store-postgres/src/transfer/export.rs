@@ -3,7 +3,9 @@
 use super::Session;
 use crate::config::PostgresConfig;
 use crate::effects::read_effect;
+use crate::entities;
 use crate::fault::Fault;
+use crate::link::Value;
 use crate::load::read_item;
 use crate::migrate::{self, MIGRATIONS, MigrateError};
 use crate::queries::{Queries, Query};
@@ -14,7 +16,7 @@ use mainspring_kernel::JobId;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::job::{Effect, EffectTotals};
 use mainspring_store::Snapshot;
-use mainspring_store::record::Entity;
+use mainspring_store::record::Record;
 use std::collections::HashMap;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -41,6 +43,7 @@ enum Stage {
     Registries,
     Jobs(Uuid),
     Items(Uuid),
+    Entities(i16, Uuid),
     Keys(Uuid),
     Totals,
     Over,
@@ -68,17 +71,17 @@ impl PostgresExport {
         Ok(PostgresExport { session, cursor: Cursor::default() })
     }
 
-    /// The next entities; none at the end.
+    /// The next records; none at the end.
     ///
     /// # Errors
     /// If the database goes away, or holds something that cannot be read.
-    pub async fn next(&mut self) -> Result<Option<Vec<Entity>>, MigrateError> {
+    pub async fn next(&mut self) -> Result<Option<Vec<Record>>, MigrateError> {
         Ok(self.cursor.next(&self.session).await?)
     }
 }
 
 impl Cursor {
-    pub(super) async fn next(&mut self, session: &Session) -> Result<Option<Vec<Entity>>, Fault> {
+    pub(super) async fn next(&mut self, session: &Session) -> Result<Option<Vec<Record>>, Fault> {
         let nil = Uuid::nil();
         let found = match self.stage {
             Stage::Registries => {
@@ -101,11 +104,25 @@ impl Cursor {
                 let rows = page(session, sql, after).await?;
                 self.stage = match rows.last() {
                     Some(last) => Stage::Items(last.try_get(0)?),
-                    None => Stage::Keys(nil),
+                    None => Stage::Entities(0, nil),
                 };
                 let items =
-                    rows.iter().map(|row| Ok(Entity::Item(Box::new(read_item(row.try_get(1)?)?))));
+                    rows.iter().map(|row| Ok(Record::Item(Box::new(read_item(row.try_get(1)?)?))));
                 items.collect::<Result<_, Fault>>()?
+            }
+            Stage::Entities(kind, after) => {
+                let sql = "SELECT record, kind, id FROM mainspring.entity
+                    WHERE (kind, id) > ($1, $2) ORDER BY kind, id LIMIT $3";
+                let values: Vec<Value> = vec![Box::new(kind), Box::new(after), Box::new(PAGE)];
+                let types = [Type::INT2, Type::UUID, Type::INT8];
+                let rows = session.script(sql, values, &types).await?;
+                self.stage = match rows.last() {
+                    Some(last) => Stage::Entities(last.try_get(1)?, last.try_get(2)?),
+                    None => Stage::Keys(nil),
+                };
+                let found =
+                    rows.iter().map(|row| Ok(Record::Entity(Box::new(entities::read(row)?))));
+                found.collect::<Result<_, Fault>>()?
             }
             Stage::Keys(after) => {
                 let sql = "SELECT hash, job, fingerprint, free_at FROM mainspring.held_key
@@ -119,14 +136,14 @@ impl Cursor {
             }
             Stage::Totals => {
                 self.stage = Stage::Over;
-                vec![Entity::Counters(totals(session).await?)]
+                vec![Record::Counters(totals(session).await?)]
             }
             Stage::Over => return Ok(None),
         };
         Ok(Some(found))
     }
 
-    async fn jobs(&self, session: &Session, ids: Vec<Uuid>) -> Result<Vec<Entity>, Fault> {
+    async fn jobs(&self, session: &Session, ids: Vec<Uuid>) -> Result<Vec<Record>, Fault> {
         let rows = session.call(Query::LoadJobs, vec![Box::new(ids.clone())]).await?;
         let mut effects: HashMap<JobId, Vec<Effect>> = HashMap::new();
         for row in session.call(Query::ReadEffects, vec![Box::new(ids)]).await? {
@@ -143,7 +160,7 @@ impl Cursor {
             if job.extras.as_ref().is_some_and(|it| it.effects_elsewhere.count > 0) {
                 return Err(Fault::Broken(format!("{} has lost effects", job.id)));
             }
-            Ok(Entity::Job(Box::new(Snapshot { job: *job, history })))
+            Ok(Record::Job(Box::new(Snapshot { job: *job, history })))
         });
         jobs.collect()
     }
@@ -157,23 +174,23 @@ async fn page(
     session.script(sql, vec![Box::new(after), Box::new(PAGE)], &[Type::UUID, Type::INT8]).await
 }
 
-async fn registries(session: &Session) -> Result<Vec<Entity>, Fault> {
+async fn registries(session: &Session) -> Result<Vec<Record>, Fault> {
     let types = session.call(Query::LoadTypes, Vec::new()).await?;
     let queues = session.call(Query::LoadQueues, Vec::new()).await?;
     let tokens = session.call(Query::LoadTokens, Vec::new()).await?;
     let registry = read_registry(0, &types, &queues, &tokens)?;
-    let types = registry.types.into_values().map(|spec| Entity::Type(Box::new(spec)));
-    let tokens = registry.tokens.into_values().map(|token| Entity::Token(Box::new(token)));
-    Ok(types.chain(registry.queues.into_values().map(Entity::Queue)).chain(tokens).collect())
+    let types = registry.types.into_values().map(|spec| Record::Type(Box::new(spec)));
+    let tokens = registry.tokens.into_values().map(|token| Record::Token(Box::new(token)));
+    Ok(types.chain(registry.queues.into_values().map(Record::Queue)).chain(tokens).collect())
 }
 
-fn key(row: &tokio_postgres::Row) -> Result<Entity, Fault> {
+fn key(row: &tokio_postgres::Row) -> Result<Record, Fault> {
     let holder = KeyHolder {
         job: job_id(row.try_get(1)?),
         fingerprint: row.try_get::<_, Option<Uuid>>(2)?.map(digest),
         free_at: row.try_get::<_, Option<At>>(3)?.map(|at| at.0),
     };
-    Ok(Entity::Key { hash: digest(row.try_get(0)?), holder })
+    Ok(Record::Key { hash: digest(row.try_get(0)?), holder })
 }
 
 /// The names of the totals in the order in which they travel; the last is the newest position.

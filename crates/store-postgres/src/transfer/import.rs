@@ -5,6 +5,7 @@ use super::export::{Cursor, TOTALS};
 use crate::alarms::alarm;
 use crate::config::PostgresConfig;
 use crate::effects::Effects;
+use crate::entities;
 use crate::fault::Fault;
 use crate::link::{Call, Value};
 use crate::migrate::{self, MigrateError, failed};
@@ -20,7 +21,7 @@ use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{DlqItem, Event, QueueOrder, StateName, Timestamp};
 use mainspring_store::Snapshot;
-use mainspring_store::record::{Entity, encode_item, encode_progress, encode_token, encode_type};
+use mainspring_store::record::{Record, encode_item, encode_progress, encode_token, encode_type};
 use mainspring_store::transfer::Seal;
 use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::types::Type;
@@ -73,17 +74,19 @@ impl PostgresImport {
     ///
     /// # Errors
     /// If the database refuses; nothing of the move then counts.
-    pub async fn put(&mut self, entities: Vec<Entity>) -> Result<(), MigrateError> {
+    pub async fn put(&mut self, records: Vec<Record>) -> Result<(), MigrateError> {
         let (mut jobs, mut items, mut keys) = (Vec::new(), Vec::new(), Vec::new());
-        for entity in entities {
-            match entity {
-                Entity::Job(found) => jobs.push(*found),
-                Entity::Item(item) => items.push(*item),
-                Entity::Key { hash, holder } => keys.push((hash, holder)),
-                Entity::Type(spec) => self.set(Event::TypeSet(spec)).await?,
-                Entity::Queue(spec) => self.set(Event::QueueSet(spec)).await?,
-                Entity::Token(token) => self.set(Event::TokenIssued(token)).await?,
-                Entity::Counters(counters) => {
+        let mut entities = Vec::new();
+        for record in records {
+            match record {
+                Record::Job(found) => jobs.push(*found),
+                Record::Item(item) => items.push(*item),
+                Record::Entity(entity) => entities.push(*entity),
+                Record::Key { hash, holder } => keys.push((hash, holder)),
+                Record::Type(spec) => self.set(Event::TypeSet(spec)).await?,
+                Record::Queue(spec) => self.set(Event::QueueSet(spec)).await?,
+                Record::Token(token) => self.set(Event::TokenIssued(token)).await?,
+                Record::Counters(counters) => {
                     for (name, n) in TOTALS.iter().zip(counters) {
                         self.count(name, "", i64::try_from(n).unwrap_or(i64::MAX));
                     }
@@ -95,6 +98,11 @@ impl PostgresImport {
         }
         if !items.is_empty() {
             self.put_items(&items).await?;
+        }
+        let entities: Vec<_> = entities.iter().collect();
+        let calls = [entities::insert(&entities), entities::insert_terms(&entities)];
+        for Call { query, values } in calls.into_iter().flatten() {
+            self.session.call(query, values).await?;
         }
         if !keys.is_empty() {
             self.put_keys(&keys).await?;
@@ -114,8 +122,8 @@ impl PostgresImport {
         let sql = "UPDATE mainspring.registry SET version = version + 1";
         session.script(sql, Vec::new(), &[]).await?;
         let (mut found, mut cursor) = (Seal::default(), Cursor::default());
-        while let Some(entities) = cursor.next(&session).await? {
-            entities.iter().for_each(|entity| found.add(entity));
+        while let Some(records) = cursor.next(&session).await? {
+            records.iter().for_each(|record| found.add(record));
         }
         let differences = sent.differences(&found);
         if !differences.is_empty() {
@@ -136,6 +144,8 @@ impl PostgresImport {
             "effect",
             "term",
             "item_term",
+            "entity",
+            "entity_term",
         ];
         let tables: Vec<String> = tables.iter().map(|it| format!("{schema}.{it}")).collect();
         let _ = session.client.batch_execute(&format!("ANALYZE {}", tables.join(", "))).await;
@@ -180,6 +190,8 @@ impl PostgresImport {
             | Event::EffectCommitted { .. }
             | Event::ItemOpened(_)
             | Event::ItemChanged { .. }
+            | Event::EntitySet(_)
+            | Event::EntityRemoved { .. }
             | Event::TokenRevoked { .. } => {}
         }
         self.registry.apply(&event);

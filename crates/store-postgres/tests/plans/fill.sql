@@ -43,6 +43,11 @@ FROM made WHERE n BETWEEN 180001 AND 230000;
 INSERT INTO mainspring.item (id, version, state, tenant, user_id, type, created_at, record)
 SELECT id, 1, CASE WHEN n % 4 = 0 THEN 'open' ELSE 'retried' END, 'tenant' || n % 10,
     'user' || n % 1000, 'type' || lane, at, '\x8001' FROM made WHERE n BETWEEN 198001 AND 200000;
+INSERT INTO mainspring.entity (kind, id, version, tenant, owner, state, alarm_at, record)
+SELECT 1 + n % 3, id, 1, 'tenant' || n % 10, 'user' || n % 1000, 'lit',
+    CASE WHEN n % 4 > 0 THEN at + interval '1 day' END, '\x8001' FROM made WHERE n <= 30000;
+INSERT INTO mainspring.entity_term (term, kind, id)
+SELECT 7 * (n % 10) + t, 1 + n % 3, id FROM made, generate_series(1, 6) t WHERE n <= 30000;
 INSERT INTO mainspring.outbox (moves, steps, names, deltas)
 SELECT 3, '\x8001', ARRAY['state/queued'], ARRAY[1] FROM generate_series(1, 300);
 INSERT INTO mainspring.stream (last, moves, stamped_at, steps)

@@ -6,7 +6,8 @@ use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::{
     Command, DlqId, Job, JobId, Receipt, StateName, Timestamp, UserId, WorkerId,
 };
-use mainspring_store::conformance::{Outcome, act, needs_of, submit};
+use mainspring_store::conformance::{Outcome, act, submit};
+use mainspring_store::needs_of;
 use mainspring_store::{Ask, Desk, Needs, Store};
 use mainspring_store_postgres::doctor::{self, Severity};
 use mainspring_store_postgres::{PostgresConfig, PostgresStore};

@@ -1,5 +1,6 @@
 //! What a case works with: a fresh store, a clock it sets by hand, and short words for commands.
 
+use crate::desk::{Circumstances, decide_on, needs_of};
 use crate::store::{Ask, Desk, Needs, Store};
 use crate::ticket::Ticket;
 use crate::{Error, JobFilter, Scope, Snapshot};
@@ -7,8 +8,8 @@ use mainspring_kernel::command::{Claim, Complete, Fail, Submit};
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::job::{Effect, Idempotency, LeaseToken};
 use mainspring_kernel::{
-    Backlog, Command, Decision, Facts, Failure, Job, JobId, JobType, QueueName, Receipt, Rejection,
-    StateName, TenantId, Timestamp, UserId, WorkerId, decide, fingerprint,
+    Command, Decision, Failure, Job, JobId, JobType, QueueName, Receipt, Rejection, StateName,
+    TenantId, Timestamp, UserId, WorkerId, fingerprint,
 };
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,24 +60,8 @@ pub(super) fn queue(name: &str) -> QueueName {
 
 /// A wish for a plain job of type `mill` by ada of acme.
 pub fn wish() -> Submit {
-    Submit {
-        tenant: tenant("acme"),
-        user: user("ada"),
-        job_type: kind("mill"),
-        payload: r#"{"n":1}"#.into(),
-        run_at: None,
-        delay_ms: None,
-        priority: None,
-        queue: None,
-        timeout_ms: None,
-        max_retries: None,
-        idempotency: None,
-        trace: None,
-        parent: None,
-        subject: None,
-        labels: Vec::new(),
-        expires_at: None,
-    }
+    let payload = r#"{"n":1}"#.into();
+    Submit { payload, ..Submit::plain(tenant("acme"), user("ada"), kind("mill")) }
 }
 
 pub(super) fn key(name: &str, window_secs: Option<u32>) -> Option<Box<Idempotency>> {
@@ -246,62 +231,19 @@ fn needs(commands: &[Command], pull: Option<&Pull>, now: Timestamp) -> Needs {
     needs
 }
 
-/// What commands have to look at.
-pub fn needs_of(commands: &[Command], now: Timestamp) -> Needs {
-    let mut needs = Needs { now, has_commands: !commands.is_empty(), ..Needs::default() };
-    for command in commands {
-        needs.jobs.extend(command.job());
-        needs.items.extend(command.item());
-        needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
-        if let Command::Submit(wish) = command {
-            needs.keys.extend(wish.idempotency.as_ref().map(|key| key.hash));
-            needs.types.push(wish.job_type.clone());
-        }
-    }
-    needs
-}
-
 /// Decides one command on what the desk shows and applies the events, like the engine does.
 pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) -> Outcome {
-    let Decision { events, receipt } = {
-        let desk: &dyn Desk = desk;
-        let job = command.job().and_then(|id| desk.job(id));
-        let tokens = desk.tokens();
-        let mut facts = Facts {
-            now,
-            fresh_id: (u128::try_from(now.as_millis()).unwrap_or(0) << 80)
-                | ((fresh & 0xffff) << 64)
-                | fresh,
-            fresh_secret: fresh << 64 | 7,
-            job,
-            item: command.item().and_then(|id| desk.item(id)),
-            job_type: job.and_then(|job| desk.job_type(&job.job_type)),
-            are_types_strict: false,
-            key_holder: None,
-            key_job: None,
-            jumps: &[],
-            silences: &[],
-            tokens: &tokens,
-            backlog: Backlog::UNBOUNDED,
-        };
-        if let Command::SetType(spec) = command {
-            facts.job_type = desk.job_type(&spec.name);
-        }
-        if let Command::Submit(wish) = command {
-            facts.job_type = desk.job_type(&wish.job_type);
-            facts.key_holder = wish.idempotency.as_ref().and_then(|key| desk.key_holder(key.hash));
-            facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
-            let (tenant, all) = desk.held(&wish.tenant);
-            let (tenant_max, all_max) = BACKLOG_MAX;
-            facts.backlog = Backlog { tenant, tenant_max, all, all_max };
-        }
-        if let Command::RevokeToken { token } = command
-            && desk.token(*token).is_none()
-        {
-            return Err(Rejection::TokenUnknown);
-        }
-        decide(command, &facts)?
+    let millis = u128::try_from(now.as_millis()).unwrap_or(0);
+    let mut around = Circumstances {
+        now,
+        fresh_id: &mut || (millis << 80) | ((fresh & 0xffff) << 64) | fresh,
+        fresh_secret: &mut || fresh << 64 | 7,
+        are_types_strict: false,
+        jumps: &[],
+        silences: &[],
+        backlog_max: BACKLOG_MAX,
     };
+    let Decision { events, receipt } = decide_on(desk, command, &mut around)?;
     if !events.is_empty() {
         desk.apply(events);
     }

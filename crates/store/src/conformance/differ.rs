@@ -6,6 +6,7 @@ use super::bench::{
 };
 use super::dump::dump;
 use super::effects::commit as effect;
+use super::entities;
 use super::lease::beat;
 use super::registry::token as a_token;
 use crate::store::Store;
@@ -58,6 +59,11 @@ pub async fn differ(seed: u64, steps: usize, left: Arc<dyn Store>, right: Arc<dy
         if dice.below(3) > 0 {
             commands.extend(overdue.into_iter().map(|job| Command::Reap { job }));
         }
+        let due = entities::alarms(&left, 4).await;
+        assert_eq!(due, entities::alarms(&right, 4).await, "alarms, seed {seed} step {step}");
+        if dice.below(3) > 0 {
+            commands.extend(due.into_iter().map(|(entity, at)| Command::Ring { entity, at }));
+        }
         let pull = (dice.below(2) == 0).then(|| pull(&mut dice));
         let ours = left.batch(&commands, pull.clone()).await;
         let theirs = right.batch(&commands, pull.clone()).await;
@@ -87,6 +93,10 @@ pub async fn differ(seed: u64, steps: usize, left: Arc<dyn Store>, right: Arc<dy
             let ours = super::dlq::listed(&left, &filter, limit).await;
             let theirs = super::dlq::listed(&right, &filter, limit).await;
             assert_eq!(ours, theirs, "items, seed {seed} step {step}: {filter:?}");
+            let filter = entities::any_filter(filter.job.scope, &mut |bound| dice.below(bound));
+            let ours = entities::listed(&left, &filter, limit).await;
+            let theirs = entities::listed(&right, &filter, limit).await;
+            assert_eq!(ours, theirs, "entities, seed {seed} step {step}: {filter:?}");
         }
         if dice.below(30) == 0 || step + 1 == steps {
             let ours = dump(&*left.store, left.now).await.expect("reads work");
@@ -192,7 +202,8 @@ fn command(dice: &mut Dice, jobs: &[JobId], granted: &[Job], bench: &Bench) -> C
             let item = dice.one_of(jobs).dlq();
             on_item(dice, item)
         }
-        10 => settings(dice),
+        10 if dice.below(2) == 0 => settings(dice),
+        10 => entities::any_command(&mut |bound| dice.below(bound)),
         _ => submit(new(dice, bench)),
     }
 }

@@ -1,7 +1,10 @@
 //! Everything a store answers, as text: equal stores have equal dumps.
 
 use crate::store::{Error, Store};
-use crate::{Counts, ItemFilter, JobFilter, LoggedMove, MovesPage, QueueCount, Scope, Snapshot};
+use crate::{
+    Counts, EntityFilter, ItemFilter, JobFilter, LoggedMove, MovesPage, QueueCount, Scope, Snapshot,
+};
+use mainspring_kernel::entity::Kind;
 use mainspring_kernel::job::{Effect, EffectTotals};
 use mainspring_kernel::{DlqItem, Job, QueueSpec, Timestamp, Token, Transition, TypeSpec};
 use std::fmt::Write;
@@ -57,6 +60,23 @@ pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
             break;
         }
     }
+    for kind in Kind::ALL {
+        let filter = EntityFilter::of(*kind, Scope::All);
+        let mut before = None;
+        loop {
+            let page = store.entities(&filter, before, PAGE).await?;
+            for entity in page.items {
+                let found = store.entity(entity.id).await?;
+                assert_eq!(found.as_ref(), Some(&entity), "a list and a read agree");
+                push(&mut text, "entity", &format!("{entity:?}"));
+            }
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+    }
+    push(&mut text, "alarms", &format!("{:?}", store.alarms(now, usize::MAX).await?));
     for spec in store.types().await? {
         push(&mut text, "type", &type_text(&spec));
     }

@@ -6,7 +6,8 @@ use crate::read::LoggedMove;
 use crate::store::{Desk, Error, Needs, Store, Wake, Work};
 use crate::ticket::Ticket;
 use crate::{
-    Counts, Health, Held, ItemFilter, JobFilter, MovesPage, Page, Recovery, Snapshot, Standing,
+    Counts, EntityFilter, Health, Held, ItemFilter, JobFilter, MovesPage, Page, Recovery, Snapshot,
+    Standing,
 };
 use futures_util::future::{BoxFuture, ready};
 use mainspring_kernel::backlog::held_bytes;
@@ -15,8 +16,8 @@ use mainspring_kernel::event::{Change, KeyHolder};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobEvent, JobId, JobType, QueueName, QueueOrder, QueueSpec, State,
-    TenantId, Timestamp, Token, TokenId, Transition, TypeSpec, evolve,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueOrder,
+    QueueSpec, State, TenantId, Timestamp, Token, TokenId, Transition, TypeSpec, evolve,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -29,6 +30,7 @@ pub struct ModelStore(Mutex<Memory>);
 pub(super) struct Memory {
     pub(super) jobs: BTreeMap<JobId, Snapshot>,
     pub(super) items: BTreeMap<DlqId, DlqItem>,
+    pub(super) entities: BTreeMap<EntityId, Entity>,
     pub(super) types: BTreeMap<JobType, TypeSpec>,
     pub(super) queues: BTreeMap<QueueName, QueueSpec>,
     tokens: BTreeMap<TokenId, Token>,
@@ -168,6 +170,12 @@ impl Memory {
                 let item = self.items.get_mut(&item).expect("only known items change");
                 item.change(version, at, *state);
             }
+            Event::EntitySet(entity) => {
+                self.entities.insert(entity.id, *entity);
+            }
+            Event::EntityRemoved { entity, .. } => {
+                self.entities.remove(&entity);
+            }
             Event::TypeSet(spec) => {
                 self.types.insert(spec.name.clone(), *spec);
             }
@@ -242,6 +250,10 @@ impl Desk for ModelDesk<'_> {
 
     fn item(&self, id: DlqId) -> Option<&DlqItem> {
         self.memory.items.get(&id)
+    }
+
+    fn entity(&self, id: EntityId) -> Option<&Entity> {
+        self.memory.entities.get(&id)
     }
 
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
@@ -356,6 +368,30 @@ impl Store for ModelStore {
         self.read(|memory| model_read::count_items(memory, filter, most))
     }
 
+    fn entity(&self, id: EntityId) -> BoxFuture<'_, Result<Option<Entity>, Error>> {
+        self.read(|memory| memory.entities.get(&id).cloned())
+    }
+
+    fn entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        before: Option<EntityId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Entity, EntityId>, Error>> {
+        self.read(|memory| {
+            let found = model_read::entities(memory, filter, before);
+            Page::cut(found.take(limit + 1).cloned().collect(), limit, |entity| entity.id)
+        })
+    }
+
+    fn count_entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.read(|memory| model_read::entities(memory, filter, None).take(most).count())
+    }
+
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
         self.read(|memory| memory.types.values().cloned().collect())
     }
@@ -401,6 +437,14 @@ impl Store for ModelStore {
 
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
         self.read(|memory| model_read::overdue(memory, now, limit))
+    }
+
+    fn alarms(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
+        self.read(|memory| model_read::alarms(memory, now, limit))
     }
 
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {

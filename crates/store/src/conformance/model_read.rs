@@ -1,11 +1,13 @@
 //! The reads of the model, each a scan over everything.
 
 use super::model::Memory;
-use crate::filter::{ItemFilter, JobFilter};
+use crate::filter::{EntityFilter, ItemFilter, JobFilter};
 use crate::read::{Counts, Page, QueueCount, Standing};
 use crate::store::Wake;
 use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
-use mainspring_kernel::{DlqId, DlqItem, DlqState, Job, JobId, State, StateName, Timestamp};
+use mainspring_kernel::{
+    DlqId, DlqItem, DlqState, Entity, EntityId, Job, JobId, State, StateName, Timestamp,
+};
 use std::collections::BTreeMap;
 
 fn all(memory: &Memory) -> impl Iterator<Item = &Job> {
@@ -42,6 +44,24 @@ pub(super) fn items(
 
 pub(super) fn count_items(memory: &Memory, filter: &ItemFilter, most: usize) -> usize {
     memory.items.values().filter(|item| filter.admits(item)).take(most).count()
+}
+
+pub(super) fn entities<'a>(
+    memory: &'a Memory,
+    filter: &'a EntityFilter,
+    before: Option<EntityId>,
+) -> impl Iterator<Item = &'a Entity> {
+    let greatest_first = memory.entities.values().rev();
+    let below = greatest_first.filter(move |one| before.is_none_or(|before| one.id < before));
+    below.filter(|entity| filter.admits(entity))
+}
+
+pub(super) fn alarms(memory: &Memory, now: Timestamp, limit: usize) -> Vec<(EntityId, Timestamp)> {
+    let alarm = |entity: &Entity| Some((entity.alarm_at()?, entity.id));
+    let mut due: Vec<_> = memory.entities.values().filter_map(alarm).collect();
+    due.retain(|(at, _)| *at <= now);
+    due.sort_unstable();
+    due.into_iter().take(limit).map(|(at, id)| (id, at)).collect()
 }
 
 pub(super) fn standing(memory: &Memory, id: JobId, now: Timestamp) -> Option<Standing> {
@@ -120,6 +140,7 @@ pub(super) fn overdue(memory: &Memory, now: Timestamp, limit: usize) -> Vec<JobI
 pub(super) fn wake(memory: &Memory, now: Timestamp, since: Option<Timestamp>) -> Wake {
     let is_new = |at: Timestamp| at <= now && since.is_none_or(|since| at > since);
     let instants = all(memory).flat_map(|job| [reap_at(job), job.due_at()]).flatten();
+    let instants = instants.chain(memory.entities.values().filter_map(Entity::alarm_at));
     Wake {
         is_work_due: all(memory).filter_map(Job::due_at).any(is_new),
         next: instants.filter(|at| *at > now).min(),

@@ -1,213 +1,66 @@
-//! Whole things, for snapshot files and the archive: each a record of its own, the number of its
-//! kind first, so that a file of them can be read from front to back without knowing what comes.
+//! Entities: what all kinds have in common, then what the kind says of itself. A new kind gets a
+//! file of its own and a line in the two matches here.
+
+mod beacon;
 
 use super::BadRecord;
-use super::access::{read_token, write_token};
-use super::item::{read_item, write_item};
-use super::job::{read_job, read_owner, write_job};
-use super::names::Names;
-use super::registry::{read_queue, read_type, write_queue, write_type};
-use super::transition::{read_history, write_history};
-use super::wire::{Pen, Reader, length};
-use crate::read::Snapshot;
-use mainspring_kernel::event::KeyHolder;
-use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{
-    DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, Transition, TypeSpec, UserId,
-};
+use super::wire::{Pen, Reader};
+use beacon::{read_beacon, write_beacon};
+use mainspring_kernel::entity::{Body, Kind};
+use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
 
-/// Entities stand alone, so their instants are counted from the start of 1970.
-const BASE: Timestamp = Timestamp::EPOCH;
+type Read<T> = Result<T, BadRecord>;
 
-/// Numbers of the kinds. Stored for good: append only.
-mod kind {
-    pub(super) const JOB: u8 = 1;
-    pub(super) const ITEM: u8 = 2;
-    pub(super) const TYPE: u8 = 3;
-    pub(super) const QUEUE: u8 = 4;
-    pub(super) const TOKEN: u8 = 5;
-    pub(super) const KEY: u8 = 6;
-    pub(super) const COUNTERS: u8 = 7;
-}
-
-/// One whole thing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entity {
-    /// A job and its history.
-    Job(Box<Snapshot>),
-    /// A dead-letter item.
-    Item(Box<DlqItem>),
-    /// A type.
-    Type(Box<TypeSpec>),
-    /// A queue.
-    Queue(QueueSpec),
-    /// A token.
-    Token(Box<Token>),
-    /// An idempotency key.
-    Key {
-        /// Its digest.
-        hash: Digest,
-        /// Who holds it.
-        holder: KeyHolder,
-    },
-    /// Numbers a store counts, by position. A position that is missing reads as zero, so a store
-    /// adds new ones at the end.
-    Counters(Vec<u64>),
-}
-
-/// Appends a job and its history.
-pub fn encode_snapshot(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
-    let pen = &mut Pen::new(out);
-    pen.array(3);
-    pen.number(kind::JOB);
-    write_job(pen, job, BASE); // 1
-    write_history(pen, history, job.created_at); // 2
-}
-
-/// Appends a dead-letter item.
-pub fn encode_item(item: &DlqItem, out: &mut Vec<u8>) {
-    let pen = &mut Pen::new(out);
-    pen.array(2);
-    pen.number(kind::ITEM);
-    write_item(pen, item, BASE); // 1
-}
-
-/// Appends a type.
-pub fn encode_type(spec: &TypeSpec, out: &mut Vec<u8>) {
-    let pen = &mut Pen::new(out);
-    pen.array(2);
-    pen.number(kind::TYPE);
-    write_type(pen, spec); // 1
-}
-
-/// Appends a queue.
-pub fn encode_queue(spec: &QueueSpec, out: &mut Vec<u8>) {
-    let pen = &mut Pen::new(out);
-    pen.array(2);
-    pen.number(kind::QUEUE);
-    write_queue(pen, spec); // 1
-}
-
-/// Appends a token.
-pub fn encode_token(token: &Token, out: &mut Vec<u8>) {
-    let pen = &mut Pen::new(out);
-    pen.array(2);
-    pen.number(kind::TOKEN);
-    write_token(pen, token, BASE); // 1
-}
-
-/// Appends an idempotency key.
-pub fn encode_key(hash: Digest, holder: &KeyHolder, out: &mut Vec<u8>) {
-    let KeyHolder { job, fingerprint, free_at } = holder;
-    let pen = &mut Pen::new(out);
-    let len = length(3, [fingerprint.is_some(), free_at.is_some()]);
-    pen.array(len);
-    pen.number(kind::KEY);
-    pen.bytes(&hash.0); // 1
-    pen.bits(job.0); // 2
-    if len > 3 {
-        pen.optional(fingerprint.as_ref(), |pen, it| pen.bytes(&it.0)); // 3
-    }
-    if let Some(at) = free_at {
-        pen.instant(*at, BASE); // 4
+pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) {
+    let Entity { id, version, tenant, owner, created_at, updated_at, body } = entity;
+    pen.array(8);
+    pen.number(id.kind.number()); // 0
+    pen.bits(id.bits); // 1
+    pen.number(*version); // 2
+    pen.text(tenant.as_str()); // 3
+    pen.text(owner.as_str()); // 4
+    pen.instant(*created_at, base); // 5
+    pen.instant(*updated_at, *created_at); // 6
+    match body {
+        Body::Beacon(beacon) => write_beacon(pen, beacon, *created_at), // 7
     }
 }
 
-/// Appends numbers a store counts, by position.
-pub fn encode_counters(counters: &[u64], out: &mut Vec<u8>) {
-    let pen = &mut Pen::new(out);
-    pen.array(2);
-    pen.number(kind::COUNTERS);
-    pen.array(counters.len() as u64); // 1
-    for counter in counters {
-        pen.number(*counter);
-    }
-}
-
-/// Decodes a job and its history that fill `bytes`.
-///
-/// # Errors
-/// If the bytes are anything else.
-pub fn decode_snapshot(bytes: &[u8], names: &mut Names) -> Result<Snapshot, BadRecord> {
-    let mut reader = Reader::new(bytes, 0, names);
-    match read_entity(&mut reader)? {
-        Entity::Job(snapshot) if reader.position() == bytes.len() => Ok(*snapshot),
-        Entity::Job(_) => Err(reader.bad("bytes after the record")),
-        Entity::Item(_)
-        | Entity::Type(_)
-        | Entity::Queue(_)
-        | Entity::Token(_)
-        | Entity::Key { .. }
-        | Entity::Counters(_) => Err(reader.bad("expected a job")),
-    }
-}
-
-/// Whose the job is whose record fills `bytes`; nothing behind the owner is read.
-///
-/// # Errors
-/// If the bytes are anything else.
-pub fn snapshot_owner(bytes: &[u8], names: &mut Names) -> Result<(TenantId, UserId), BadRecord> {
-    let mut reader = Reader::new(bytes, 0, names);
-    let (number, mut fields) = reader.kind()?;
-    if number != u64::from(kind::JOB) {
-        return Err(reader.bad("expected a job"));
-    }
-    reader.field(&mut fields, read_owner)
-}
-
-/// The entities of `bytes`, one after another. Ends after the first bad one.
-#[derive(Debug)]
-pub struct Entities<'a> {
-    bytes: &'a [u8],
-    offset: usize,
-    names: &'a mut Names,
-}
-
-/// Reads the entities that fill `bytes`.
-pub fn entities_of<'a>(bytes: &'a [u8], names: &'a mut Names) -> Entities<'a> {
-    Entities { bytes, offset: 0, names }
-}
-
-impl Iterator for Entities<'_> {
-    type Item = Result<Entity, BadRecord>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.offset >= self.bytes.len() {
-            return None;
-        }
-        let mut reader = Reader::new(self.bytes, self.offset, self.names);
-        let entity = read_entity(&mut reader);
-        self.offset = if entity.is_ok() { reader.position() } else { self.bytes.len() };
-        Some(entity)
-    }
-}
-
-fn read_entity(reader: &mut Reader<'_, '_>) -> Result<Entity, BadRecord> {
-    let (number, mut fields) = reader.kind()?;
+pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Entity> {
+    let mut fields = reader.fields()?;
     let at = &mut fields;
-    let entity = match u8::try_from(number).unwrap_or(0) {
-        kind::JOB => {
-            let job = *reader.field(at, |reader| read_job(reader, BASE))?;
-            let history = reader.field(at, |reader| read_history(reader, job.created_at))?;
-            Entity::Job(Box::new(Snapshot { job, history }))
-        }
-        kind::ITEM => Entity::Item(Box::new(reader.field(at, |reader| read_item(reader, BASE))?)),
-        kind::TYPE => Entity::Type(Box::new(reader.field(at, read_type)?)),
-        kind::QUEUE => Entity::Queue(reader.field(at, read_queue)?),
-        kind::TOKEN => {
-            Entity::Token(Box::new(reader.field(at, |reader| read_token(reader, BASE))?))
-        }
-        kind::KEY => Entity::Key {
-            hash: reader.field(at, Reader::digest)?,
-            holder: KeyHolder {
-                job: JobId(reader.field(at, Reader::bits)?),
-                fingerprint: reader.optional(at, Reader::digest)?,
-                free_at: reader.optional(at, |reader| reader.instant(BASE))?,
-            },
-        },
-        kind::COUNTERS => Entity::Counters(reader.field(at, |reader| reader.list(Reader::number))?),
-        _ => return Err(reader.bad("unknown kind of entity")),
-    };
+    let kind = reader.field(at, read_kind)?;
+    let bits = reader.field(at, Reader::bits)?;
+    let version = reader.field(at, Reader::small)?;
+    let tenant = TenantId::stored(reader.field(at, Reader::name)?);
+    let owner = UserId::stored(reader.field(at, Reader::name)?);
+    let created_at = reader.field(at, |reader| reader.instant(base))?;
+    let updated_at = reader.field(at, |reader| reader.instant(created_at))?;
+    let body = reader.field(at, |reader| {
+        Ok(match kind {
+            Kind::Beacon => Body::Beacon(read_beacon(reader, created_at)?),
+        })
+    })?;
     reader.end(fields)?;
-    Ok(entity)
+    let id = EntityId { kind, bits };
+    Ok(Entity { id, version, tenant, owner, created_at, updated_at, body })
+}
+
+pub(super) fn write_id(pen: &mut Pen<'_>, id: EntityId) {
+    pen.array(2);
+    pen.number(id.kind.number()); // 0
+    pen.bits(id.bits); // 1
+}
+
+pub(super) fn read_id(reader: &mut Reader<'_, '_>) -> Read<EntityId> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let id = EntityId { kind: reader.field(at, read_kind)?, bits: reader.field(at, Reader::bits)? };
+    reader.end(fields)?;
+    Ok(id)
+}
+
+fn read_kind(reader: &mut Reader<'_, '_>) -> Read<Kind> {
+    let number = reader.small()?;
+    Kind::of_number(number).ok_or_else(|| reader.bad("unknown kind of entity"))
 }

@@ -6,6 +6,7 @@ use super::attempt::{
     read_actor, read_failure, read_lease, read_report, write_actor, write_failure, write_lease,
     write_report,
 };
+use super::entity::{read_entity, read_id, write_entity, write_id};
 use super::item::{read_item, read_item_state, write_item, write_item_state};
 use super::job::{read_effect, read_job, write_effect, write_job};
 use super::names::Names;
@@ -29,6 +30,8 @@ mod kind {
     pub(super) const QUEUE_SET: u8 = 8;
     pub(super) const TOKEN_ISSUED: u8 = 9;
     pub(super) const TOKEN_REVOKED: u8 = 10;
+    pub(super) const ENTITY_SET: u8 = 11;
+    pub(super) const ENTITY_REMOVED: u8 = 12;
 }
 
 /// Numbers of the changes. Stored for good: append only.
@@ -88,6 +91,17 @@ pub fn encode_event(event: &Event, base: Timestamp, out: &mut Vec<u8>) {
             pen.instant(*at, base); // 3
             write_item_state(pen, state, *at); // 4
         }
+        Event::EntitySet(entity) => {
+            pen.array(2);
+            pen.number(kind::ENTITY_SET);
+            write_entity(pen, entity, base); // 1
+        }
+        Event::EntityRemoved { entity, version } => {
+            pen.array(3);
+            pen.number(kind::ENTITY_REMOVED);
+            write_id(pen, *entity); // 1
+            pen.number(*version); // 2
+        }
         Event::TypeSet(spec) => {
             pen.array(2);
             pen.number(kind::TYPE_SET);
@@ -137,7 +151,8 @@ pub fn instant_of(event: &Event) -> Option<Timestamp> {
         Event::ItemOpened(item) => Some(item.created_at),
         Event::ItemChanged { at, .. } | Event::TokenRevoked { at, .. } => Some(*at),
         Event::TokenIssued(token) => Some(token.issued_at),
-        Event::TypeSet(_) | Event::QueueSet(_) => None,
+        Event::EntitySet(entity) => Some(entity.updated_at),
+        Event::EntityRemoved { .. } | Event::TypeSet(_) | Event::QueueSet(_) => None,
     }
 }
 
@@ -183,6 +198,13 @@ fn read_event(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Event> {
         kind::TOKEN_REVOKED => Event::TokenRevoked {
             token: TokenId(reader.field(at, Reader::bits)?),
             at: reader.field(at, |reader| reader.instant(base))?,
+        },
+        kind::ENTITY_SET => {
+            Event::EntitySet(Box::new(reader.field(at, |reader| read_entity(reader, base))?))
+        }
+        kind::ENTITY_REMOVED => Event::EntityRemoved {
+            entity: reader.field(at, read_id)?,
+            version: reader.field(at, Reader::small)?,
         },
         _ => return Err(reader.bad("unknown kind of event")),
     };

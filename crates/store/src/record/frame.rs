@@ -7,7 +7,7 @@ use super::names::Names;
 use super::wire::{Pen, Reader};
 use mainspring_kernel::{Event, Timestamp};
 
-/// The first byte of every frame; files of entities carry it in their own header.
+/// The first byte of every frame; files of records carry it in their own header.
 pub const FORMAT_VERSION: u8 = 1;
 
 /// Writes a frame. Holds no buffer, so that the caller may keep one for many frames.

@@ -6,8 +6,8 @@
 use crate::samples::{self, NOW};
 use mainspring_kernel::Event;
 use mainspring_store::record::{
-    Entity, FrameWriter, Names, encode_counters, encode_item, encode_key, encode_queue,
-    encode_snapshot, encode_token, encode_type, entities_of, events_of,
+    FrameWriter, Names, Record, encode_counters, encode_entity, encode_item, encode_key,
+    encode_queue, encode_snapshot, encode_token, encode_type, events_of, records_of,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,17 @@ pub(crate) fn frame(event: &Event) -> Vec<u8> {
     out
 }
 
-pub(crate) fn encoded(entity: &Entity) -> Vec<u8> {
+pub(crate) fn encoded(record: &Record) -> Vec<u8> {
     let mut out = Vec::new();
-    match entity {
-        Entity::Job(whole) => encode_snapshot(&whole.job, &whole.history, &mut out),
-        Entity::Item(item) => encode_item(item, &mut out),
-        Entity::Type(spec) => encode_type(spec, &mut out),
-        Entity::Queue(spec) => encode_queue(spec, &mut out),
-        Entity::Token(token) => encode_token(token, &mut out),
-        Entity::Key { hash, holder } => encode_key(*hash, holder, &mut out),
-        Entity::Counters(numbers) => encode_counters(numbers, &mut out),
+    match record {
+        Record::Job(whole) => encode_snapshot(&whole.job, &whole.history, &mut out),
+        Record::Item(item) => encode_item(item, &mut out),
+        Record::Entity(entity) => encode_entity(entity, &mut out),
+        Record::Type(spec) => encode_type(spec, &mut out),
+        Record::Queue(spec) => encode_queue(spec, &mut out),
+        Record::Token(token) => encode_token(token, &mut out),
+        Record::Key { hash, holder } => encode_key(*hash, holder, &mut out),
+        Record::Counters(numbers) => encode_counters(numbers, &mut out),
     }
     out
 }
@@ -71,21 +72,21 @@ fn old_frames_still_read() {
 }
 
 #[test]
-fn old_entities_still_read() {
-    for (name, entity) in samples::entities() {
-        let bytes = kept(name, &encoded(&entity));
+fn old_records_still_read() {
+    for (name, record) in samples::records() {
+        let bytes = kept(name, &encoded(&record));
         let mut names = Names::fresh();
-        let read: Result<Vec<_>, _> = entities_of(&bytes, &mut names).collect();
-        assert_eq!(read, Ok(vec![entity.clone()]), "{name}");
-        assert_eq!(bytes, encoded(&entity), "{name} is written differently now");
+        let read: Result<Vec<_>, _> = records_of(&bytes, &mut names).collect();
+        assert_eq!(read, Ok(vec![record.clone()]), "{name}");
+        assert_eq!(bytes, encoded(&record), "{name} is written differently now");
     }
 }
 
 #[test]
 fn every_golden_file_is_decoded() {
     let events = samples::events().into_iter().map(|(name, _)| name);
-    let entities = samples::entities().into_iter().map(|(name, _)| name);
-    let known: BTreeSet<String> = events.chain(entities).map(|n| format!("{n}.hex")).collect();
+    let records = samples::records().into_iter().map(|(name, _)| name);
+    let known: BTreeSet<String> = events.chain(records).map(|n| format!("{n}.hex")).collect();
     if !folder().exists() {
         return;
     }

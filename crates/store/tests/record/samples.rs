@@ -1,6 +1,8 @@
 //! One fixed value of every kind of record: what the golden bytes are made of.
 
 use mainspring_kernel::dlq::Proposal;
+use mainspring_kernel::entity::beacon::Beacon;
+use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
@@ -10,12 +12,13 @@ use mainspring_kernel::job::{
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{
-    DlqItem, DlqState, Event, Failure, Job, JobEvent, JobId, JobType, Lease, QueueName, QueueOrder,
-    QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token, TokenId, Transition, TypeSpec,
-    UserId, WorkerId,
+    DlqItem, DlqState, Entity, EntityId, Event, Failure, Job, JobEvent, JobId, JobType, Lease,
+    QueueName, QueueOrder, QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token, TokenId,
+    Transition, TypeSpec, UserId, WorkerId,
 };
 use mainspring_store::Snapshot;
-use mainspring_store::record::Entity;
+use mainspring_store::record::Record;
+use std::sync::Arc;
 
 pub(crate) const NOW: Timestamp = Timestamp(1_790_000_000_000_000);
 
@@ -304,6 +307,9 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_item_discarded", changed(discarded())),
         ("event_item_discard_signed", changed(DlqState::DiscardRequested(signed()))),
         ("event_item_glass_broken", changed(DlqState::GlassBroken(signed()))),
+        ("event_entity_set", Event::EntitySet(Box::new(entity(None)))),
+        ("event_entity_set_with_alarm", Event::EntitySet(Box::new(entity(Some(later(70)))))),
+        ("event_entity_removed", Event::EntityRemoved { entity: entity(None).id, version: 5 }),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
         (
             "event_type_set_by_file",
@@ -320,6 +326,24 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
     all
 }
 
+fn entity(alarm_at: Option<Timestamp>) -> Entity {
+    Entity {
+        id: EntityId { kind: Kind::Beacon, bits: id(9).0 },
+        version: 4,
+        tenant: TenantId::stored("acme".into()),
+        owner: user("ada"),
+        created_at: later(1),
+        updated_at: later(10),
+        body: body("mill".into(), 60_000, alarm_at, 7),
+    }
+}
+
+/// What an entity is, made of whatever there is.
+pub(crate) fn body(name: Arc<str>, large: u64, at: Option<Timestamp>, small: u32) -> Body {
+    let job_type = JobType::stored(name);
+    Body::Beacon(Beacon { job_type, every_ms: large, next_at: at, fired: small, missed: 1 })
+}
+
 fn requeued() -> DlqState {
     DlqState::Requeued { job: id(2), by: user("bob"), key: Some("again-1".into()) }
 }
@@ -328,7 +352,7 @@ fn discarded() -> DlqState {
     DlqState::Discarded { proposal: proposal(), approved_by: user("bob") }
 }
 
-fn snapshot(job: Job) -> Entity {
+fn snapshot(job: Job) -> Record {
     let history = vec![
         Transition::submitted(&job),
         Transition {
@@ -359,17 +383,17 @@ fn snapshot(job: Job) -> Entity {
             actor: Actor::Reaper,
         },
     ];
-    Entity::Job(Box::new(Snapshot { job, history }))
+    Record::Job(Box::new(Snapshot { job, history }))
 }
 
-pub(crate) fn entities() -> Vec<(&'static str, Entity)> {
+pub(crate) fn records() -> Vec<(&'static str, Record)> {
     let finished_at = later(42);
     let job = |state| snapshot(full_job(state));
-    let key = |fingerprint, free_at| Entity::Key {
+    let key = |fingerprint, free_at| Record::Key {
         hash: hash("key"),
         holder: KeyHolder { job: id(1), fingerprint, free_at },
     };
-    let whole = |spec: TypeSpec| Entity::Type(Box::new(spec));
+    let whole = |spec: TypeSpec| Record::Type(Box::new(spec));
     vec![
         ("entity_job_plain", snapshot(plain_job("{}"))),
         ("entity_job_queued", job(State::Queued)),
@@ -388,23 +412,24 @@ pub(crate) fn entities() -> Vec<(&'static str, Entity)> {
         ("entity_job_succeeded_silently", job(State::Succeeded { finished_at, result: None })),
         ("entity_job_failed", job(State::Failed { finished_at })),
         ("entity_job_cancelled", job(State::Cancelled { finished_at })),
-        ("entity_item_open", Entity::Item(Box::new(item(DlqState::Open)))),
-        ("entity_item_requeued", Entity::Item(Box::new(item(requeued())))),
+        ("entity_item_open", Record::Item(Box::new(item(DlqState::Open)))),
+        ("entity_item_requeued", Record::Item(Box::new(item(requeued())))),
         (
             "entity_item_discard_requested",
-            Entity::Item(Box::new(item(DlqState::DiscardRequested(proposal())))),
+            Record::Item(Box::new(item(DlqState::DiscardRequested(proposal())))),
         ),
-        ("entity_item_discarded", Entity::Item(Box::new(item(discarded())))),
-        ("entity_item_asked_before", Entity::Item(Box::new(asked_before()))),
+        ("entity_item_discarded", Record::Item(Box::new(item(discarded())))),
+        ("entity_item_asked_before", Record::Item(Box::new(asked_before()))),
         ("entity_type_global", whole(spec(None, ConcurrencyScope::Global))),
         ("entity_type_tenant", whole(spec(Some(0), ConcurrencyScope::Tenant))),
-        ("entity_queue_aged", Entity::Queue(queue(false, QueueOrder::Aged))),
-        ("entity_queue_due", Entity::Queue(queue(true, QueueOrder::Due))),
-        ("entity_token", Entity::Token(Box::new(token(None, None)))),
-        ("entity_token_revoked", Entity::Token(Box::new(token(None, Some(later(8)))))),
-        ("entity_token_issued_with", Entity::Token(Box::new(issued_with()))),
+        ("entity_queue_aged", Record::Queue(queue(false, QueueOrder::Aged))),
+        ("entity_queue_due", Record::Queue(queue(true, QueueOrder::Due))),
+        ("entity_token", Record::Token(Box::new(token(None, None)))),
+        ("entity_token_revoked", Record::Token(Box::new(token(None, Some(later(8)))))),
+        ("entity_token_issued_with", Record::Token(Box::new(issued_with()))),
+        ("entity_with_alarm", Record::Entity(Box::new(entity(Some(later(70)))))),
         ("entity_key_held", key(None, None)),
         ("entity_key_free_at", key(Some(hash("fields")), Some(later(90_000)))),
-        ("entity_counters", Entity::Counters(vec![0, 1, 300, u64::MAX])),
+        ("entity_counters", Record::Counters(vec![0, 1, 300, u64::MAX])),
     ]
 }

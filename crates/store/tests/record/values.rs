@@ -10,12 +10,12 @@ use mainspring_kernel::job::{
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{
-    DlqId, DlqItem, DlqState, Event, Failure, Job, JobEvent, JobId, JobType, Lease, QueueName,
-    QueueOrder, QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token, TokenId,
-    Transition, TypeSpec, UserId, WorkerId,
+    DlqId, DlqItem, DlqState, Entity, EntityId, Event, Failure, Job, JobEvent, JobId, JobType,
+    Lease, QueueName, QueueOrder, QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token,
+    TokenId, Transition, TypeSpec, UserId, WorkerId,
 };
 use mainspring_store::Snapshot;
-use mainspring_store::record::Entity;
+use mainspring_store::record::Record;
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -314,6 +314,10 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
                 Event::ItemChanged { item: DlqId(item), version, at, state: Box::new(state) }
             }
         ),
+        1 => entity().prop_map(Event::EntitySet),
+        1 => (entity(), any::<u32>()).prop_map(|(entity, version)| {
+            Event::EntityRemoved { entity: entity.id, version }
+        }),
         1 => spec().prop_map(Event::TypeSet),
         1 => queue().prop_map(Event::QueueSet),
         1 => token().prop_map(Event::TokenIssued),
@@ -321,6 +325,18 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
             .prop_map(|(token, at)| Event::TokenRevoked { token: TokenId(token), at }),
     ]
     .boxed()
+}
+
+fn entity() -> BoxedStrategy<Box<Entity>> {
+    let body = (name(), any::<u64>(), of(instant()), any::<u32>())
+        .prop_map(|(name, large, at, small)| super::samples::body(name, large, at, small));
+    (any::<u128>(), any::<u32>(), name(), user(), instant(), instant(), body)
+        .prop_map(|(bits, version, tenant, owner, created_at, updated_at, body)| {
+            let id = EntityId { kind: body.kind(), bits };
+            let tenant = TenantId::stored(tenant);
+            Box::new(Entity { id, version, tenant, owner, created_at, updated_at, body })
+        })
+        .boxed()
 }
 
 fn transition() -> BoxedStrategy<Transition> {
@@ -340,21 +356,22 @@ fn transition() -> BoxedStrategy<Transition> {
         .boxed()
 }
 
-pub(crate) fn entity() -> BoxedStrategy<Entity> {
+pub(crate) fn record() -> BoxedStrategy<Record> {
     prop_oneof![
         3 => (job(), vec(transition(), 0..6))
-            .prop_map(|(job, history)| Entity::Job(Box::new(Snapshot { job, history }))),
-        1 => item().prop_map(Entity::Item),
-        1 => spec().prop_map(Entity::Type),
-        1 => queue().prop_map(Entity::Queue),
-        1 => token().prop_map(Entity::Token),
+            .prop_map(|(job, history)| Record::Job(Box::new(Snapshot { job, history }))),
+        1 => item().prop_map(Record::Item),
+        1 => entity().prop_map(Record::Entity),
+        1 => spec().prop_map(Record::Type),
+        1 => queue().prop_map(Record::Queue),
+        1 => token().prop_map(Record::Token),
         1 => (hash(), job_id(), of(hash()), of(instant())).prop_map(
-            |(hash, job, fingerprint, free_at)| Entity::Key {
+            |(hash, job, fingerprint, free_at)| Record::Key {
                 hash,
                 holder: KeyHolder { job, fingerprint, free_at },
             }
         ),
-        1 => vec(any::<u64>(), 0..20).prop_map(Entity::Counters),
+        1 => vec(any::<u64>(), 0..20).prop_map(Record::Counters),
     ]
     .boxed()
 }

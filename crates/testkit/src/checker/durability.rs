@@ -1,7 +1,7 @@
 //! D1 to D5: what was acknowledged is there, unchanged, and nothing else is.
 
-use super::Findings;
 use super::facts::Facts;
+use super::{Findings, firings};
 use crate::history::{Answer, Call, Outcome, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,11 @@ fn phantoms(facts: &Facts<'_>, found: &mut Findings) {
         }
     }
     let mut made: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for job in facts.jobs.values().filter(|job| job.source_item.is_none()) {
+    let is_fired = |key: &str| firings::source(key).is_some();
+    let asked = |job: &&&crate::history::JobDump| {
+        job.source_item.is_none() && !job.key.as_deref().is_some_and(is_fired)
+    };
+    for job in facts.jobs.values().filter(asked) {
         let wish = (&*job.tenant, &*job.payload);
         let count = made.entry(wish).or_default();
         *count += 1;

@@ -73,10 +73,10 @@ fn pauses(facts: &Facts<'_>, found: &mut Findings) {
         let (Some(from), Some(Answer::Done)) = (operation.ended_at, operation.answer()) else {
             continue;
         };
-        // Any other setting of the same queue that was under way or came later ends it.
+        // A resumption of the same queue that was under way meanwhile, or came later, ends it.
         let others = facts.history.operations.iter().enumerate().filter(|(other, op)| {
             let ends = matches!(&op.call, Call::Pause { queue: q, is_paused: false } if q == queue);
-            *other != nth && ends && op.ended_at.is_none_or(|ended| ended >= from)
+            *other != nth && ends && op.ended_at.is_none_or(|ended| ended >= operation.invoked_at)
         });
         let until = others.map(|(_, op)| op.invoked_at).min().unwrap_or(u64::MAX);
         pauses.push((queue, from, until));

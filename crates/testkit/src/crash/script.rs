@@ -6,9 +6,10 @@ use crate::rng::Rng;
 use mainspring_kernel::command::{CommitEffect, Complete, Fail, Heartbeat, Release};
 use mainspring_kernel::registry::{ConcurrencyScope, QueueOrder};
 use mainspring_kernel::{
-    Command, Event, Failure, Job, JobId, QueueSpec, Receipt, Role, Roles, StateName, Timestamp,
-    Token, TypeSpec,
+    Command, EntityId, Event, Failure, Job, JobId, QueueSpec, Receipt, Role, Roles, StateName,
+    Timestamp, Token, TypeSpec,
 };
+use mainspring_store::conformance::any_entity_command;
 use std::collections::BTreeMap;
 
 /// One step of a campaign.
@@ -36,6 +37,8 @@ pub(super) struct Script {
     held: Vec<Job>,
     known: Vec<JobId>,
     items: Vec<JobId>,
+    /// Alarms that were set, some of which stand no more.
+    alarms: BTreeMap<EntityId, Timestamp>,
     number: u64,
 }
 
@@ -49,6 +52,7 @@ impl Script {
             held: Vec::new(),
             known: Vec::new(),
             items: Vec::new(),
+            alarms: BTreeMap::new(),
             number: 0,
         }
     }
@@ -86,8 +90,12 @@ impl Script {
             }
         }
         for event in &done.events {
-            if let Event::ItemOpened(item) = event {
-                self.items.push(item.id.job());
+            match event {
+                Event::ItemOpened(item) => self.items.push(item.id.job()),
+                Event::EntitySet(entity) => {
+                    self.alarms.extend(entity.alarm_at().map(|at| (entity.id, at)));
+                }
+                _ => {}
             }
         }
         self.held.extend(done.granted.iter().cloned());
@@ -107,7 +115,8 @@ impl Script {
             38..72 => self.report(),
             72..78 => self.cancel(),
             78..84 => self.time(),
-            84..92 => self.item(),
+            84..90 => self.item(),
+            90..95 => self.entity(),
             _ => self.settings(),
         }
     }
@@ -220,6 +229,18 @@ impl Script {
                 reviewer: "ada".into(),
                 reviewer_2: "bob".into(),
             },
+        }
+    }
+
+    /// An alarm that has come, or something that people do.
+    fn entity(&mut self) -> Command {
+        let due = self.alarms.iter().find(|(_, at)| **at <= self.now);
+        match due.map(|(entity, at)| (*entity, *at)) {
+            Some((entity, at)) if self.rng.chance(70) => {
+                self.alarms.remove(&entity);
+                Command::Ring { entity, at }
+            }
+            _ => any_entity_command(&mut |bound| self.rng.below(bound as u64) as usize),
         }
     }
 

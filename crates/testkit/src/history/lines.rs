@@ -75,7 +75,8 @@ pub fn write(history: &History) -> String {
     }
     lines.extend(history.dump.jobs.iter().map(job_line));
     lines.extend(history.dump.items.iter().map(item_line));
-    let Dump { jobs: _, items: _, by_state, is_settled, kept_since } = &history.dump;
+    let Dump { jobs: _, items: _, by_state, is_settled, kept_since, firings: _, silent: _ } =
+        &history.dump;
     let line = json!({"line": "final", "by_state": by_state, "settled": is_settled,
         "kept_since": kept_since, "whole_stream": history.is_stream_whole,
         "simulated": history.is_simulated});

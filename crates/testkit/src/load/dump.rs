@@ -56,7 +56,7 @@ pub fn fill(admin: &mut Api, history: &mut History) {
     let counted = &counted["counters"]["jobs"];
     let by_state = StateName::ALL.map(|state| counted[state.as_str()].as_u64().unwrap_or(0));
     let by_state = Some(by_state);
-    history.dump = Dump { jobs, items, by_state, is_settled: true, kept_since: None };
+    history.dump = Dump { jobs, items, by_state, is_settled: true, ..Dump::default() };
     complete(history, &queues);
 }
 

@@ -7,8 +7,8 @@ use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Event, Job, JobId, JobType, StateName, TenantId, Timestamp, Token, TokenId,
-    TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, StateName, TenantId, Timestamp,
+    Token, TokenId, TypeSpec,
 };
 use mainspring_store::Desk;
 use std::collections::BTreeMap;
@@ -52,6 +52,13 @@ impl Desk for PlantedDesk<'_> {
     fn item(&self, id: DlqId) -> Option<&DlqItem> {
         let tried = self.trial.as_ref().and_then(|trial| trial.items.get(&id));
         tried.or_else(|| self.inner.item(id))
+    }
+
+    fn entity(&self, id: EntityId) -> Option<&Entity> {
+        match self.trial.as_ref().and_then(|trial| trial.entities.get(&id)) {
+            Some(tried) => tried.as_ref(),
+            None => self.inner.entity(id),
+        }
     }
 
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {

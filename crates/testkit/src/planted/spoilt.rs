@@ -3,7 +3,7 @@
 use super::{Plant, lot};
 use mainspring_kernel::event::Change;
 use mainspring_kernel::job::Actor;
-use mainspring_kernel::{Event, Failure, JobEvent};
+use mainspring_kernel::{Event, Failure, JobEvent, JobId};
 
 /// The events of one decision, with the mistake made.
 pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
@@ -24,6 +24,14 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
             let is_kept = |event: &Event| !matches!(event, Event::LeaseRenewed { .. });
             events.into_iter().filter(is_kept).collect()
         }
+        Plant::LoseFiring if is_firing(&events) => {
+            let is_kept = |event: &Event| match event {
+                Event::JobSubmitted(job) => lot(job.id, 4) != 0,
+                _ => true,
+            };
+            events.into_iter().filter(is_kept).collect()
+        }
+        Plant::FireTwice if is_firing(&events) => events.into_iter().flat_map(twice).collect(),
         Plant::CountRelease
         | Plant::FlatFence
         | Plant::ChangePayload
@@ -31,6 +39,18 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
         | Plant::RetryLate => events.into_iter().map(|event| changed(plant, event)).collect(),
         _ => events,
     }
+}
+
+/// Whether an entity submits a job.
+fn is_firing(events: &[Event]) -> bool {
+    events.iter().any(|event| matches!(event, Event::EntitySet(_)))
+}
+
+/// Another job beside the one that is submitted.
+fn twice(event: Event) -> Vec<Event> {
+    let Event::JobSubmitted(job) = &event else { return vec![event] };
+    let other = mainspring_kernel::Job { id: JobId(job.id.0 ^ 1), ..(**job).clone() };
+    vec![event, Event::JobSubmitted(Box::new(other))]
 }
 
 fn changed(plant: Plant, event: Event) -> Event {

@@ -7,11 +7,12 @@ use super::trial::Trial;
 use super::{Plant, lot};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
+    TypeSpec,
 };
 use mainspring_store::{
-    Counts, Desk, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News, Page, Scope,
-    Snapshot, Standing, Store, Ticket, Wake, Work,
+    Counts, Desk, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News,
+    Page, Scope, Snapshot, Standing, Store, Ticket, Wake, Work,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -271,6 +272,27 @@ impl Store for PlantedStore {
         self.inner.count_items(filter, most)
     }
 
+    fn entity(&self, id: EntityId) -> BoxFuture<'_, Result<Option<Entity>, Error>> {
+        self.inner.entity(id)
+    }
+
+    fn entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        before: Option<EntityId>,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Page<Entity, EntityId>, Error>> {
+        self.inner.entities(filter, before, limit)
+    }
+
+    fn count_entities<'a>(
+        &'a self,
+        filter: &'a EntityFilter,
+        most: usize,
+    ) -> BoxFuture<'a, Result<usize, Error>> {
+        self.inner.count_entities(filter, most)
+    }
+
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
         self.inner.types()
     }
@@ -332,6 +354,26 @@ impl Store for PlantedStore {
         let limit = if self.plant == Plant::NoReaper { 0 } else { limit };
         let late = if self.plant == Plant::ReapLate { 6_000_000 } else { 0 };
         self.inner.overdue(Timestamp(now.0 - late), limit)
+    }
+
+    fn alarms(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
+        if let Err(error) = self.check_link() {
+            return Box::pin(ready(Err(error)));
+        }
+        // Whoever thinks that it was rung does not look for it again.
+        let skew = if self.plant == Plant::ForgetAlarm { 20_000_000 } else { 0 };
+        self.inner
+            .alarms(now, limit)
+            .map(move |due| {
+                let mut due = due?;
+                due.retain(|(_, at)| skew == 0 || at.0 / skew % 2 == 0);
+                Ok(due)
+            })
+            .boxed()
     }
 
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {

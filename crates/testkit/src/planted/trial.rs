@@ -5,7 +5,9 @@
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{DlqId, DlqItem, Event, Job, JobId, State, Timestamp, evolve};
+use mainspring_kernel::{
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, State, Timestamp, evolve,
+};
 use mainspring_store::Desk;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,6 +18,8 @@ pub(super) struct Trial {
     pub(super) jobs: BTreeMap<JobId, Job>,
     pub(super) items: BTreeMap<DlqId, DlqItem>,
     pub(super) keys: BTreeMap<Digest, KeyHolder>,
+    /// Those that were changed, or removed.
+    pub(super) entities: BTreeMap<EntityId, Option<Entity>>,
 }
 
 impl Trial {
@@ -90,6 +94,12 @@ impl Trial {
                     (item.version, item.updated_at, item.state) = (version, at, *state);
                     self.items.insert(id, item);
                 }
+            }
+            Event::EntitySet(entity) => {
+                self.entities.insert(entity.id, Some(*entity));
+            }
+            Event::EntityRemoved { entity, .. } => {
+                self.entities.insert(entity, None);
             }
             // Registries: no later decision of the same batch looks at what changed in them.
             _ => {}

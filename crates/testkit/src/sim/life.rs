@@ -1,6 +1,7 @@
 //! One life of the server: it opens its store, everybody uses it, and it dies, unless it is the
 //! last one, in which everybody behaves until all is done.
 
+use super::beacons::{self, lighter};
 use super::clients::{client, subscriber};
 use super::nemesis::{BadLuck, Plan, Trouble, nemesis};
 use super::server::{Server, holder};
@@ -9,6 +10,7 @@ use super::world::World;
 use super::{dump, time::SimTime};
 use crate::crash::{Lie, Watched};
 use crate::drive;
+use crate::history::Dump;
 use crate::planted::{Fate, Luck, Plant, PlantedStore};
 use crate::rng::Rng;
 use mainspring_engine::{Clock, Config, Engine, Entropy};
@@ -213,6 +215,7 @@ impl Life<'_> {
         for _ in 0..3 {
             tokio::spawn(client(server.clone()));
         }
+        tokio::spawn(lighter(server.clone()));
         let plan = self.plan;
         let trouble = Trouble {
             has_write_errors: plan.has_write_errors,
@@ -253,6 +256,7 @@ pub(super) async fn settle(server: &Server) {
     let world = &server.world;
     world.lock().is_quiet = true;
     server.pause("side", false).await;
+    let silent = beacons::put_out(server).await;
     // A clock that was set back before a restart has to come as far as it once was.
     let deadline = tokio::time::Instant::now() + QUIET + world.time.behind();
     while tokio::time::Instant::now() < deadline {
@@ -269,7 +273,7 @@ pub(super) async fn settle(server: &Server) {
     }
     // One more look for the subscriber.
     server.pass(6_000).await;
-    let dump = dump::take(&server.engine()).await;
+    let dump = Dump { silent, ..dump::take(&server.engine()).await };
     world.lock().history.dump = dump;
 }
 

@@ -2,6 +2,7 @@
 //! store of its own, on the simplest store that is right. Servers stand still and die, others take
 //! over, hints get lost, answers get lost; in the end all is done and all servers say the same.
 
+use super::beacons::lighter;
 use super::clients::{client, subscriber};
 use super::life::{SeededEntropy, WorldFate, register, settle};
 use super::nemesis::Plan;
@@ -156,6 +157,7 @@ impl Nodes<'_> {
         for _ in 0..3 {
             tokio::spawn(client(server.clone()));
         }
+        tokio::spawn(lighter(server.clone()));
         for _ in 0..rng.within(3, 9) {
             server.pass(1_000 + rng.below(6_000)).await;
             let nth = rng.below(count) as usize;

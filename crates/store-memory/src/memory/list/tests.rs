@@ -9,7 +9,7 @@ use mainspring_kernel::job::{Extras, Trouble};
 use mainspring_kernel::{
     Failure, JobType, QueueName, State, StateName, TenantId, Timestamp, UserId,
 };
-use mainspring_store::record::Entity;
+use mainspring_store::record::Record;
 use mainspring_store::{Scope, Snapshot, Store};
 
 const START: i64 = 1_790_000_000_000;
@@ -68,7 +68,7 @@ fn filled(count: u32) -> (MemoryStore, Vec<Job>) {
     for some in jobs.chunks(5_000) {
         let whole = |job: &Job| {
             let snapshot = Snapshot { job: job.clone(), history: Vec::new() };
-            Entity::Job(Box::new(snapshot))
+            Record::Job(Box::new(snapshot))
         };
         store.restore(some.iter().map(whole).collect()).unwrap();
         store.tidy(now).unwrap();
@@ -169,7 +169,7 @@ fn two_long_lists_with_one_job_in_common_are_walked_in_rounds() {
         let mut job = job(2 * n);
         job.job_type = JobType::new(if n.is_multiple_of(2) { "even" } else { "odd" }).unwrap();
         job.queue = QueueName::new(if n % 2 == 1 || n == 0 { "one" } else { "two" }).unwrap();
-        Entity::Job(Box::new(Snapshot { job, history: Vec::new() }))
+        Record::Job(Box::new(Snapshot { job, history: Vec::new() }))
     };
     store.restore((0..45_000).map(crossed).collect()).unwrap();
     let filter = JobFilter {

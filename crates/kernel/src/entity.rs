@@ -1,0 +1,198 @@
+//! Everything that is not a job but has an id, an owner, a state and perhaps an instant at which
+//! something has to happen. All kinds take one path through commits, stores, lists and timers,
+//! which sees only what this file tells of them; what a kind is and does is a file of its own below
+//! `entity/`. `docs/adding-a-kind.md` shows the steps.
+//!
+//! An entity changes as a whole: every change is a new version of all of it. Kinds that change
+//! often, or of which there are millions, do not belong here.
+
+pub mod beacon;
+
+use crate::decide::Decision;
+use crate::facts::Facts;
+use crate::id;
+use crate::name::{JobType, TenantId, UserId};
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+use beacon::{Beacon, BeaconCommand};
+use std::fmt;
+
+/// The kinds of entities. The numbers are stored: append only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Submits a job every so often; see [`beacon`].
+    Beacon = 1,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: &'static [Kind] = &[Kind::Beacon];
+
+    /// The number it is stored under.
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind of that number.
+    pub fn of_number(number: u8) -> Option<Kind> {
+        Kind::ALL.iter().copied().find(|kind| kind.number() == number)
+    }
+
+    /// Its name, for people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Kind::Beacon => "beacon",
+        }
+    }
+
+    /// What the text form of its ids starts with, without the underscore.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Kind::Beacon => "bcn",
+        }
+    }
+}
+
+/// Names one entity. An id whose entity was removed is never given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntityId {
+    /// Of which kind.
+    pub kind: Kind,
+    /// Which one of its kind. Time ordered unless the kind derives it from a name.
+    pub bits: u128,
+}
+
+impl fmt::Display for EntityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        id::write(f, self.kind.prefix(), self.bits)
+    }
+}
+
+impl EntityId {
+    /// The id of that kind and text form.
+    ///
+    /// # Errors
+    /// If the text is no id of that kind.
+    pub fn parse(kind: Kind, text: &str) -> Result<EntityId, id::BadId> {
+        let bits = id::read(kind.prefix(), text).ok_or(id::BadId { expected: kind.prefix() })?;
+        Ok(EntityId { kind, bits })
+    }
+}
+
+/// One entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entity {
+    /// Its name.
+    pub id: EntityId,
+    /// Grows by one with every change. A change names the version it was decided on.
+    pub version: u32,
+    /// The tenant.
+    pub tenant: TenantId,
+    /// Who made it.
+    pub owner: UserId,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// What it is.
+    pub body: Body,
+}
+
+/// What an entity is, by kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// A beacon.
+    Beacon(Beacon),
+}
+
+impl Body {
+    /// The kind of it.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Body::Beacon(_) => Kind::Beacon,
+        }
+    }
+}
+
+impl Entity {
+    /// Where it stands, in a word of its kind. Lists can ask for it.
+    pub fn state(&self) -> &'static str {
+        match &self.body {
+            Body::Beacon(beacon) => beacon.state(),
+        }
+    }
+
+    /// When something has to happen to it, if ever: then it is rung.
+    pub fn alarm_at(&self) -> Option<Timestamp> {
+        match &self.body {
+            Body::Beacon(beacon) => beacon.next_at,
+        }
+    }
+
+    /// The type of the job it submits when it is rung, if it submits one.
+    pub fn job_type(&self) -> Option<&JobType> {
+        match &self.body {
+            Body::Beacon(beacon) => Some(&beacon.job_type),
+        }
+    }
+
+    /// Shows every field that lists can ask for: a name and a value. A name has one value at most.
+    pub fn fields<'a>(&'a self, mut visit: impl FnMut(&'static str, &'a str)) {
+        match &self.body {
+            Body::Beacon(beacon) => visit("job_type", beacon.job_type.as_str()),
+        }
+    }
+
+    /// The next version of it, changed at `now`.
+    pub(crate) fn changed(&self, body: Body, now: Timestamp) -> Entity {
+        Entity {
+            version: self.version + 1,
+            updated_at: now.max(self.updated_at),
+            body,
+            ..self.clone()
+        }
+    }
+}
+
+/// What can be asked of an entity, by kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntityCommand {
+    /// Of a beacon.
+    Beacon(BeaconCommand),
+}
+
+impl EntityCommand {
+    /// The entity it is about, whether it exists or is to be made.
+    pub fn entity(&self) -> EntityId {
+        match self {
+            EntityCommand::Beacon(command) => command.entity(),
+        }
+    }
+
+    /// A short name for logs and metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            EntityCommand::Beacon(command) => command.name(),
+        }
+    }
+}
+
+/// Decides what was asked of an entity.
+pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    match command {
+        EntityCommand::Beacon(command) => beacon::decide(command, facts),
+    }
+}
+
+/// Does what is due: the alarm that stood at `at` has come. One that was moved meanwhile, by another
+/// server perhaps, is left alone.
+pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let entity = facts.entity.ok_or(Rejection::NotDue)?;
+    if entity.alarm_at() != Some(at) || facts.now < at {
+        return Err(Rejection::NotDue);
+    }
+    match &entity.body {
+        Body::Beacon(beacon) => Ok(beacon::ring(entity, beacon, at, facts)),
+    }
+}

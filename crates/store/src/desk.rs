@@ -1,0 +1,107 @@
+//! From a command to what it has to look at, and from a desk to the facts of a decision. The engine,
+//! the simulator's model and every test decide by this one way.
+
+use crate::store::{Desk, Needs};
+use mainspring_kernel::shared_time::{Jump, Silence};
+use mainspring_kernel::{
+    Backlog, Command, Decision, Facts, Rejection, TenantId, Timestamp, decide,
+};
+
+/// What a decision goes by that is not on the desk.
+pub struct Circumstances<'a> {
+    /// The instant of the commit.
+    pub now: Timestamp,
+    /// Makes the id of a new job.
+    pub fresh_id: &'a mut dyn FnMut() -> u128,
+    /// Makes the secret of a new lease.
+    pub fresh_secret: &'a mut dyn FnMut() -> u128,
+    /// Whether types must be registered.
+    pub are_types_strict: bool,
+    /// The last spans over which the clock was set forward.
+    pub jumps: &'a [Jump],
+    /// The last spans in which no server could reach the store.
+    pub silences: &'a [Silence],
+    /// What the jobs of a tenant, and all jobs, may take up before they have ended.
+    pub backlog_max: (u64, u64),
+}
+
+/// What commands have to look at.
+pub fn needs_of<'a>(commands: impl IntoIterator<Item = &'a Command>, now: Timestamp) -> Needs {
+    let mut needs = Needs { now, ..Needs::default() };
+    for command in commands {
+        needs.has_commands = true;
+        needs.jobs.extend(command.job());
+        needs.items.extend(command.item());
+        needs.entities.extend(command.entity());
+        needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
+        needs.keys.extend(command.key());
+    }
+    needs
+}
+
+/// Decides one command on what the desk shows. Nothing is applied.
+///
+/// # Errors
+/// The kernel's, and those of things that are not there or cannot be read.
+pub fn decide_on(
+    desk: &dyn Desk,
+    command: &Command,
+    around: &mut Circumstances<'_>,
+) -> Result<Decision, Rejection> {
+    if command.job().is_some_and(|id| desk.is_unreadable(id)) {
+        return Err(Rejection::JobUnreadable);
+    }
+    let job = command.job().and_then(|id| desk.job(id));
+    let tokens = if command.needs_people() { desk.tokens() } else { Vec::new() };
+    let mut facts = Facts {
+        job,
+        item: command.item().and_then(|id| desk.item(id)),
+        entity: command.entity().and_then(|id| desk.entity(id)),
+        job_type: job.and_then(|job| desk.job_type(&job.job_type)),
+        are_types_strict: around.are_types_strict,
+        jumps: around.jumps,
+        silences: around.silences,
+        tokens: &tokens,
+        ..Facts::at(around.now)
+    };
+    if let Some(key) = command.key() {
+        facts.key_holder = desk.key_holder(key);
+        // A second job under a key whose first one cannot be read would be done twice.
+        let held = facts.key_holder.filter(|holder| holder.holds_at(around.now));
+        if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
+            return Err(Rejection::JobUnreadable);
+        }
+        facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
+    }
+    let mut new_job_of = |facts: &mut Facts<'_>, tenant: &TenantId| {
+        let (held, all) = desk.held(tenant);
+        let (tenant_max, all_max) = around.backlog_max;
+        facts.fresh_id = (around.fresh_id)();
+        facts.backlog = Backlog { tenant: held, tenant_max, all, all_max };
+    };
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most commands need nothing fresh")]
+    match command {
+        Command::Submit(wish) => {
+            facts.job_type = desk.job_type(&wish.job_type);
+            new_job_of(&mut facts, &wish.tenant);
+        }
+        Command::Ring { .. } => {
+            if let Some(entity) = facts.entity {
+                facts.job_type = entity.job_type().and_then(|name| desk.job_type(name));
+                new_job_of(&mut facts, &entity.tenant);
+            }
+        }
+        Command::RequeueItem { .. } => {
+            if let Some(item) = facts.item {
+                new_job_of(&mut facts, &item.job.tenant);
+            }
+        }
+        Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
+        Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
+            facts.fresh_secret = (around.fresh_secret)();
+        }
+        Command::RevokeToken { token } => facts.token = desk.token(*token),
+        _ => {}
+    }
+    decide(command, &facts)
+}
