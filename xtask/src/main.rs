@@ -7,6 +7,7 @@ mod cargo;
 mod packages;
 
 mod bench;
+mod binaries;
 mod bless;
 mod coverage;
 mod deny;

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::coverage::Coverage;
-use crate::echo::{Echo, SHOW_OUTPUT};
+use crate::echo::Echo;
 use crate::libtest::Log;
 use crate::postgres::Postgres;
-use crate::{cargo, deny, packages, schemathesis, tidy};
+use crate::{binaries, cargo, deny, packages, schemathesis, tidy};
 
 /// How long output may stay silent after cargo's end. A server that a test left behind keeps the
 /// pipe open for ever, and we must not wait for it.
@@ -52,11 +52,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             Ok(())
         });
         steps.take("test", || {
-            let mut command = tests(depth);
-            if let Some(postgres) = &postgres {
-                postgres.lend(&mut command);
-            }
-            let (heard, result) = listen(&mut command);
+            let prepare = |command: &mut Command| {
+                prepare(command, depth);
+                if let Some(postgres) = &postgres {
+                    postgres.lend(command);
+                }
+            };
+            let mut ear = Ear::default();
+            let ran = binaries::list()
+                .and_then(|binaries| binaries::run(binaries, &prepare, |line| ear.hear(line)));
+            let mut examples = cargo::command();
+            examples.args(["test", "--workspace", "--doc", "--locked"]);
+            prepare(&mut examples);
+            let ran = ran.and(stream(&mut examples, |line| ear.hear(line)));
+            let (heard, result) = ear.close(ran);
             log = heard;
             result
         });
@@ -79,30 +88,43 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 
 /// Runs a test command, shows the lines as they come, and returns what they said.
 pub(crate) fn listen(command: &mut Command) -> (Log, Result<()>) {
-    let (mut log, mut echo) = (Log::default(), Echo::default());
-    let ran = stream(command, |line| {
-        if let Some(shown) = echo.shown(line) {
-            println!("{shown}");
-        }
-        log.hear(line);
-    });
-    log.close();
-    let result = ran.and_then(|()| match log.died.as_slice() {
-        [] => Ok(()),
-        died => bail!("test binaries died: {}", died.join(", ")),
-    });
-    (log, result)
+    let mut ear = Ear::default();
+    let ran = stream(command, |line| ear.hear(line));
+    ear.close(ran)
 }
 
-fn tests(depth: Depth) -> Command {
-    let mut command = cargo::command();
-    command.args(["test", "--workspace", "--no-fail-fast", "--locked"]).args(SHOW_OUTPUT);
+/// Shows lines as they come and takes in what they say.
+#[derive(Default)]
+struct Ear {
+    log: Log,
+    echo: Echo,
+}
+
+impl Ear {
+    fn hear(&mut self, line: &str) {
+        if let Some(shown) = self.echo.shown(line) {
+            println!("{shown}");
+        }
+        self.log.hear(line);
+    }
+
+    fn close(mut self, ran: Result<()>) -> (Log, Result<()>) {
+        self.log.close();
+        let result = ran.and_then(|()| match self.log.died.as_slice() {
+            [] => Ok(()),
+            died => bail!("test binaries died: {}", died.join(", ")),
+        });
+        (self.log, result)
+    }
+}
+
+/// How tests of this depth are run.
+fn prepare(command: &mut Command, depth: Depth) {
     command.env_remove("MAINSPRING_BLESS").env("INSTA_UPDATE", "no");
     match depth {
         Depth::Usual => command.env_remove("MAINSPRING_TEST"),
         Depth::Full => command.env("MAINSPRING_TEST", "full"),
     };
-    command
 }
 
 fn if_installed(subcommand: &str, arguments: &[&str]) -> Result<()> {

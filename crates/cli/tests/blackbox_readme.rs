@@ -14,6 +14,7 @@ use mainspring_testkit::postgres::place::free_port;
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::fs::File;
+use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -171,6 +172,8 @@ fn o01_o15_the_quick_start_works_as_written_and_survives_kill_9(store: Store) {
     let before = reader.jobs();
     assert_eq!(before.len(), done.len() + 1, "{before:?}");
     server.expect("a server").kill9();
+    // The system takes a moment to bury what was killed.
+    eventually("its port is free", || TcpListener::bind(("127.0.0.1", reader.port)).ok());
     let mut server = reader.leave_running(of(Role::Serve));
     wait_until_up(&mut server, &reader);
     assert_eq!(reader.jobs(), before, "what was there is there, as it was");

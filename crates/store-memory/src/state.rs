@@ -203,7 +203,9 @@ impl State {
 
 // Jobs that this thread had copied, whether or not anybody was shown them.
 #[cfg(test)]
-std::thread_local! { pub(crate) static COPIES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) }; }
+std::thread_local! {
+    pub(crate) static COPIES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
 
 /// What a renewal says beside the new end: progress, and what a jump of the clock changed.
 type Rest = (Option<u8>, Option<(Timestamp, Timestamp)>);

@@ -1,5 +1,5 @@
-//! From a command to what it has to look at, and from a desk to the facts of a decision. The engine,
-//! the simulator's model and every test decide by this one way.
+//! From a command to what it has to look at, and from a desk to the facts of a decision. Engine,
+//! simulator and tests all decide by this one way.
 
 use crate::store::{Desk, Needs};
 use mainspring_kernel::shared_time::{Jump, Silence};

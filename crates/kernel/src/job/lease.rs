@@ -20,7 +20,8 @@ pub struct Lease {
     pub expires_at: Timestamp,
     /// When the attempt is over whatever the worker does (start-to-close timeout).
     pub deadline_at: Timestamp,
-    /// Up to when jumps of the clock and silences are counted in; since the grant if it does not say.
+    /// Up to when jumps of the clock and silences are counted in; since the grant if it does not
+    /// say.
     pub settled_at: Option<Timestamp>,
 }
 

@@ -134,8 +134,9 @@ async fn what_is_known_about_the_clock_is_changed_by_whoever_saw_the_latest() {
     let correct = async |epoch: i64, ahead: i64| {
         let text = queries.text(Query::CorrectClock);
         let statement = client.prepare_typed(text, Query::CorrectClock.types()).await;
-        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-            [&epoch, &ahead, &7_i64, &Vec::<i64>::new()];
+        let none = Vec::<i64>::new();
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+            [&epoch, &ahead, &7_i64, &none, &none];
         client.execute(&statement.expect("it prepares"), &values).await.expect("it runs")
     };
     assert_eq!(correct(epoch, 111).await, 1);

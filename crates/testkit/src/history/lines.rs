@@ -3,8 +3,8 @@
 //! an `invoke` line and, if an answer came, an `end` line with the same `id`.
 
 use super::{
-    Answer, Call, Dump, EventDump, Fault, Grant, History, ItemDump, JobDump, Operation, Outcome,
-    PullScope, Seen, Streamed, TypeRules, Work,
+    Answer, Call, Dump, EventDump, Fault, FiringDump, Grant, History, ItemDump, JobDump, Operation,
+    Outcome, PullScope, Seen, Streamed, TypeRules, Work,
 };
 use mainspring_kernel::StateName;
 use serde_json::{Map, Value, json};
@@ -75,8 +75,15 @@ pub fn write(history: &History) -> String {
     }
     lines.extend(history.dump.jobs.iter().map(job_line));
     lines.extend(history.dump.items.iter().map(item_line));
-    let Dump { jobs: _, items: _, by_state, is_settled, kept_since, firings: _, silent: _ } =
+    let Dump { jobs: _, items: _, by_state, is_settled, kept_since, firings, silent } =
         &history.dump;
+    for FiringDump { entity, count } in firings {
+        let line = json!({"line": "firing", "entity": entity, "count": count});
+        lines.push(line.to_string());
+    }
+    for entity in silent {
+        lines.push(json!({"line": "silent", "entity": entity}).to_string());
+    }
     let line = json!({"line": "final", "by_state": by_state, "settled": is_settled,
         "kept_since": kept_since, "whole_stream": history.is_stream_whole,
         "simulated": history.is_simulated});
@@ -121,6 +128,11 @@ fn take(line: &Value, history: &mut History, calls: &mut BTreeMap<u64, Operation
                 (None, None) => Outcome::Info,
             };
         }
+        "firing" => {
+            let (entity, count) = (text(line, "entity")?, line["count"].as_u64()?);
+            history.dump.firings.push(FiringDump { entity, count });
+        }
+        "silent" => history.dump.silent.push(text(line, "entity")?),
         "work" => history.ledger.push(Work {
             at: line["at"].as_u64()?,
             worker: text(line, "worker")?,

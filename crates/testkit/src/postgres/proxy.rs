@@ -167,6 +167,8 @@ async fn connection(mut client: TcpStream, line: Line) {
     let _ = client.set_zero_linger();
     let mut cut = seen.clone();
     tokio::select! {
+        // First: what was swallowed before a cut must not get through when all is well again.
+        biased;
         _ = cut.wait_for(|state| state.cuts > cuts) => {}
         () = async {
             let _ = seen.wait_for(|state| state.mode != Mode::Swallow).await;
