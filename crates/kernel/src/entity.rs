@@ -185,8 +185,8 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
     }
 }
 
-/// Does what is due: the alarm that stood at `at` has come. One that was moved meanwhile, perhaps by
-/// another server, is left alone.
+/// Does what is due: the alarm that stood at `at` has come. One that was moved meanwhile, perhaps
+/// by another server, is left alone.
 pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let entity = facts.entity.ok_or(Rejection::NotDue)?;
     if entity.alarm_at() != Some(at) || facts.now < at {

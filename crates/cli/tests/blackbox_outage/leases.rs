@@ -1,5 +1,5 @@
 //! Leases over an outage: while nobody could reach the database nobody could renew one, so that
-//! time does not count. Whoever could have asked another server has lost nothing, and gains nothing.
+//! time does not count. Whoever could have asked another server has lost and gains nothing.
 
 use super::{ANY_TYPE, BINARY, Nodes, await_probe, eventually, submit_until_taken};
 use mainspring_testkit::blackbox::Caller;
