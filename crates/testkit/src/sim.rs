@@ -5,9 +5,9 @@
 //!
 //! Read next: `sim/life.rs` for one life of the server, `sim/nemesis.rs` for what goes wrong.
 
-mod beacons;
 mod clients;
 mod dump;
+mod entities;
 mod life;
 mod nemesis;
 mod nodes;

@@ -1,6 +1,6 @@
 //! The final answer of a server, read as any client with all rights could read it.
 
-use super::beacons;
+use super::entities;
 use crate::drive;
 use crate::history::{Dump, EventDump, ItemDump, JobDump, TypeRules};
 use mainspring_engine::Engine;
@@ -21,7 +21,7 @@ pub(super) async fn take(engine: &Engine) -> Dump {
         }
     }
     dump.items = items(engine).await.unwrap_or_default().iter().map(item_dump).collect();
-    dump.firings = beacons::firings(engine).await;
+    dump.firings = entities::firings(engine).await;
     dump.by_state = engine.counts().await.ok().map(|counts| counts.by_state);
     dump
 }

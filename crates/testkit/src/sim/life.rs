@@ -1,8 +1,8 @@
 //! One life of the server: it opens its store, everybody uses it, and it dies, unless it is the
 //! last one, in which everybody behaves until all is done.
 
-use super::beacons::{self, lighter};
 use super::clients::{client, subscriber};
+use super::entities::{self, lighter};
 use super::nemesis::{BadLuck, Plan, Trouble, nemesis};
 use super::server::{Server, holder};
 use super::workers::worker;
@@ -256,7 +256,7 @@ pub(super) async fn settle(server: &Server) {
     let world = &server.world;
     world.lock().is_quiet = true;
     server.pause("side", false).await;
-    let silent = beacons::put_out(server).await;
+    let silent = entities::put_out(server).await;
     // A clock that was set back before a restart has to come as far as it once was.
     let deadline = tokio::time::Instant::now() + QUIET + world.time.behind();
     while tokio::time::Instant::now() < deadline {

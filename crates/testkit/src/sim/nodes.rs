@@ -2,8 +2,8 @@
 //! store of its own, on the simplest store that is right. Servers stand still and die, others take
 //! over, hints get lost, answers get lost; in the end all is done and all servers say the same.
 
-use super::beacons::lighter;
 use super::clients::{client, subscriber};
+use super::entities::lighter;
 use super::life::{SeededEntropy, WorldFate, register, settle};
 use super::nemesis::Plan;
 use super::server::Server;
