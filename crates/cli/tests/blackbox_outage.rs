@@ -155,6 +155,11 @@ fn o15_an_outage_shorter_than_five_seconds_is_only_a_wait() {
     for round in 0..3 {
         let (first, second) = (nodes.admin(0), nodes.admin(1));
         nodes.proxies.iter().for_each(Proxy::refuse);
+        // A commit that is cut on its way cannot be told from one that counts, and is not a wait.
+        eventually("both servers know of it", || {
+            let is_away = |admin: &Caller| admin.get("/readyz").status == 503;
+            (is_away(&first) && is_away(&second)).then_some(())
+        });
         std::thread::scope(|scope| {
             let wish = json!({ "job_type": "patient", "payload": round });
             let asked = scope.spawn(move || timed(&first, "POST", "/api/v1/jobs", Some(&wish)));
