@@ -33,24 +33,9 @@ async fn main() {
             let job_type = JobType::new("bench").expect("a name");
             for _ in 0..jobs / BATCH / 2 {
                 let batch = (0..BATCH).map(|_| {
-                    Command::Submit(Box::new(Submit {
-                        tenant: tenant.clone(),
-                        user: user.clone(),
-                        job_type: job_type.clone(),
-                        payload: Arc::from(&*payload),
-                        run_at: None,
-                        delay_ms,
-                        priority: None,
-                        queue: None,
-                        timeout_ms: None,
-                        max_retries: None,
-                        idempotency: None,
-                        trace: None,
-                        parent: None,
-                        subject: None,
-                        labels: Vec::new(),
-                        expires_at: None,
-                    }))
+                    let plain = Submit::plain(tenant.clone(), user.clone(), job_type.clone());
+                    let payload = Arc::from(&*payload);
+                    Command::Submit(Box::new(Submit { payload, delay_ms, ..plain }))
                 });
                 engine.execute(batch.collect()).await.expect("submitted");
             }

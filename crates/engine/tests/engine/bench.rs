@@ -96,24 +96,8 @@ pub(crate) fn tenant(name: &str) -> TenantId {
 
 /// A wish of some tenant.
 pub(crate) fn wish(tenant: &str) -> Submit {
-    Submit {
-        tenant: self::tenant(tenant),
-        user: UserId::new("ada").unwrap(),
-        job_type: JobType::new("mill").unwrap(),
-        payload: "1".into(),
-        run_at: None,
-        delay_ms: None,
-        priority: None,
-        queue: None,
-        timeout_ms: None,
-        max_retries: None,
-        idempotency: None,
-        trace: None,
-        parent: None,
-        subject: None,
-        labels: Vec::new(),
-        expires_at: None,
-    }
+    let (user, job_type) = (UserId::new("ada").unwrap(), JobType::new("mill").unwrap());
+    Submit { payload: "1".into(), ..Submit::plain(self::tenant(tenant), user, job_type) }
 }
 
 /// A wish of some tenant with a key; the same key is the same wish.

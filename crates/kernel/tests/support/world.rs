@@ -204,24 +204,8 @@ pub(crate) fn principal(name: &str) -> Principal {
 }
 
 pub(crate) fn wish() -> Submit {
-    Submit {
-        tenant: TenantId::new("acme").unwrap(),
-        user: user("ann"),
-        job_type: JobType::new("mail").unwrap(),
-        payload: "{}".into(),
-        run_at: None,
-        delay_ms: None,
-        priority: None,
-        queue: None,
-        timeout_ms: None,
-        max_retries: None,
-        idempotency: None,
-        trace: None,
-        parent: None,
-        subject: None,
-        labels: Vec::new(),
-        expires_at: None,
-    }
+    let (tenant, job_type) = (TenantId::new("acme").unwrap(), JobType::new("mail").unwrap());
+    Submit::plain(tenant, user("ann"), job_type)
 }
 
 impl World {
