@@ -35,9 +35,9 @@ pub(crate) struct Stamper {
 #[derive(Debug)]
 struct Mark {
     last: i64,
-    /// A transaction that took a number up to `last` has one before this: it wrote something else
-    /// before it took it.
-    before: i64,
+    /// A transaction that took a number up to `last` has one of its own before this: it wrote
+    /// something else before. Not known if nothing was there to be stamped.
+    before: Option<i64>,
     set_at: Instant,
     /// Who may have taken one, if it had to be found out.
     holders: Option<HashSet<String>>,
@@ -53,8 +53,10 @@ struct Turn {
     last: i64,
     /// Every transaction before this one had ended.
     ended_before: i64,
-    /// No transaction has this number yet.
-    next: i64,
+    /// The transaction that stamped, which got its number after `last` was read; one that found
+    /// nothing has none. The upper end of a snapshot would not do: that is the number after the
+    /// last transaction that has ended, and there may be later ones that have not.
+    own: Option<i64>,
     /// Who writes to the outbox, if that was asked.
     holders: Option<HashSet<String>>,
     /// Whether everything from `from` on was taken, as far as it was to be seen.
@@ -105,7 +107,7 @@ impl Stamper {
         let turn = Turn {
             last: lock.try_get(1)?,
             ended_before: horizon.try_get(0)?,
-            next: horizon.try_get(1)?,
+            own: outbox.first().map(|row| row.try_get(5)).transpose()?,
             holders: holders.transpose()?,
             is_all: outbox.len() < STAMPED_MAX as usize,
         };
@@ -123,18 +125,22 @@ impl Stamper {
     /// Moves on as far as nobody can be late any more.
     fn advance(&mut self, turn: Turn, now: Instant) {
         if let Some(mark) = &mut self.mark {
-            let is_past = turn.ended_before >= mark.before
+            let is_past = mark.before.is_some_and(|before| turn.ended_before >= before)
                 || matches!((&mark.holders, &turn.holders),
                     (Some(then), Some(now)) if then.is_disjoint(now));
             if mark.holders.is_none() {
                 mark.holders = turn.holders;
             }
-            if !is_past || !turn.is_all {
-                return;
+            let is_better = mark.before.is_none() && turn.own.is_some();
+            match is_past && turn.is_all {
+                true => self.from = self.from.max(mark.last + 1),
+                false if is_better => {}
+                false => return,
             }
-            self.from = self.from.max(mark.last + 1);
         }
-        self.mark = Some(Mark { last: turn.last, before: turn.next, set_at: now, holders: None });
+        let (last, before) = (turn.last, turn.own);
+        let is_behind = self.is_behind(last);
+        self.mark = is_behind.then_some(Mark { last, before, set_at: now, holders: None });
     }
 }
 
@@ -302,9 +308,9 @@ pub(crate) async fn counts(shared: &Shared) -> Result<Counts, Fault> {
 mod tests {
     use super::*;
 
-    fn turn(last: i64, ended_before: i64, next: i64, holders: Option<&[&str]>) -> Turn {
+    fn turn(last: i64, ended_before: i64, own: i64, holders: Option<&[&str]>) -> Turn {
         let holders = holders.map(|all| all.iter().map(|it| (*it).to_owned()).collect());
-        Turn { last, ended_before, next, holders, is_all: true }
+        Turn { last, ended_before, own: Some(own), holders, is_all: true }
     }
 
     #[test]
@@ -321,6 +327,24 @@ mod tests {
         assert_eq!(stamper.from, 9_001);
         stamper.advance(turn(9_000, 301, 302, None), now);
         assert!(!stamper.is_behind(9_000), "there is nothing to wait for");
+    }
+
+    /// Whoever took a number and wrote nothing leaves nothing to be stamped.
+    #[test]
+    fn a_turn_that_found_nothing_waits_for_those_who_write_to_the_outbox() {
+        let (mut stamper, now) = (Stamper::default(), Instant::now());
+        let empty = |holders| Turn { own: None, ..turn(1_000, 90, 0, holders) };
+        stamper.advance(empty(None), now);
+        stamper.advance(empty(None), now);
+        assert_eq!(stamper.from, 0, "nobody knows who may have taken one");
+        stamper.advance(empty(Some(&["3/7"])), now);
+        stamper.advance(empty(Some(&["4/1"])), now);
+        assert_eq!(stamper.from, 1_001, "3/7 has ended");
+        assert!(stamper.mark.is_none(), "there is nothing to find out");
+        stamper.advance(Turn { last: 2_000, ..empty(None) }, now);
+        stamper.advance(turn(3_000, 90, 100, None), now);
+        stamper.advance(turn(4_000, 100, 110, None), now);
+        assert_eq!(stamper.from, 3_001, "a turn with a number of its own is worth more");
     }
 
     #[test]

@@ -73,6 +73,27 @@ async fn a_commit_that_is_seen_late_is_stamped_though_nothing_else_happens() {
     assert_eq!(moves_of(&hand, late).await, [StateName::Queued], "the very next read has it");
 }
 
+/// A snapshot ends with the last transaction that has ended: one that has not may have a later
+/// number, and is no less to be waited for. Several times, because tests beside this one use the
+/// same numbers of transactions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_is_seen_late_is_stamped_though_it_is_the_newest_transaction() {
+    let mut hand = Hand::new().await;
+    let client = connect(&hand).await;
+    let takes_its_place = "BEGIN; SELECT pg_current_xact_id();
+        INSERT INTO mainspring.outbox (moves, names, deltas) VALUES (0, '{total/submitted}', '{10}')";
+    for round in 1..=30 {
+        hand.submit(wish()).await;
+        client.batch_execute(takes_its_place).await.expect("it takes its place");
+        for _ in 0..2 {
+            hand.store.counts(hand.now()).await.expect("it stamps");
+        }
+        client.batch_execute("COMMIT").await.expect("it commits");
+        let counts = hand.store.counts(hand.now()).await.expect("it counts");
+        assert_eq!(counts.submitted, 11 * round);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_commit_of_a_database_is_stamped() {
     let mut hand = Hand::new().await;

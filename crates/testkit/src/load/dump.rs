@@ -27,7 +27,20 @@ pub fn wait_until_settled(admin: &mut Api) {
             (open == 0).then_some(())
         });
     }));
-    assert!(settled.is_ok(), "jobs do not end: {last}");
+    assert!(settled.is_ok(), "jobs do not end: {last}{}", why_open(admin));
+}
+
+/// What the server says about the first jobs that have not ended.
+fn why_open(admin: &mut Api) -> String {
+    let mut words = String::new();
+    for state in StateName::ALL.into_iter().filter(|state| !state.is_terminal()) {
+        let page = read(admin, &format!("/api/v1/jobs?limit=5&status={}", state.as_str()));
+        for job in page["items"].as_array().into_iter().flatten() {
+            let why = read(admin, &format!("/api/v1/jobs/{}/explain", text(job, "job_id")));
+            words.push_str(&format!("\n{job}\n  {why}"));
+        }
+    }
+    words
 }
 
 /// Reads everything and completes the history with it.
