@@ -184,6 +184,32 @@ impl Engine {
         Ok(self.request(commands, None).await?.outcomes)
     }
 
+    /// Submits many jobs that have nothing to do with each other, each answered by itself. Others
+    /// come between where one commit for all would keep them waiting. Answers what became of the
+    /// first ones, in order, and what kept the rest from being taken if there is one.
+    ///
+    /// # Errors
+    /// If the store failed before any was taken.
+    pub async fn submit_many(
+        &self,
+        wishes: Vec<Submit>,
+    ) -> Result<(Outcomes, Option<Error>), Error> {
+        let most = self.shared.store.takes_at_once();
+        let mut outcomes = Outcomes::with_capacity(wishes.len());
+        let mut wishes = wishes.into_iter().map(|wish| Command::Submit(Box::new(wish)));
+        loop {
+            let part: Vec<Command> = wishes.by_ref().take(most).collect();
+            if part.is_empty() {
+                return Ok((outcomes, None));
+            }
+            match self.execute(part).await {
+                Ok(some) => outcomes.extend(some),
+                Err(error) if outcomes.is_empty() => return Err(error),
+                Err(error) => return Ok((outcomes, Some(error))),
+            }
+        }
+    }
+
     /// As [`Engine::execute`] for a single command.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ mod shared_time;
 mod store;
 mod stream;
 mod suspicion;
+mod tail;
 mod tallies;
 mod terms;
 pub mod transactional;

@@ -14,6 +14,7 @@ use crate::queries::Query;
 use crate::read;
 use crate::shared::Shared;
 use crate::stream::{self, Stamper};
+use crate::tail::Tail;
 use crate::upkeep;
 use crate::values::{At, job_id, uuid};
 use futures_util::future::BoxFuture;
@@ -40,6 +41,7 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     writer: Mutex<Writer>,
     stamper: Arc<Mutex<Stamper>>,
+    tail: Tail,
     tasks: StdMutex<Vec<JoinHandle<()>>>,
     recovery: Recovery,
     /// When upkeep was last done here.
@@ -67,6 +69,9 @@ const NO_ANSWER: &str = "no answer in time";
 const UNREAPED_MIN: Duration = Duration::from_millis(250);
 /// How long a batch is held back for others to join: a small part of what a commit takes.
 const GATHER: Duration = Duration::from_micros(150);
+/// Submissions of one caller in one transaction, at most: it holds the one writer, and a thousand
+/// take as long as five commits of everybody else.
+const TAKES_AT_ONCE: usize = 250;
 /// How often a server does upkeep; the first time soon after it starts.
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 
@@ -115,6 +120,7 @@ impl PostgresStore {
             shared,
             writer: Mutex::default(),
             stamper,
+            tail: Tail::default(),
             tasks: StdMutex::new(tasks),
             recovery,
             kept_at: StdMutex::default(),
@@ -452,8 +458,11 @@ impl Store for PostgresStore {
 
     fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>> {
         Box::pin(self.patiently(move || async move {
-            self.stamp().await?;
-            stream::moves_after(&self.shared, position, limit).await
+            let read = || async {
+                self.stamp().await?;
+                stream::moves_after(&self.shared, position, limit).await
+            };
+            self.tail.read(position, limit, read).await
         }))
     }
 
@@ -518,6 +527,10 @@ impl Store for PostgresStore {
 
     fn gathers_for(&self) -> Duration {
         GATHER
+    }
+
+    fn takes_at_once(&self) -> usize {
+        TAKES_AT_ONCE
     }
 
     fn watch(&self, news: Arc<dyn News>) {

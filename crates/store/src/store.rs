@@ -340,6 +340,11 @@ pub trait Store: Send + Sync + 'static {
     fn gathers_for(&self) -> Duration {
         Duration::ZERO
     }
+    /// Submissions of one caller that are worth one commit: more of them keep others waiting for
+    /// longer than they save.
+    fn takes_at_once(&self) -> usize {
+        usize::MAX
+    }
     /// Flushes and lets go of everything.
     fn close(&self) -> BoxFuture<'_, Result<(), Error>>;
 }

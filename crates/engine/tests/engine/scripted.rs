@@ -56,6 +56,8 @@ pub(crate) struct Scripted {
     /// Tickets to be kept by the test.
     pub(crate) later: Mutex<Vec<Promise>>,
     pub(crate) commits: AtomicUsize,
+    /// Submissions of one caller that it takes at once; all of them if it is zero.
+    pub(crate) takes_at_once: AtomicUsize,
     /// Commits that were refused because something was held.
     pub(crate) busy: AtomicUsize,
     pub(crate) job_reads: AtomicUsize,
@@ -310,6 +312,13 @@ impl Store for Scripted {
 
     fn watch(&self, news: Arc<dyn News>) {
         let _ = self.news.set(news);
+    }
+
+    fn takes_at_once(&self) -> usize {
+        match self.takes_at_once.load(Ordering::Relaxed) {
+            0 => usize::MAX,
+            some => some,
+        }
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), Error>> {

@@ -53,13 +53,13 @@ pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Fault>
 }
 
 pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Fault> {
-    let (commands, refused) = {
+    let (wishes, refused) = {
         let text = json::check(&ask.body)?;
         let items = wire::batch(text)?;
         let window = ask.app.config.key_window_secs;
         let mut submitter = Submitter::new(&who, ask.trace.as_deref(), window);
         let is_key_required = ask.app.config.is_key_required;
-        let mut commands = Vec::with_capacity(items.len());
+        let mut wishes = Vec::with_capacity(items.len());
         let mut refused: Vec<(usize, Fault)> = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let command = item.and_then(|wish| {
@@ -69,15 +69,15 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Faul
                 Ok(submitter.submit(&wish, None)?)
             });
             match command {
-                Ok(wish) => commands.push(Command::Submit(Box::new(wish))),
+                Ok(wish) => wishes.push(wish),
                 Err(fault) => refused.push((index, fault)),
             }
         }
-        (commands, refused)
+        (wishes, refused)
     };
-    let total = commands.len() + refused.len();
-    let outcomes =
-        if commands.is_empty() { Vec::new() } else { ask.engine().execute(commands).await? };
+    let total = wishes.len() + refused.len();
+    let (outcomes, untaken) = ask.engine().submit_many(wishes).await?;
+    let untaken = untaken.map(Fault::from);
     let mut out = Out::data(100 * total + 32);
     out.raw("{\"items\":[");
     let (mut outcomes, mut refused) = (outcomes.into_iter(), refused.into_iter().peekable());
@@ -89,6 +89,8 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Faul
             item_error(fault.code, &fault.message, &mut out);
         } else if let Some(outcome) = outcomes.next() {
             submitted_item(&outcome, &mut out);
+        } else if let Some(fault) = &untaken {
+            item_error(fault.code, &fault.message, &mut out);
         }
     }
     out.raw("]}");
