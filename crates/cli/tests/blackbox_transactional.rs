@@ -119,3 +119,48 @@ fn an_open_caller_stops_neither_type_changes_nor_other_submissions() {
     });
     assert_eq!(ann.pull("mail", 100).len(), 3, "the limit per user counts jobs of both kinds");
 }
+
+/// While a worker waits, a batch is taken in parts: whoever sent it learns what became of each.
+#[test]
+fn a_batch_is_told_up_to_the_part_that_needs_what_somebody_holds() {
+    let server = server();
+    let ann = server.caller("acme", "ann", &["submitter", "worker"]);
+    let database = database(&server);
+    let keyed = call("mail", ", idempotency_key => 'k'");
+    let wish = |n: usize| match n {
+        300 => json!({ "job_type": "mail", "payload": { "n": 1 }, "idempotency_key": "k" }),
+        _ => json!({ "job_type": "mail", "payload": n }),
+    };
+    let batch = json!({ "jobs": (0..600).map(wish).collect::<Vec<_>>() });
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| wait_for_one(&ann, "other"));
+        let open = scope.spawn(|| {
+            database
+                .sql(&format!("BEGIN; {keyed}; DO $$ BEGIN PERFORM pg_sleep(6); END $$; COMMIT"))
+        });
+        eventually("the caller has submitted, and the worker waits", || {
+            let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+            let metrics = server.admin().get("/metrics").text();
+            let waits = metrics.lines().any(|line| line == "mainspring_pulls_waiting 1");
+            (waits && database.sql(sleeps) == "1").then_some(())
+        });
+        let answer = ann.post("/api/v1/jobs/batch", &batch).data();
+        assert!(!open.is_finished(), "the key is held all that while");
+        let items = answer["items"].as_array().unwrap();
+        assert_eq!(items.len(), 600);
+        let taken = items.iter().take_while(|item| item["job_id"].is_string()).count();
+        assert_eq!(taken, 250, "one part");
+        for item in &items[taken..] {
+            assert_eq!(item["error"]["code"], "STORE_UNAVAILABLE", "{item}");
+        }
+        let count = database.sql("SELECT count(*) FROM mainspring.job");
+        assert_eq!(count, "250", "those and no others");
+        // Nobody waits any more: the same batch is taken whole, and the key finds its job.
+        let job = open.join().unwrap();
+        ann.submit_plain("other");
+        assert!(waiting.join().unwrap().is_some());
+        let again = ann.post("/api/v1/jobs/batch", &batch).data();
+        assert_eq!(text(&again["items"][300], "job_id"), job);
+        assert!(again["items"].as_array().unwrap().iter().all(|item| item["job_id"].is_string()));
+    });
+}

@@ -184,9 +184,10 @@ impl Engine {
         Ok(self.request(commands, None).await?.outcomes)
     }
 
-    /// Submits many jobs that have nothing to do with each other, each answered by itself. Others
-    /// come between where one commit for all would keep them waiting. Answers what became of the
-    /// first ones, in order, and what kept the rest from being taken if there is one.
+    /// Submits many jobs that have nothing to do with each other, each answered by itself. While
+    /// workers wait, for whom time counts, others come between where one commit for all would keep
+    /// them waiting. Answers what became of the first ones, in order, and what kept the rest from
+    /// being taken, if anything did.
     ///
     /// # Errors
     /// If the store failed before any was taken.
@@ -194,10 +195,14 @@ impl Engine {
         &self,
         wishes: Vec<Submit>,
     ) -> Result<(Outcomes, Option<Error>), Error> {
-        let most = self.shared.store.takes_at_once();
         let mut outcomes = Outcomes::with_capacity(wishes.len());
         let mut wishes = wishes.into_iter().map(|wish| Command::Submit(Box::new(wish)));
         loop {
+            let is_anybody_waiting = self.shared.tally.parked_pulls.load(Ordering::Relaxed) > 0;
+            let most = match is_anybody_waiting {
+                true => self.shared.store.takes_at_once(),
+                false => usize::MAX,
+            };
             let part: Vec<Command> = wishes.by_ref().take(most).collect();
             if part.is_empty() {
                 return Ok((outcomes, None));

@@ -138,7 +138,8 @@ impl Suite {
 
 fn run_neighbours(names: &[String], args: &Args, output: Output) -> anyhow::Result<u8> {
     let directory = suite::directory(args.dir.as_deref());
-    let plan = neighbours::Plan { store: args.store, span: span(args), directory };
+    let plan =
+        neighbours::Plan { store: args.store, runs: runs(args), span: span(args), directory };
     warn_if_busy();
     let take = |name: &str| Ok(neighbours::run(name, &plan)?.into_iter().collect());
     let rows = taken(names, &plan.directory, take, output)?;

@@ -1,14 +1,20 @@
 //! Many submissions of one caller: taken in parts, so that others come between.
 
-use crate::bench::{Bench, settle, wish};
+use crate::bench::{Bench, pull, settle, wish};
 use crate::scripted::Fate;
+use mainspring_engine::Pull;
 use mainspring_kernel::command::Submit;
-use mainspring_kernel::{JobId, Receipt, Rejection};
+use mainspring_kernel::{JobId, Receipt, Rejection, TenantId};
 use std::sync::atomic::Ordering;
 
-async fn bench_of_parts(parts: usize) -> Bench {
+/// A store that takes two submissions of one caller at once, and a worker that waits for others.
+async fn bench_of_parts() -> Bench {
     let bench = Bench::new().await;
-    bench.store.takes_at_once.store(parts, Ordering::Relaxed);
+    let engine = bench.engine.clone();
+    let waiting = Pull { tenant: Some(TenantId::new("idle").unwrap()), ..pull(3_600_000) };
+    tokio::spawn(async move { engine.pull(waiting).await });
+    settle().await;
+    bench.store.takes_at_once.store(2, Ordering::Relaxed);
     bench.store.commits.store(0, Ordering::Relaxed);
     bench
 }
@@ -27,7 +33,7 @@ fn ids(outcomes: Vec<Result<Receipt, Rejection>>) -> Vec<JobId> {
 
 #[tokio::test(start_paused = true)]
 async fn others_come_between_the_parts() {
-    let bench = bench_of_parts(2).await;
+    let bench = bench_of_parts().await;
     bench.store.next(&[Fate::Later]);
     let engine = bench.engine.clone();
     let many = tokio::spawn(async move { engine.submit_many(wishes(5)).await });
@@ -41,19 +47,25 @@ async fn others_come_between_the_parts() {
     assert_eq!(bench.store.commits.load(Ordering::Relaxed), 4, "three parts and a neighbour");
 }
 
+/// Where the store does not care, or no worker waits.
 #[tokio::test(start_paused = true)]
-async fn a_store_that_takes_all_at_once_is_not_bothered_with_parts() {
-    let bench = Bench::new().await;
-    bench.store.commits.store(0, Ordering::Relaxed);
-    let (outcomes, untaken) = bench.engine.submit_many(wishes(5_000)).await.unwrap();
-    assert!(untaken.is_none() && ids(outcomes).len() == 5_000);
-    assert_eq!(bench.store.commits.load(Ordering::Relaxed), 1);
-    assert!(bench.engine.submit_many(Vec::new()).await.unwrap().0.is_empty());
+async fn without_a_reason_all_is_one_commit() {
+    let of_one = bench_of_parts().await;
+    of_one.store.takes_at_once.store(0, Ordering::Relaxed);
+    let nobody_waits = Bench::new().await;
+    nobody_waits.store.takes_at_once.store(2, Ordering::Relaxed);
+    nobody_waits.store.commits.store(0, Ordering::Relaxed);
+    for bench in [of_one, nobody_waits] {
+        let (outcomes, untaken) = bench.engine.submit_many(wishes(5_000)).await.unwrap();
+        assert!(untaken.is_none() && ids(outcomes).len() == 5_000);
+        assert_eq!(bench.store.commits.load(Ordering::Relaxed), 1);
+        assert!(bench.engine.submit_many(Vec::new()).await.unwrap().0.is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_was_taken_before_a_failure_is_told_and_the_rest_not_tried() {
-    let bench = bench_of_parts(2).await;
+    let bench = bench_of_parts().await;
     bench.store.next(&[Fate::Twice, Fate::Fails]);
     let (outcomes, untaken) = bench.engine.submit_many(wishes(6)).await.unwrap();
     let ids = ids(outcomes);
