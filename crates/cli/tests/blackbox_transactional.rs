@@ -29,6 +29,10 @@ fn call(job_type: &str, more: &str) -> String {
     )
 }
 
+/// How many callers of this database, and no other test's, hold their transaction open.
+const SLEEPERS: &str = "SELECT count(*) FROM pg_stat_activity \
+    WHERE wait_event = 'PgSleep' AND datname = current_database()";
+
 /// How long `what` takes, and what it gives.
 fn timed<T>(what: impl FnOnce() -> T) -> (Duration, T) {
     let started = Instant::now();
@@ -87,10 +91,7 @@ fn an_open_caller_stops_neither_type_changes_nor_other_submissions() {
             database
                 .sql(&format!("BEGIN; {keyed}; DO $$ BEGIN PERFORM pg_sleep(5); END $$; COMMIT"))
         });
-        eventually("the caller has submitted", || {
-            let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-            (database.sql(sleeps) == "1").then_some(())
-        });
+        eventually("the caller has submitted", || (database.sql(SLEEPERS) == "1").then_some(()));
         let spec = json!({ "domain": "d", "concurrency_limit": 3, "concurrency_scope": "user" });
         let (took, answer) = timed(|| admin.put("/api/v1/types/mail", &spec));
         assert!(answer.status < 300, "{}", answer.text());
@@ -139,10 +140,9 @@ fn a_batch_is_told_up_to_the_part_that_needs_what_somebody_holds() {
                 .sql(&format!("BEGIN; {keyed}; DO $$ BEGIN PERFORM pg_sleep(6); END $$; COMMIT"))
         });
         eventually("the caller has submitted, and the worker waits", || {
-            let sleeps = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
             let metrics = server.admin().get("/metrics").text();
             let waits = metrics.lines().any(|line| line == "mainspring_pulls_waiting 1");
-            (waits && database.sql(sleeps) == "1").then_some(())
+            (waits && database.sql(SLEEPERS) == "1").then_some(())
         });
         let answer = ann.post("/api/v1/jobs/batch", &batch).data();
         assert!(!open.is_finished(), "the key is held all that while");
