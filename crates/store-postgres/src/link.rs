@@ -319,10 +319,10 @@ impl Link<'_> {
     async fn clear(&mut self, fault: &Fault, has_ended: bool) {
         let Some(client) = &self.client else { return };
         let is_lost = matches!(fault, Fault::Away(_)) || client.is_closed();
-        let is_clear = !is_lost && (has_ended || client.batch_execute("ROLLBACK").await.is_ok());
-        match is_clear {
-            true => self.is_open = false,
-            false => self.discard(),
+        match (is_lost, has_ended) {
+            (true, _) => self.discard(),
+            (false, true) => self.is_open = false,
+            (false, false) => self.undo().await,
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::{Mutex as StdMutex, MutexGuard, PoisonError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Reads kept: streams are a page or two apart.
-const LOOKS_MAX: usize = 8;
+/// Reads kept: streams that follow the end are at most a page apart.
+const LOOKS_MAX: usize = 2;
 /// Larger pages are not kept.
 const MOVES_MAX: usize = 1_000;
 

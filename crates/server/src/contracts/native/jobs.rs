@@ -62,13 +62,13 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Faul
         let mut wishes = Vec::with_capacity(items.len());
         let mut refused: Vec<(usize, Fault)> = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
-            let command = item.and_then(|wish| {
+            let checked = item.and_then(|wish| {
                 if is_key_required && wish.idempotency_key.is_none() {
                     return Err(errors::idempotency_missing());
                 }
                 Ok(submitter.submit(&wish, None)?)
             });
-            match command {
+            match checked {
                 Ok(wish) => wishes.push(wish),
                 Err(fault) => refused.push((index, fault)),
             }
