@@ -149,12 +149,12 @@ fn a_batch_is_told_up_to_the_part_that_needs_what_somebody_holds() {
         let items = answer["items"].as_array().unwrap();
         assert_eq!(items.len(), 600);
         let taken = items.iter().take_while(|item| item["job_id"].is_string()).count();
-        assert_eq!(taken, 250, "one part");
+        assert_eq!(taken, 300, "the parts before it");
         for item in &items[taken..] {
             assert_eq!(item["error"]["code"], "STORE_UNAVAILABLE", "{item}");
         }
         let count = database.sql("SELECT count(*) FROM mainspring.job");
-        assert_eq!(count, "250", "those and no others");
+        assert_eq!(count, "300", "those and no others");
         // Nobody waits any more: the same batch is taken whole, and the key finds its job.
         let job = open.join().unwrap();
         ann.submit_plain("other");

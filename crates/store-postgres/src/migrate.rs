@@ -71,6 +71,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "entities",
         written: include_str!("../migrations/0009_entities.sql"),
     },
+    Migration { version: 10, name: "lz4", written: include_str!("../migrations/0010_lz4.sql") },
 ];
 
 /// The oldest PostgreSQL this works with.
