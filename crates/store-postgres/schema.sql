@@ -554,6 +554,8 @@ CREATE TABLE mainspring.effect (
     CONSTRAINT effect_number_check CHECK ((number >= 0))
 );
 
+ALTER TABLE ONLY mainspring.effect ALTER COLUMN value SET COMPRESSION lz4;
+
 CREATE TABLE mainspring.entity (
     kind smallint NOT NULL,
     id uuid NOT NULL,
@@ -564,6 +566,8 @@ CREATE TABLE mainspring.entity (
     alarm_at timestamp with time zone,
     record bytea NOT NULL
 );
+
+ALTER TABLE ONLY mainspring.entity ALTER COLUMN record SET COMPRESSION lz4;
 
 CREATE TABLE mainspring.entity_term (
     term bigint NOT NULL,
@@ -585,6 +589,8 @@ CREATE TABLE mainspring.finished (
 )
 PARTITION BY RANGE (id);
 
+ALTER TABLE ONLY mainspring.finished ALTER COLUMN record SET COMPRESSION lz4;
+
 CREATE TABLE mainspring.finished_later (
     id uuid NOT NULL,
     state smallint NOT NULL,
@@ -593,6 +599,8 @@ CREATE TABLE mainspring.finished_later (
     CONSTRAINT finished_state_check CHECK (((state >= 5) AND (state <= 7)))
 );
 
+ALTER TABLE ONLY mainspring.finished_later ALTER COLUMN record SET COMPRESSION lz4;
+
 CREATE TABLE mainspring.finished_old (
     id uuid NOT NULL,
     state smallint NOT NULL,
@@ -600,6 +608,8 @@ CREATE TABLE mainspring.finished_old (
     record bytea NOT NULL,
     CONSTRAINT finished_state_check CHECK (((state >= 5) AND (state <= 7)))
 );
+
+ALTER TABLE ONLY mainspring.finished_old ALTER COLUMN record SET COMPRESSION lz4;
 
 CREATE TABLE mainspring.held_key (
     hash uuid NOT NULL,
@@ -620,6 +630,8 @@ CREATE TABLE mainspring.item (
     is_listed boolean DEFAULT false NOT NULL,
     CONSTRAINT item_version_check CHECK ((version > 0))
 );
+
+ALTER TABLE ONLY mainspring.item ALTER COLUMN record SET COMPRESSION lz4;
 
 CREATE TABLE mainspring.item_term (
     term bigint NOT NULL,
@@ -644,6 +656,8 @@ CREATE TABLE mainspring.job (
 )
 PARTITION BY RANGE (id);
 
+ALTER TABLE ONLY mainspring.job ALTER COLUMN payload SET COMPRESSION lz4;
+
 CREATE TABLE mainspring.job_later (
     id uuid NOT NULL,
     lane integer NOT NULL,
@@ -661,6 +675,8 @@ CREATE TABLE mainspring.job_later (
     CONSTRAINT job_timeout_ms_check CHECK ((timeout_ms > 0))
 );
 
+ALTER TABLE ONLY mainspring.job_later ALTER COLUMN payload SET COMPRESSION lz4;
+
 CREATE TABLE mainspring.job_old (
     id uuid NOT NULL,
     lane integer NOT NULL,
@@ -677,6 +693,8 @@ CREATE TABLE mainspring.job_old (
     CONSTRAINT job_priority_check CHECK (((priority >= 0) AND (priority <= 255))),
     CONSTRAINT job_timeout_ms_check CHECK ((timeout_ms > 0))
 );
+
+ALTER TABLE ONLY mainspring.job_old ALTER COLUMN payload SET COMPRESSION lz4;
 
 CREATE TABLE mainspring.lane (
     lane integer NOT NULL,
@@ -711,6 +729,8 @@ CREATE TABLE mainspring.live (
     CONSTRAINT live_version_check CHECK ((version > 0))
 )
 WITH (fillfactor='80');
+
+ALTER TABLE ONLY mainspring.live ALTER COLUMN record SET COMPRESSION lz4;
 
 CREATE TABLE mainspring.migration (
     version integer NOT NULL,
@@ -811,6 +831,8 @@ CREATE UNLOGGED TABLE mainspring.submission (
     more json
 );
 
+ALTER TABLE ONLY mainspring.submission ALTER COLUMN payload SET COMPRESSION lz4;
+
 CREATE TABLE mainspring.tally (
     name text NOT NULL,
     n bigint NOT NULL
@@ -827,6 +849,8 @@ CREATE TABLE mainspring.token (
     record bytea NOT NULL
 );
 
+ALTER TABLE ONLY mainspring.token ALTER COLUMN record SET COMPRESSION lz4;
+
 CREATE TABLE mainspring.type (
     name text NOT NULL,
     queue text NOT NULL,
@@ -836,6 +860,8 @@ CREATE TABLE mainspring.type (
     is_limited_by_user boolean NOT NULL,
     record bytea NOT NULL
 );
+
+ALTER TABLE ONLY mainspring.type ALTER COLUMN record SET COMPRESSION lz4;
 
 CREATE TABLE mainspring.waiting (
     id uuid NOT NULL,
