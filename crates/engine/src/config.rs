@@ -1,5 +1,5 @@
-//! What the engine can be told. No defaults here for anything that matters: the command line
-//! decides, in one place.
+//! What the engine can be told, and what it is told where nobody says otherwise. The command line
+//! takes the latter and changes what the configuration file names.
 
 use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
 use mainspring_store::Fatal;
@@ -27,7 +27,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// The settings `mainspring serve` starts with.
+    /// The settings where nobody says otherwise.
     pub fn standard() -> Self {
         Config {
             are_types_strict: true,

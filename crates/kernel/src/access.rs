@@ -76,7 +76,8 @@ impl Roles {
 
     /// Whether the set has one of `roles` or the admin role, which stands for all but `internal`.
     pub fn any(self, roles: &[Role]) -> bool {
-        self.has(Role::Admin) || roles.iter().any(|role| self.has(*role))
+        let stands_for = |role: Role| role != Role::Internal && self.has(Role::Admin);
+        roles.iter().any(|role| self.has(*role) || stands_for(*role))
     }
 
     /// The roles in the set, in documentation order.
@@ -104,6 +105,23 @@ pub struct Principal {
     pub token_issued_with: Option<TokenId>,
 }
 
+/// How far a principal sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// Every tenant.
+    Everything,
+    /// All of its own tenant.
+    Tenant,
+    /// What it owns itself.
+    Own,
+}
+
+impl Sight {
+    /// Each of these roles sees all of its tenant.
+    pub const TENANT_ROLES: &[Role] =
+        &[Role::Viewer, Role::Operator, Role::Approver, Role::Internal];
+}
+
 impl Principal {
     /// Whether this principal may act in every tenant.
     pub fn is_admin(&self) -> bool {
@@ -129,12 +147,24 @@ impl Principal {
         (tenant == self.tenant).then_some(self)
     }
 
+    /// How far this principal sees.
+    pub fn sight(&self) -> Sight {
+        if self.is_admin() {
+            Sight::Everything
+        } else if self.roles.any(Sight::TENANT_ROLES) {
+            Sight::Tenant
+        } else {
+            Sight::Own
+        }
+    }
+
     /// Whether this principal may read what `user` of `tenant` owns.
     pub fn can_see(&self, tenant: &TenantId, user: &UserId) -> bool {
-        let whole_tenant = [Role::Viewer, Role::Operator, Role::Approver, Role::Internal];
-        self.is_admin()
-            || (*tenant == self.tenant
-                && (*user == self.user || whole_tenant.iter().any(|role| self.roles.has(*role))))
+        match self.sight() {
+            Sight::Everything => true,
+            Sight::Tenant => *tenant == self.tenant,
+            Sight::Own => *tenant == self.tenant && *user == self.user,
+        }
     }
 
     /// Whether this principal may read `job`.
@@ -177,6 +207,16 @@ pub struct Token {
 }
 
 impl Token {
+    /// Stops the token for good. The first time counts.
+    pub fn revoke(&mut self, at: Timestamp) {
+        self.revoked_at.get_or_insert(at);
+    }
+
+    /// Whether it may act in that tenant.
+    pub fn reaches(&self, tenant: &TenantId) -> bool {
+        self.roles.has(Role::Admin) || self.tenant == *tenant
+    }
+
     /// Whether the token works at `now`.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)

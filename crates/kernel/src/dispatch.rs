@@ -3,9 +3,11 @@
 //! store fills a small one from the candidates it locked.
 
 mod book;
+mod lane;
 mod turns;
 
-pub use book::{Book, LaneKey, Place, Rank, Wanted};
+pub use book::{Book, Place, Rank, Wanted};
+pub use lane::{LaneKey, LimitKey, Taken};
 
 use crate::job::Job;
 use crate::limits::AGING_MICROS_PER_POINT;

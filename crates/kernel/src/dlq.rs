@@ -84,6 +84,14 @@ impl DlqState {
     /// Every name on the wire.
     pub const NAMES: [&'static str; 4] = ["open", "requeued", "discard_requested", "discarded"];
 
+    /// Those that wait for a person's decision.
+    pub const WAITING_NAMES: [&'static str; 2] = ["open", "discard_requested"];
+
+    /// Whether it waits for a person's decision.
+    pub fn is_waiting(&self) -> bool {
+        DlqState::WAITING_NAMES.contains(&self.as_str())
+    }
+
     /// The name on the wire.
     pub const fn as_str(&self) -> &'static str {
         match self {

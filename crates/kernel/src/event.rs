@@ -175,7 +175,7 @@ pub struct KeyHolder {
     pub job: JobId,
     /// What must agree on a repeat.
     pub fingerprint: Option<Digest>,
-    /// When the key is free again; `None` while the job lives, or for ever.
+    /// When the key is free again; `None` while the job lives.
     pub free_at: Option<Timestamp>,
 }
 

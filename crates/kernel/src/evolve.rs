@@ -97,7 +97,8 @@ pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
     })
 }
 
-/// Applies the renewal of a lease. Not a move: nothing but the lease and the progress change.
+/// Applies the renewal of a lease. Not a move: nothing but the lease and the progress change. What
+/// was promised is never shortened, so renewals may be applied again, in any order.
 ///
 /// # Errors
 /// If the lease of that fence is not the one `job` runs under; the job is then unchanged.
@@ -111,7 +112,7 @@ pub fn renew(
     let (id, state) = (job.id, job.state.name());
     match &mut job.state {
         State::Running(lease) if lease.fence == fence => {
-            lease.expires_at = expires_at;
+            lease.expires_at = expires_at.max(lease.expires_at);
             if let Some((deadline_at, at)) = settled {
                 lease.deadline_at = deadline_at.max(lease.deadline_at);
                 lease.settled_at = lease.settled_at.max(Some(at));

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const TEXT_LEN: usize = 26;
+const TRACE_PREFIX: &str = "trace_";
 
 /// Text that is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +125,24 @@ impl JobId {
         JobId(millis.min((1 << 48) - 1) << 80)
     }
 
+    /// The trace of a job whose caller named none: `trace_` and the letters of its id.
+    pub fn trace_id(self) -> String {
+        let mut text = Vec::with_capacity(TRACE_PREFIX.len() + TEXT_LEN);
+        self.push_trace_to(&mut text);
+        String::from_utf8(text).expect("letters and digits")
+    }
+
+    /// Appends the same to `out`; cheaper on hot paths.
+    pub fn push_trace_to(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(TRACE_PREFIX.as_bytes());
+        out.extend_from_slice(&encode(self.0));
+    }
+
+    /// The job that would have this trace if its caller named none.
+    pub fn of_trace(trace: &str) -> Option<JobId> {
+        decode(trace.strip_prefix(TRACE_PREFIX)?.as_bytes()).map(JobId)
+    }
+
     /// The id of the dead-letter item this job has or would have.
     pub fn dlq(self) -> DlqId {
         DlqId(self.0)
@@ -150,6 +169,14 @@ mod tests {
             id.push_to(&mut pushed);
             assert_eq!(pushed, id.to_string().into_bytes());
         }
+    }
+
+    #[test]
+    fn a_trace_leads_back_to_its_job() {
+        let id = JobId(0x0192_3b5c_7d00_7abc_8def_0123_4567_89ab);
+        assert_eq!(id.trace_id(), id.to_string().replace("job_", "trace_"));
+        assert_eq!(JobId::of_trace(&id.trace_id()), Some(id));
+        assert_eq!(JobId::of_trace(&id.to_string()), None);
     }
 
     #[test]

@@ -6,8 +6,10 @@ mod lease;
 
 pub use lease::{Lease, LeaseToken, Settled};
 
+use crate::event::KeyHolder;
 use crate::fingerprint::Digest;
 use crate::id::{DlqId, JobId};
+use crate::limits::DLQ_UNFINISHED_MS;
 use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
 use crate::time::Timestamp;
 use std::fmt;
@@ -191,6 +193,21 @@ pub struct Idempotency {
     pub window_secs: Option<u32>,
 }
 
+impl Idempotency {
+    /// What is known of the key while `job` lives.
+    pub fn held_by(&self, job: JobId) -> KeyHolder {
+        KeyHolder { job, fingerprint: self.fingerprint, free_at: None }
+    }
+
+    /// When the key is free after its job has ended; a key that is never free still has an end.
+    pub fn free_at(&self, ended_at: Timestamp) -> Timestamp {
+        match self.window_secs {
+            Some(secs) => ended_at.plus_millis(u64::from(secs) * 1000),
+            None => Timestamp::MAX,
+        }
+    }
+}
+
 /// A report that was accepted, kept so that its repeat can be answered again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedReport {
@@ -324,7 +341,7 @@ impl Job {
     pub fn trace_id(&self) -> String {
         match &self.trace {
             Some(trace) => trace.to_string(),
-            None => format!("trace_{}", &self.id.to_string()[4..]),
+            None => self.id.trace_id(),
         }
     }
 
@@ -346,6 +363,21 @@ impl Job {
             State::Running(_)
             | State::DlqPending
             | State::DlqRecorded
+            | State::Succeeded { .. }
+            | State::Failed { .. }
+            | State::Cancelled { .. } => None,
+        }
+    }
+
+    /// When the reaper has to look at the job, if ever.
+    pub fn alarm_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Queued => self.expires_at(),
+            State::Running(lease) => Some(lease.ends_at()),
+            State::DlqPending | State::DlqRecorded => {
+                Some(self.updated_at.plus_millis(DLQ_UNFINISHED_MS))
+            }
+            State::Retrying { .. }
             | State::Succeeded { .. }
             | State::Failed { .. }
             | State::Cancelled { .. } => None,

@@ -35,6 +35,7 @@ pub mod evolve;
 pub mod fingerprint;
 pub mod firing;
 pub mod retry;
+pub mod totals;
 
 pub mod view;
 
@@ -53,3 +54,4 @@ pub use name::{JobType, QueueName, TenantId, UserId, WorkerId};
 pub use registry::{QueueOrder, QueueSpec, TypeSpec};
 pub use rejection::Rejection;
 pub use time::Timestamp;
+pub use totals::Totals;

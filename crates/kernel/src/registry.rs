@@ -79,6 +79,11 @@ impl TypeSpec {
             file_entry: None,
         }
     }
+
+    /// Whether each user of a tenant has a limit of its own.
+    pub fn is_limited_by_user(&self) -> bool {
+        self.concurrency_limit.is_some() && self.concurrency_scope == ConcurrencyScope::User
+    }
 }
 
 /// In which order a queue hands out its jobs.

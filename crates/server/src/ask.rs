@@ -10,6 +10,7 @@ use mainspring_engine::Engine;
 use mainspring_kernel::Principal;
 use mainspring_kernel::limits::{KEY_BYTES_MAX, WAIT_MS_MAX};
 use mainspring_kernel::text;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Parameters that may come more than once.
@@ -186,23 +187,13 @@ impl Query {
 
 /// Undoes percent encoding; `None` if it is broken or not UTF-8.
 pub(crate) fn decoded(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return Some(text.to_owned());
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        if *first != b'%' {
-            bytes.push(*first);
-            rest = tail;
-            continue;
-        }
-        let [high, low, tail @ ..] = tail else { return None };
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        bytes.push((digit(*high)? * 16 + digit(*low)?) as u8);
-        rest = tail;
-    }
-    String::from_utf8(bytes).ok()
+    // The crate leaves what is broken as it is.
+    let is_code = |after: &str| {
+        after.as_bytes().get(..2).is_some_and(|code| code.iter().all(u8::is_ascii_hexdigit))
+    };
+    let is_whole = text.split('%').skip(1).all(is_code);
+    let decoded = percent_encoding::percent_decode_str(text).decode_utf8().ok();
+    decoded.filter(|_| is_whole).map(Cow::into_owned)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use hyper::header::AUTHORIZATION;
 use mainspring_api::TENANT_HEADER;
 use mainspring_engine::store::Scope;
 use mainspring_engine::{Engine, Error};
+use mainspring_kernel::access::Sight;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::{Command, Principal, Role, Roles, TenantId, Token, TokenId, UserId};
 use sha2::{Digest, Sha256};
@@ -76,13 +77,10 @@ fn bearer(value: &str) -> Option<&str> {
 
 /// What a principal's lists show.
 pub(crate) fn scope(who: &Principal) -> Scope {
-    let whole_tenant = [Role::Viewer, Role::Operator, Role::Approver, Role::Internal];
-    if who.is_admin() {
-        Scope::All
-    } else if whole_tenant.iter().any(|role| who.roles.has(*role)) {
-        Scope::Tenant(who.tenant.clone())
-    } else {
-        Scope::User(who.tenant.clone(), who.user.clone())
+    match who.sight() {
+        Sight::Everything => Scope::All,
+        Sight::Tenant => Scope::Tenant(who.tenant.clone()),
+        Sight::Own => Scope::User(who.tenant.clone(), who.user.clone()),
     }
 }
 

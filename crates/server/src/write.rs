@@ -125,12 +125,7 @@ impl Out {
         self.0.push(b'"');
         match trace {
             Some(trace) => self.escaped(trace),
-            None => {
-                // `trace_` and the letters of the id without its `job_`.
-                let start = self.0.len();
-                job.push_to(&mut self.0);
-                self.0.splice(start..start + 4, *b"trace_");
-            }
+            None => job.push_trace_to(&mut self.0),
         }
         self.0.push(b'"');
     }
@@ -224,7 +219,6 @@ mod tests {
     fn a_derived_trace_is_the_kernels() {
         let mut out = Out::default();
         out.trace(None, JobId(77));
-        let letters = &JobId(77).to_string()[4..];
-        assert_eq!(String::from_utf8(out.0).unwrap(), format!("\"trace_{letters}\""));
+        assert_eq!(String::from_utf8(out.0).unwrap(), format!("\"{}\"", JobId(77).trace_id()));
     }
 }

@@ -68,7 +68,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// 64 MiB: a quarter of the snapshot threshold, so trimming is never coarse.
+    /// 64 MiB: little beside what is written between two snapshots, so trimming is never coarse.
     pub const SEGMENT_BYTES: u64 = 64 << 20;
 }
 

@@ -14,7 +14,6 @@ mod postings;
 mod read;
 mod restore;
 mod slab;
-mod totals;
 
 pub(crate) use finished::Batch;
 pub(crate) use list::Walked;
@@ -26,14 +25,15 @@ use index::{Index, Spot};
 use items::Items;
 use keys::Keys;
 use mainspring_kernel::dispatch::Wanted;
-use mainspring_kernel::evolve::{Transition, keep_effect, renew};
-use mainspring_kernel::{Event, Job, JobEvent, JobId, Timestamp, Token, TokenId, evolve};
+use mainspring_kernel::evolve::{Mismatch, Transition, keep_effect, renew};
+use mainspring_kernel::{
+    Event, Job, JobEvent, JobId, Lease, Timestamp, Token, TokenId, Totals, evolve,
+};
 use mainspring_store::{Scope, Snapshot};
 use moves::Moves;
 use postings::Postings;
 use slab::{Entry, Slab};
 use std::collections::BTreeMap;
-use totals::Totals;
 
 /// Everything the store knows without asking the disk.
 #[derive(Default)]
@@ -51,6 +51,10 @@ pub(crate) struct State {
     pub(crate) totals: Totals,
     /// Taken from the book in this commit; those not claimed go back at its end.
     taken: Vec<u32>,
+    /// Whether the store is being opened: jobs are indexed all at once at the end of that.
+    is_loading: bool,
+    /// Whether what is applied is in the totals and the stream already.
+    is_counted: bool,
 }
 
 impl State {
@@ -91,11 +95,14 @@ impl State {
         ids
     }
 
-    /// Makes one event true.
-    pub(crate) fn apply(&mut self, event: Event) {
+    /// Makes one event true: one that was decided just now, or one of the journal.
+    ///
+    /// # Errors
+    /// If it does not fit the job: a damaged journal. What was decided from this state fits.
+    pub(crate) fn apply(&mut self, event: Event) -> Result<(), Mismatch> {
         match event {
             Event::JobSubmitted(job) => self.submit(*job),
-            Event::JobMoved(event) => self.advance(&event),
+            Event::JobMoved(event) => self.advance(&event)?,
             Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
                 self.renew(job, fence, expires_at, (progress_pct, settled));
             }
@@ -111,6 +118,7 @@ impl State {
             }
             Event::EntitySet(entity) => self.entities.set(*entity),
             Event::EntityRemoved { entity, version } => self.entities.remove(entity, version),
+            Event::TypeSet(spec) if self.is_loading => self.index.know_type(*spec),
             Event::TypeSet(spec) => self.index.set_type(*spec, &mut self.slab),
             Event::QueueSet(spec) => self.index.set_queue(spec, &mut self.slab),
             Event::TokenIssued(token) => {
@@ -118,42 +126,54 @@ impl State {
             }
             Event::TokenRevoked { token, at } => {
                 if let Some(token) = self.tokens.get_mut(&token) {
-                    token.revoked_at.get_or_insert(at);
+                    token.revoke(at);
                 }
             }
         }
+        Ok(())
     }
 
     fn submit(&mut self, mut job: Job) {
         self.index.share_names(&mut job);
-        self.totals.submitted += 1;
-        self.moves.push(&job, Transition::submitted(&job));
+        if !self.is_counted {
+            self.totals.submitted += 1;
+            self.moves.push(&job, Transition::submitted(&job));
+        }
         if let Some(key) = &job.idempotency {
             self.keys.hold(key, job.id);
         }
         let slot = self.slab.insert(job);
-        let entry = self.slab.get_mut(slot).expect("just inserted");
-        entry.spot = self.index.enter(slot, &entry.job);
-        list::enter(&mut self.postings, &entry.job);
+        if !self.is_loading {
+            let entry = self.slab.get_mut(slot).expect("just inserted");
+            entry.spot = self.index.enter(slot, &entry.job);
+            list::enter(&mut self.postings, &entry.job);
+        }
     }
 
-    fn advance(&mut self, event: &JobEvent) {
+    fn advance(&mut self, event: &JobEvent) -> Result<(), Mismatch> {
         let slot = self.slab.slot_of(event.job).expect("only live jobs move");
         let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
-        self.index.leave(slot, &entry.job, entry.spot);
+        let was = (!self.is_loading).then(|| {
+            self.index.leave(slot, &entry.job, entry.spot);
+            list::Passing::of(&entry.job)
+        });
         entry.spot = Spot::Nowhere;
-        let was = list::Passing::of(&entry.job);
-        let step = evolve(&mut entry.job, event).expect("decided from this very state");
-        self.totals.count(&step, &entry.job);
-        self.moves.push(&entry.job, step.clone());
+        let step = evolve(&mut entry.job, event)?;
+        if !self.is_counted {
+            self.totals.count(&step, &entry.job);
+            self.moves.push(&entry.job, step.clone());
+        }
         entry.note(step);
-        was.become_those_of(&entry.job, &mut self.postings);
+        if let Some(was) = was {
+            was.become_those_of(&entry.job, &mut self.postings);
+        }
         if entry.job.finished_at().is_some() {
             let entry = self.slab.remove(slot).expect("slots of live jobs are taken");
             self.retire(entry);
-        } else {
+        } else if !self.is_loading {
             entry.spot = self.index.enter(slot, &entry.job);
         }
+        Ok(())
     }
 
     /// A job that has ended leaves RAM by way of the finished buffer.
@@ -167,9 +187,15 @@ impl State {
 
     fn renew(&mut self, id: JobId, fence: u32, expires_at: Timestamp, rest: Rest) {
         let Some(slot) = self.slab.slot_of(id) else { return };
-        let entry = self.slab.get_mut(slot).expect("slots of live jobs are taken");
-        if let Some((old_end, new_end)) = renewed(&mut entry.job, fence, expires_at, rest) {
-            self.index.alarm_moved(slot, old_end, new_end);
+        let job = &mut self.slab.get_mut(slot).expect("slots of live jobs are taken").job;
+        let old_end = job.lease().map(Lease::ends_at);
+        // A replay may bring a renewal of a lease that a snapshot knows to be over.
+        let is_renewed = renew(job, fence, expires_at, rest.0, rest.1).is_ok();
+        if let (Some(old_end), Some(lease)) = (old_end, job.lease())
+            && is_renewed
+            && !self.is_loading
+        {
+            self.index.alarm_moved(slot, old_end, lease.ends_at());
         }
     }
 
@@ -209,17 +235,3 @@ std::thread_local! {
 
 /// What a renewal says beside the new end: progress, and what a jump of the clock changed.
 type Rest = (Option<u8>, Option<(Timestamp, Timestamp)>);
-
-/// Renews the lease of `job` if it is the one of that fence; its old and its new end.
-fn renewed(
-    job: &mut Job,
-    fence: u32,
-    expires_at: Timestamp,
-    (progress, settled): Rest,
-) -> Option<(Timestamp, Timestamp)> {
-    let old = job.lease()?;
-    let (old_end, expires_at) = (old.ends_at(), expires_at.max(old.expires_at));
-    // A replay may bring a renewal of a lease that a snapshot knows to be over.
-    renew(job, fence, expires_at, progress, settled).ok()?;
-    Some((old_end, job.lease()?.ends_at()))
-}

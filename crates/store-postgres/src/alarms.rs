@@ -1,8 +1,7 @@
 //! When the reaper has to look: the alarms this server set itself, to the instant. Those of other
 //! servers are theirs; if they die, a look finds what they left.
 
-use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
-use mainspring_kernel::{Job, JobId, State, Timestamp};
+use mainspring_kernel::{JobId, Timestamp};
 use std::collections::BTreeSet;
 
 /// Alarms in mind, at most; those beyond are found by looking.
@@ -71,21 +70,6 @@ impl Alarms {
         while self.set.first().is_some_and(|(at, _)| *at <= now) {
             self.set.pop_first();
         }
-    }
-}
-
-/// When the reaper has to look at a job, if ever.
-pub(crate) fn alarm(job: &Job) -> Option<Timestamp> {
-    match &job.state {
-        State::Queued => job.expires_at(),
-        State::Running(lease) => Some(lease.ends_at()),
-        State::DlqPending | State::DlqRecorded => {
-            Some(job.updated_at.plus_millis(DLQ_UNFINISHED_MS))
-        }
-        State::Retrying { .. }
-        | State::Succeeded { .. }
-        | State::Failed { .. }
-        | State::Cancelled { .. } => None,
     }
 }
 

@@ -5,7 +5,6 @@
 //! Jobs that this server handed out are remembered, so that reports on them need no load: their
 //! statements travel with the beginning and the end of the transaction in one go.
 
-use crate::alarms::alarm;
 use crate::desk::{Entry, Ground, Origin, PostgresDesk};
 use crate::fault::Fault;
 use crate::field::{Field, Offer, Plan, Spot};
@@ -396,7 +395,7 @@ impl After {
             if !entry.is_changed {
                 continue;
             }
-            after.alarms.push((id, entry.was_alarm, alarm(&entry.job)));
+            after.alarms.push((id, entry.was_alarm, entry.job.alarm_at()));
             match entry.job.due_at() {
                 Some(due_at) if due_at > now => {
                     let next = &mut after.done.next_due;

@@ -1,7 +1,6 @@
 //! The desk of one batch: what was loaded, what the kernel's events made of it, and which ready
 //! jobs it may take. Knows no SQL; `writes.rs` turns the difference into rows.
 
-use crate::alarms::alarm;
 use crate::entities::Desked;
 use crate::registry::{Registry, is_setting};
 use crate::rows::Stored;
@@ -9,7 +8,7 @@ use crate::shared::Shared;
 use crate::tallies::Tallies;
 use crate::terms;
 use crate::values::Map;
-use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted};
+use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Taken, Wanted};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{Transition, keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
@@ -74,7 +73,7 @@ impl Entry {
         };
         Entry {
             was_due_at: job.due_at(),
-            was_alarm: alarm(&job),
+            was_alarm: job.alarm_at(),
             was_seq: job.seq,
             was_code: terms::code(&job),
             job,
@@ -207,13 +206,12 @@ impl<'a> PostgresDesk<'a> {
 
     fn submit(&mut self, job: Box<Job>) {
         let id = job.id;
-        self.tallies.submitted += 1;
+        self.tallies.totals.submitted += 1;
         self.tallies.states[StateName::Queued as usize] += 1;
         self.tallies.hold(&job, 1);
         if let Some(key) = &job.idempotency {
-            let holder = KeyHolder { job: id, fingerprint: key.fingerprint, free_at: None };
             let was = self.keys.get(&key.hash).and_then(|entry| entry.was);
-            self.keys.insert(key.hash, KeyEntry { was, now: Some(holder) });
+            self.keys.insert(key.hash, KeyEntry { was, now: Some(key.held_by(id)) });
         }
         self.steps.push((id, None));
         let history = vec![Transition::submitted(&job)];
@@ -255,14 +253,9 @@ impl<'a> PostgresDesk<'a> {
         if step.to.is_terminal() {
             tallies.hold(&entry.job, -1);
         }
+        tallies.totals.count(&step, &entry.job);
         if step.to == StateName::Running {
-            tallies.claims += 1;
             tallies.queue(&entry.job.queue).running += 1;
-        }
-        // A graceful release leaves the retry count as it was.
-        if step.to == StateName::Retrying && entry.job.attempt() > step.attempt {
-            tallies.retries += 1;
-            tallies.jobs_retried += i64::from(entry.job.retry_count == 1);
         }
         let ended = entry.job.idempotency.clone().zip(entry.job.finished_at());
         let waits = entry.job.due_at().is_some();
@@ -277,8 +270,7 @@ impl<'a> PostgresDesk<'a> {
 
     /// A job has ended: its key is free after its window.
     fn free(&mut self, key: &Idempotency, job: JobId, ended_at: Timestamp) {
-        let window = key.window_secs.map(|secs| u64::from(secs) * 1000);
-        let free_at = window.map_or(Timestamp::MAX, |window| ended_at.plus_millis(window));
+        let free_at = key.free_at(ended_at);
         if let Some(entry) = self.keys.get_mut(&key.hash) {
             match &mut entry.now {
                 Some(holder) if holder.job == job => holder.free_at = Some(free_at),
@@ -330,17 +322,14 @@ impl Desk for PostgresDesk<'_> {
             return Vec::new();
         }
         let (registry, running, uncounted) = (self.registry, &self.running, &mut self.uncounted);
-        let mut reserved: HashMap<Digest, u32> = HashMap::new();
+        let mut reserved = Taken::default();
         let mut has_room = |lane: &LaneKey| {
             let Some((most, key)) = registry.limit(lane) else { return true };
             let Some(running) = running.get(&key) else {
                 uncounted.insert(key);
                 return false;
             };
-            let also = reserved.entry(key).or_default();
-            let has_room = running + *also < most;
-            *also += u32::from(has_room);
-            has_room
+            reserved.take(key, *running, most)
         };
         let mut is_open = |queue: &_| registry.is_open(queue);
         let taken = self.book.take(wanted, limit, &mut is_open, &mut has_room);
@@ -364,9 +353,7 @@ impl Desk for PostgresDesk<'_> {
                 Event::JobMoved(event) => self.advance(&event),
                 Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
                     self.touch(job, |job| {
-                        let until =
-                            job.lease().map_or(expires_at, |it| expires_at.max(it.expires_at));
-                        let _ = renew(job, fence, until, progress_pct, settled);
+                        let _ = renew(job, fence, expires_at, progress_pct, settled);
                     });
                 }
                 Event::EffectCommitted { job, effect } => self.touch(job, |job| {

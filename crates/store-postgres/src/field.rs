@@ -7,7 +7,6 @@ use crate::registry::{Lanes, Registry};
 use crate::rows::Stored;
 use crate::values::{Map, uuid};
 use mainspring_kernel::JobId;
-use mainspring_kernel::dispatch::{LaneKey, Wanted};
 use mainspring_store::Ask;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -182,7 +181,7 @@ impl Field {
             lanes.key(*number).is_none_or(|lane| {
                 registry.is_open(&lane.queue)
                     && registry.limit(lane).is_none_or(|(most, _)| most > 0)
-                    && asks.iter().any(|ask| wants(&ask.wanted(), lane))
+                    && asks.iter().any(|ask| ask.wanted().lane(lane))
             })
         };
         let turn = self.turn;
@@ -311,10 +310,4 @@ impl Field {
 /// The id before another one.
 fn before(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128().saturating_sub(1))
-}
-
-fn wants(wanted: &Wanted<'_>, lane: &LaneKey) -> bool {
-    wanted.tenant.is_none_or(|tenant| *tenant == lane.tenant)
-        && wanted.types.is_none_or(|types| types.contains(&lane.job_type))
-        && wanted.queues.is_none_or(|queues| queues.contains(&lane.queue))
 }

@@ -89,8 +89,8 @@ queries! {
     SetQueue = "set_queue" [TEXT, BOOL, BOOL];
     SetToken = "set_token" [UUID, BYTEA];
     AddLanes = "add_lanes" [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
-    ReorderReady = "reorder_ready" [TEXT, BOOL, INT8];
-    ReorderWaiting = "reorder_waiting" [TEXT, BOOL, INT8];
+    ReorderReady = "reorder_ready" [TEXT, BOOL];
+    ReorderWaiting = "reorder_waiting" [TEXT, BOOL];
     SplitLanes = "split_lanes" [TEXT, BOOL];
     RelaneReady = "relane_ready" [TEXT, BOOL];
     RelaneWaiting = "relane_waiting" [TEXT, BOOL];

@@ -2,9 +2,8 @@
 //! numbers of the lanes.
 
 use crate::fault::Fault;
-use mainspring_kernel::dispatch::{LaneKey, order_key};
-use mainspring_kernel::fingerprint::{self, Digest};
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::dispatch::{LaneKey, LimitKey, order_key};
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
     Event, Job, JobType, QueueName, QueueOrder, QueueSpec, TenantId, Timestamp, Token, TokenId,
     TypeSpec, UserId,
@@ -37,7 +36,7 @@ impl Registry {
             }
             Event::TokenRevoked { token, at } => {
                 if let Some(token) = self.tokens.get_mut(token) {
-                    token.revoked_at.get_or_insert(*at);
+                    token.revoke(*at);
                 }
             }
             Event::JobSubmitted(_)
@@ -61,13 +60,7 @@ impl Registry {
 
     /// The lane a job stands in.
     pub(crate) fn lane(&self, job: &Job) -> LaneKey {
-        let is_per_user = self.types.get(&job.job_type).is_some_and(is_limited_by_user);
-        LaneKey {
-            tenant: job.tenant.clone(),
-            queue: job.queue.clone(),
-            job_type: job.job_type.clone(),
-            user: is_per_user.then(|| job.user.clone()),
-        }
+        LaneKey::of(job, self.types.get(&job.job_type))
     }
 
     /// The order key of a job that is due at `due_at`.
@@ -77,15 +70,12 @@ impl Registry {
 
     /// What a job that runs is counted under, if its type is limited.
     pub(crate) fn limit_key(&self, job: &Job) -> Option<Digest> {
-        let spec = self.types.get(&job.job_type)?;
-        spec.concurrency_limit?;
-        Some(limit_key(spec, &job.tenant, Some(&job.user)))
+        limit(self.types.get(&job.job_type)?, &job.tenant, Some(&job.user)).map(|(_, key)| key)
     }
 
     /// The limit of a lane and what it is counted under.
     pub(crate) fn limit(&self, lane: &LaneKey) -> Option<(u32, Digest)> {
-        let spec = self.types.get(&lane.job_type)?;
-        Some((spec.concurrency_limit?, limit_key(spec, &lane.tenant, lane.user.as_ref())))
+        limit(self.types.get(&lane.job_type)?, &lane.tenant, lane.user.as_ref())
     }
 }
 
@@ -107,20 +97,13 @@ pub(crate) fn is_setting(event: &Event) -> bool {
     }
 }
 
-pub(crate) fn is_limited_by_user(spec: &TypeSpec) -> bool {
-    spec.concurrency_limit.is_some() && spec.concurrency_scope == ConcurrencyScope::User
-}
-
-/// What the jobs of a type are counted under.
-pub(crate) fn limit_key(spec: &TypeSpec, tenant: &TenantId, user: Option<&UserId>) -> Digest {
-    let name = spec.name.as_str().as_bytes();
-    let tenant = tenant.as_str().as_bytes();
-    let user = user.map_or(&b""[..], |user| user.as_str().as_bytes());
-    match spec.concurrency_scope {
-        ConcurrencyScope::Global => fingerprint::digest(&[b"limit", name]),
-        ConcurrencyScope::Tenant => fingerprint::digest(&[b"limit", name, tenant]),
-        ConcurrencyScope::User => fingerprint::digest(&[b"limit", name, tenant, user]),
-    }
+/// The limit of a type and what jobs are counted under, as `live.limit_key` has it.
+pub(crate) fn limit(
+    spec: &TypeSpec,
+    tenant: &TenantId,
+    user: Option<&UserId>,
+) -> Option<(u32, Digest)> {
+    LimitKey::of(spec, tenant, user).map(|(key, most)| (most, key.digest()))
 }
 
 /// Rows of the registry tables.

@@ -4,10 +4,9 @@
 use crate::fault::Fault;
 use crate::link::{Call, Link};
 use crate::queries::Query;
-use crate::registry::{Registry, is_limited_by_user, limit_key};
+use crate::registry::{Registry, limit};
 use crate::shared::Shared;
 use crate::values::hash_uuid;
-use mainspring_kernel::limits::AGING_MICROS_PER_POINT;
 use mainspring_kernel::{Event, QueueOrder, QueueSpec, TenantId, Token, TypeSpec, UserId};
 use mainspring_store::record::{encode_token, encode_type};
 use std::time::Duration;
@@ -65,7 +64,7 @@ async fn set_type(
 ) -> Result<(), Fault> {
     let mut record = Vec::new();
     encode_type(spec, &mut record);
-    let is_by_user = is_limited_by_user(spec);
+    let is_by_user = spec.is_limited_by_user();
     let name = spec.name.as_str().to_owned();
     let mut calls = vec![Call::new(
         Query::SetType,
@@ -79,7 +78,7 @@ async fn set_type(
             Box::new(record),
         ],
     )];
-    if old.is_some_and(is_limited_by_user) != is_by_user {
+    if old.is_some_and(TypeSpec::is_limited_by_user) != is_by_user {
         for query in [Query::SplitLanes, Query::RelaneReady, Query::RelaneWaiting] {
             calls.push(Call::new(query, vec![Box::new(name.clone()), Box::new(is_by_user)]));
         }
@@ -104,7 +103,7 @@ async fn count_anew(link: &mut Link<'_>, spec: &TypeSpec) -> Result<(), Fault> {
     for row in rows {
         let tenant = TenantId::stored(row.try_get::<_, &str>(1)?.into());
         let user = UserId::stored(row.try_get::<_, &str>(2)?.into());
-        let key = spec.concurrency_limit.map(|_| limit_key(spec, &tenant, Some(&user)));
+        let key = limit(spec, &tenant, Some(&user)).map(|(_, key)| key);
         ids.push(row.try_get::<_, Uuid>(0)?);
         keys.push(key.map(hash_uuid));
     }
@@ -121,9 +120,7 @@ async fn set_queue(link: &mut Link<'_>, old: QueueOrder, spec: &QueueSpec) -> Re
     )];
     if old != spec.order {
         for query in [Query::ReorderReady, Query::ReorderWaiting] {
-            let name = Box::new(name.clone());
-            let aging = Box::new(AGING_MICROS_PER_POINT);
-            calls.push(Call::new(query, vec![name, Box::new(is_by_due), aging]));
+            calls.push(Call::new(query, vec![Box::new(name.clone()), Box::new(is_by_due)]));
         }
     }
     link.run_within(LONG, false, calls, false).await.map(|_| ())

@@ -3,16 +3,13 @@
 use crate::held::Amount;
 use crate::values::Map;
 use mainspring_kernel::backlog::held_bytes;
-use mainspring_kernel::{Job, QueueName, StateName, TenantId};
+use mainspring_kernel::{Job, QueueName, StateName, TenantId, Totals};
 
 /// Changes to the numbers kept.
 #[derive(Debug, Default)]
 pub(crate) struct Tallies {
     pub(crate) states: [i64; 8],
-    pub(crate) submitted: i64,
-    pub(crate) claims: i64,
-    pub(crate) retries: i64,
-    pub(crate) jobs_retried: i64,
+    pub(crate) totals: Totals,
     queues: Map<QueueName, QueueTally>,
     held: Map<TenantId, Amount>,
 }
@@ -56,17 +53,20 @@ impl Tallies {
 
     /// The changes by name; those that add up to nothing are left out.
     pub(crate) fn by_name(&self) -> (Vec<String>, Vec<i64>) {
-        let Tallies { states, submitted, claims, retries, jobs_retried, queues, held } = self;
+        let Tallies { states, totals, queues, held } = self;
+        // How many ended, and how, are numbers of the states.
+        let Totals { submitted, claims, retries, jobs_retried, .. } = *totals;
         let mut all: Vec<(String, i64)> = StateName::ALL
             .iter()
             .zip(states)
             .map(|(state, by)| (format!("state/{state}"), *by))
             .collect();
+        let total = |name: &str, by: u64| (format!("total/{name}"), i64::try_from(by).unwrap_or(0));
         all.extend([
-            ("total/submitted".to_owned(), *submitted),
-            ("total/claims".to_owned(), *claims),
-            ("total/retries".to_owned(), *retries),
-            ("total/jobs_retried".to_owned(), *jobs_retried),
+            total("submitted", submitted),
+            total("claims", claims),
+            total("retries", retries),
+            total("jobs_retried", jobs_retried),
         ]);
         for (queue, QueueTally { ready, pending, running }) in queues {
             all.extend([

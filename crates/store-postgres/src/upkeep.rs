@@ -7,6 +7,7 @@ use crate::list::list_old_items;
 use crate::queries::{Query, in_schema};
 use crate::shared::Shared;
 use crate::values::At;
+use jiff::civil::{Date, date};
 use mainspring_kernel::Timestamp;
 
 /// Days for which partitions are made ahead, today included.
@@ -73,17 +74,9 @@ fn retire(suffix: &str, kept_since: Timestamp) -> String {
 
 /// Days since 1970 of a partition's `YYYYMMDD`.
 fn days_of(suffix: &str) -> Option<i64> {
-    if suffix.len() != 8 || !suffix.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let number = |range: std::ops::Range<usize>| suffix.get(range)?.parse::<i64>().ok();
-    let (year, month, date) = (number(0..4)?, number(4..6)?, number(6..8)?);
-    // The days of the civil calendar, counted from the first of March.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * month + 2) / 5 + date - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
+    let is_plain = suffix.len() == 8 && suffix.bytes().all(|byte| byte.is_ascii_digit());
+    let day = is_plain.then(|| Date::strptime("%Y%m%d", suffix).ok())??;
+    Some(i64::from((day - date(1970, 1, 1)).get_days()))
 }
 
 #[cfg(test)]

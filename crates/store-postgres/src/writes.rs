@@ -1,7 +1,6 @@
 //! What a batch changed, as statements over arrays: their number does not depend on how many jobs
 //! the batch touched.
 
-use crate::alarms::alarm;
 use crate::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
 use crate::desk::{Entry, Origin, PostgresDesk};
 use crate::effects::Effects;
@@ -223,7 +222,7 @@ impl Writes<'_> {
         lives.versions.extend(version);
         lives.states.push(number(job.state.name()));
         lives.lanes.push(lane);
-        lives.alarms.push(alarm(job).map(At));
+        lives.alarms.push(job.alarm_at().map(At));
         let limit = job.lease().and_then(|_| self.registry.limit_key(job));
         lives.limits.push(limit.map(hash_uuid));
         lives.workers.push(job.lease().map(|lease| lease.worker.as_str().to_owned()));

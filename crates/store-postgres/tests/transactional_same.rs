@@ -2,13 +2,14 @@
 //! counts, equal moves.
 
 use mainspring_kernel::command::Submit;
+use mainspring_kernel::dispatch::order_key;
 use mainspring_kernel::idempotency::Keyed;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use mainspring_kernel::{
-    Command, Event, Facts, Job, JobId, JobType, QueueName, QueueOrder, QueueSpec, Receipt,
-    Rejection, TenantId, Timestamp, TypeSpec, UserId, decide,
+    Command, Event, Job, JobId, JobType, QueueName, QueueOrder, QueueSpec, Receipt, Rejection,
+    TenantId, Timestamp, TypeSpec, UserId,
 };
-use mainspring_store::{Desk, Needs, Store};
+use mainspring_store::{Circumstances, Desk, Needs, Store, decide_on, needs_of};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use mainspring_store_postgres::transactional::{Submission, SubmitError, submit_in};
 use mainspring_store_postgres::{PostgresConfig, PostgresStore};
@@ -141,32 +142,24 @@ async fn decided(
     id: u128,
     at: Timestamp,
 ) -> Result<Receipt, Rejection> {
-    let wish = command(wish)?;
-    let key = wish.idempotency.as_ref().map(|key| key.hash);
-    let needs = Needs {
-        keys: key.into_iter().collect(),
-        types: vec![wish.job_type.clone()],
-        now: at,
-        ..Needs::default()
-    };
-    let command = Command::Submit(Box::new(wish.clone()));
+    let command = Command::Submit(Box::new(command(wish)?));
     let mut outcome = Err(Rejection::NotDue);
     let mut work = |desk: &mut dyn Desk| {
-        let key_holder = key.and_then(|key| desk.key_holder(key));
-        let facts = Facts {
-            fresh_id: id,
-            job_type: desk.job_type(&wish.job_type),
+        let mut around = Circumstances {
+            now: at,
+            fresh_id: &mut || id,
+            fresh_secret: &mut || 0,
             are_types_strict: true,
-            key_holder,
-            key_job: key_holder.and_then(|holder| desk.job(holder.job)),
-            ..Facts::at(at)
+            jumps: &[],
+            silences: &[],
+            backlog_max: (u64::MAX, u64::MAX),
         };
-        outcome = decide(&command, &facts).map(|decision| {
+        outcome = decide_on(desk, &command, &mut around).map(|decision| {
             desk.apply(decision.events);
             decision.receipt
         });
     };
-    store.commit(needs, &mut work).await.expect("it commits");
+    store.commit(needs_of([&command], at), &mut work).await.expect("it commits");
     outcome
 }
 
@@ -264,6 +257,34 @@ async fn the_same_wishes_give_equal_jobs_refusals_counts_and_moves() {
             OR r.key <> mainspring.order_key(l.queue = 'due', r.due_at, j.priority)",
     );
     assert_eq!(wrong, "0");
+}
+
+/// SQL orders jobs by a function of its own: when it submits, and when a queue changes its order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_order_key_of_sql_is_the_kernels() {
+    let database = Database::create(shared());
+    let config = PostgresConfig {
+        allows_unsafe: true,
+        ..PostgresConfig::standard(&database.url, Arc::new(|| Timestamp(0)))
+    };
+    PostgresStore::open(config, 1).await.expect("it opens");
+    let (client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let sql = "SELECT mainspring.order_key($1, to_timestamp(0)
+        + $2::bigint / 1000000 * interval '1 s' + $2::bigint % 1000000 * interval '1 us', $3)";
+    let now: i64 = 1_790_000_000_123_457;
+    let past_the_clamp = (1 << 54) + 3;
+    for due_at in [0, 1, -1, now, now + 1, past_the_clamp, -61_000_000_000_000_000] {
+        for priority in [0, 1, 50, 254, 255] {
+            for order in QueueOrder::ALL {
+                let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+                    [&(order == QueueOrder::Due), &due_at, &i32::from(priority)];
+                let ours: i64 = client.query_one(sql, &values).await.unwrap().get(0);
+                let theirs = order_key(order, Timestamp(due_at), priority);
+                assert_eq!(ours, theirs, "{order:?} {due_at} {priority}");
+            }
+        }
+    }
 }
 
 /// A random JSON value, spelled at random: the same tree for the same `tree`, whatever `ink` does.

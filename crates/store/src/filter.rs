@@ -225,8 +225,7 @@ impl JobFilter {
     /// The one job that is in the wanted trace without having been given it: its id makes the
     /// trace. It must be looked at beside those that have the term.
     pub fn traced_job(&self) -> Option<JobId> {
-        let text = self.trace_id.as_deref()?.strip_prefix("trace_")?;
-        format!("{}_{text}", JobId::PREFIX).parse().ok()
+        JobId::of_trace(self.trace_id.as_deref()?)
     }
 
     /// The least id that can be wanted, and the least beyond those that can.

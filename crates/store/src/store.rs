@@ -73,8 +73,6 @@ pub struct Needs {
     pub entities: Vec<EntityId>,
     /// Idempotency keys.
     pub keys: Vec<Digest>,
-    /// Types.
-    pub types: Vec<JobType>,
     /// Whether anything but pulls is decided: a refusal must rest on what is true, too.
     pub has_commands: bool,
     /// The pulls that will call [`Desk::take_ready`], in order.

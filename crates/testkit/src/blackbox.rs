@@ -13,7 +13,7 @@ pub use caller::Caller;
 pub use command::{Ran, run};
 pub use http::{Request, Response};
 pub use nodes::Nodes;
-pub use server::{Options, Server};
+pub use server::{Options, Server, unpack};
 pub use stores::{PerStore, Store};
 
 use std::time::Duration;

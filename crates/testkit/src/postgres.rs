@@ -18,6 +18,7 @@ pub use cluster::{Cluster, ClusterOptions};
 pub use proxy::Proxy;
 
 use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -153,6 +154,24 @@ impl Database {
             .expect("pg_dump starts");
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8(ran.stdout).expect("a dump is text")
+    }
+
+    /// Runs a file of statements, such as a dump.
+    ///
+    /// # Panics
+    /// If one of them fails.
+    pub fn restore(&self, file: &Path) {
+        let admin = &self.admin;
+        let ran = Command::new(programs::directory().join("psql"))
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1"])
+            .args(["-h", &admin.host, "-p", &admin.port.to_string(), "-U", &admin.role])
+            .args(["-d", &self.name, "-f"])
+            .arg(file)
+            .env_clear()
+            .stdin(Stdio::null())
+            .output()
+            .expect("psql starts");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     }
 
     /// The processes that serve its connections right now.

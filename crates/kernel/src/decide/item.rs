@@ -160,11 +160,8 @@ pub(super) fn discard_reviewed(
         return Err(missing);
     }
     let item = facts.item.ok_or(Rejection::ItemUnknown)?;
-    match item.state {
-        DlqState::Open | DlqState::DiscardRequested(_) => {}
-        DlqState::Requeued { .. } | DlqState::Discarded { .. } | DlqState::GlassBroken(_) => {
-            return Err(Rejection::DiscardConflict { state: item.state.as_str() });
-        }
+    if !item.state.is_waiting() {
+        return Err(Rejection::DiscardConflict { state: item.state.as_str() });
     }
     let mut people = People::new(facts.tokens);
     let asked_at = item.first_asked_at.unwrap_or(facts.now);
@@ -198,11 +195,8 @@ pub(super) fn break_glass(
 ) -> Result<Decision, Rejection> {
     let item = facts.item.ok_or(Rejection::ItemUnknown)?;
     let reason = stated(reason)?;
-    match item.state {
-        DlqState::Open | DlqState::DiscardRequested(_) => {}
-        DlqState::Requeued { .. } | DlqState::Discarded { .. } | DlqState::GlassBroken(_) => {
-            return Err(Rejection::DiscardConflict { state: item.state.as_str() });
-        }
+    if !item.state.is_waiting() {
+        return Err(Rejection::DiscardConflict { state: item.state.as_str() });
     }
     Ok(stands(item, DlqState::GlassBroken(proposal(by, reason, facts)), facts))
 }
@@ -213,8 +207,7 @@ fn proposal(by: &Principal, reason: Box<str>, facts: &Facts<'_>) -> Proposal {
 
 /// Whether the holder of `token` may act on `item` in one of `roles` now.
 fn may_act(token: &Token, item: &DlqItem, roles: &[Role], facts: &Facts<'_>) -> bool {
-    let is_theirs = token.tenant == item.job.tenant || token.roles.has(Role::Admin);
-    token.is_live(facts.now) && is_theirs && token.roles.any(roles)
+    token.is_live(facts.now) && token.reaches(&item.job.tenant) && token.roles.any(roles)
 }
 
 fn stated(reason: &str) -> Result<Box<str>, Rejection> {

@@ -1,23 +1,11 @@
 //! The book of ready jobs, kept in lanes so that taking the best, putting one in and taking one
 //! out cost the same however many wait.
 
+use super::lane::LaneKey;
 use super::turns::Turns;
-use crate::name::{JobType, QueueName, TenantId, UserId};
+use crate::name::{JobType, QueueName, TenantId};
 use crate::paged::Paged;
 use std::collections::{BTreeSet, HashMap};
-
-/// Jobs that compete by order key alone, and share one concurrency count.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LaneKey {
-    /// The tenant.
-    pub tenant: TenantId,
-    /// The queue.
-    pub queue: QueueName,
-    /// The type.
-    pub job_type: JobType,
-    /// The user, for types whose concurrency is limited per user.
-    pub user: Option<UserId>,
-}
 
 /// The lane a job stands in: together with its rank, what it takes to take it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +32,13 @@ pub struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
+    /// Whether jobs of a lane are asked for.
+    pub fn lane(&self, lane: &LaneKey) -> bool {
+        self.tenant.is_none_or(|tenant| *tenant == lane.tenant)
+            && self.queue(&lane.queue)
+            && self.job_type(&lane.job_type)
+    }
+
     fn queue(&self, queue: &QueueName) -> bool {
         self.queues.is_none_or(|queues| queues.contains(queue))
     }

@@ -100,7 +100,9 @@ impl Desk for MemoryDesk<'_> {
         if let Some(frames) = &mut self.frames {
             frames.push(&events);
         }
-        events.into_iter().for_each(|event| self.state.apply(event));
+        for event in events {
+            self.state.apply(event).expect("decided from this very state");
+        }
     }
 }
 

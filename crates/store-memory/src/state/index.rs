@@ -4,13 +4,10 @@
 use super::slab::Slab;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted, rank};
-use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
+use mainspring_kernel::dispatch::{Book, LaneKey, LimitKey, Place, Rank, Taken, Wanted, rank};
 use mainspring_kernel::paged::Paged;
-use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{
-    Job, JobType, QueueName, QueueOrder, QueueSpec, State, StateName, TenantId, Timestamp,
-    TypeSpec, UserId,
+    Job, JobType, QueueName, QueueOrder, QueueSpec, StateName, Timestamp, TypeSpec,
 };
 use std::collections::BTreeMap;
 
@@ -46,25 +43,6 @@ impl Card {
 /// Queues without jobs are looked for this often, and forgotten the second time.
 const QUEUES_LOOK_MS: u64 = 60_000;
 
-/// What a concurrency limit is counted under.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct LimitKey {
-    job_type: JobType,
-    tenant: Option<TenantId>,
-    user: Option<UserId>,
-}
-
-impl LimitKey {
-    fn new(spec: &TypeSpec, tenant: &TenantId, user: Option<&UserId>) -> Self {
-        let (tenant, user) = match spec.concurrency_scope {
-            ConcurrencyScope::Global => (None, None),
-            ConcurrencyScope::Tenant => (Some(tenant.clone()), None),
-            ConcurrencyScope::User => (Some(tenant.clone()), user.cloned()),
-        };
-        LimitKey { job_type: spec.name.clone(), tenant, user }
-    }
-}
-
 /// The indexes.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
@@ -98,7 +76,7 @@ impl Index {
     /// Indexes a job in its present state.
     pub(crate) fn enter(&mut self, slot: u32, job: &Job) -> Spot {
         self.by_state[job.state.name() as usize] += 1;
-        if let Some(at) = alarm(job) {
+        if let Some(at) = job.alarm_at() {
             self.alarms.insert((at, slot));
         }
         if job.state.name() == StateName::Running {
@@ -128,7 +106,7 @@ impl Index {
     /// Takes a job out of every index it is in.
     pub(crate) fn leave(&mut self, slot: u32, job: &Job, spot: Spot) {
         self.by_state[job.state.name() as usize] -= 1;
-        if let Some(at) = alarm(job) {
+        if let Some(at) = job.alarm_at() {
             self.alarms.remove((at, slot));
         }
         if job.state.name() == StateName::Running {
@@ -188,18 +166,16 @@ impl Index {
             return Vec::new();
         }
         let Index { book, types, queues, limits, .. } = self;
-        let mut reserved: HashMap<LimitKey, u32, RandomState> = HashMap::default();
+        let mut taken = Taken::default();
         let mut is_open =
             |queue: &QueueName| queues.get(queue).is_none_or(|card| !card.spec.is_paused);
         let mut has_room = |lane: &LaneKey| {
-            let Some(spec) = types.get(&lane.job_type) else { return true };
-            let Some(most) = spec.concurrency_limit else { return true };
-            let key = LimitKey::new(spec, &lane.tenant, lane.user.as_ref());
+            let limit = types
+                .get(&lane.job_type)
+                .and_then(|spec| LimitKey::of(spec, &lane.tenant, lane.user.as_ref()));
+            let Some((key, most)) = limit else { return true };
             let running = limits.get(&key).copied().unwrap_or(0);
-            let also = reserved.entry(key).or_default();
-            let has_room = running + *also < most;
-            *also += u32::from(has_room);
-            has_room
+            taken.take(key, running, most)
         };
         book.take(wanted, limit, &mut is_open, &mut has_room)
     }
@@ -207,8 +183,8 @@ impl Index {
     /// The limit that applies to a job and how much of it is in use.
     pub(crate) fn limit(&self, job: &Job) -> Option<(u32, u32)> {
         let spec = self.types.get(&job.job_type)?;
-        let key = LimitKey::new(spec, &job.tenant, Some(&job.user));
-        Some((spec.concurrency_limit?, self.limits.get(&key).copied().unwrap_or(0)))
+        let (key, most) = LimitKey::of(spec, &job.tenant, Some(&job.user))?;
+        Some((most, self.limits.get(&key).copied().unwrap_or(0)))
     }
 
     /// How many ready jobs of its lane go before the one at `place`.
@@ -259,6 +235,11 @@ impl Index {
         }
     }
 
+    /// Registers or replaces a type before anything is indexed.
+    pub(crate) fn know_type(&mut self, spec: TypeSpec) {
+        self.types.insert(spec.name.clone(), spec);
+    }
+
     /// Registers or replaces a type; its waiting jobs change lanes and its running ones are
     /// counted anew, because what its limit is counted over may have changed.
     pub(crate) fn set_type(&mut self, spec: TypeSpec, slab: &mut Slab) {
@@ -267,7 +248,7 @@ impl Index {
             slab,
             |job| job.job_type == name,
             |index| {
-                index.limits.retain(|key, _| key.job_type != name);
+                index.limits.retain(|key, _| *key.job_type() != name);
                 index.types.insert(name.clone(), spec.clone());
             },
         );
@@ -321,25 +302,15 @@ impl Index {
     }
 
     fn count_running(&mut self, job: &Job, step: i32) {
-        let Some(spec) = self.types.get(&job.job_type) else { return };
-        if spec.concurrency_limit.is_none() {
-            return;
-        }
-        let key = LimitKey::new(spec, &job.tenant, Some(&job.user));
+        let spec = self.types.get(&job.job_type);
+        let limit = spec.and_then(|spec| LimitKey::of(spec, &job.tenant, Some(&job.user)));
+        let Some((key, _)) = limit else { return };
         let count = self.limits.entry(key).or_default();
         *count = count.saturating_add_signed(step);
     }
 
     fn lane(&self, job: &Job) -> LaneKey {
-        let is_per_user = self.types.get(&job.job_type).is_some_and(|spec| {
-            spec.concurrency_limit.is_some() && spec.concurrency_scope == ConcurrencyScope::User
-        });
-        LaneKey {
-            tenant: job.tenant.clone(),
-            queue: job.queue.clone(),
-            job_type: job.job_type.clone(),
-            user: is_per_user.then(|| job.user.clone()),
-        }
+        LaneKey::of(job, self.types.get(&job.job_type))
     }
 
     /// Forgets queues that nobody configured and that have had no jobs for a while: anybody can
@@ -369,20 +340,5 @@ impl Index {
             self.queues.insert(queue.clone(), card);
         }
         self.queues.get_mut(queue).expect("just made sure")
-    }
-}
-
-/// When the reaper has to look at a job.
-fn alarm(job: &Job) -> Option<Timestamp> {
-    match &job.state {
-        State::Queued => job.expires_at(),
-        State::Running(lease) => Some(lease.ends_at()),
-        State::DlqPending | State::DlqRecorded => {
-            Some(job.updated_at.plus_millis(DLQ_UNFINISHED_MS))
-        }
-        State::Retrying { .. }
-        | State::Succeeded { .. }
-        | State::Failed { .. }
-        | State::Cancelled { .. } => None,
     }
 }

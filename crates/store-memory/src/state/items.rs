@@ -62,7 +62,7 @@ impl Items {
     /// How many items wait for a decision.
     pub(crate) fn open_count(&self) -> usize {
         let count = |state| self.postings.count(Term::State(state));
-        count("open") + count("discard_requested")
+        DlqState::WAITING_NAMES.into_iter().map(count).sum()
     }
 
     /// The items that a filter admits, older than `before`, newest first; at most `limit`. Also

@@ -27,8 +27,7 @@ impl Keys {
 
     /// A job takes a key that is free.
     pub(crate) fn hold(&mut self, key: &Idempotency, job: JobId) {
-        let holder = KeyHolder { job, fingerprint: key.fingerprint, free_at: None };
-        self.set(key.hash, holder);
+        self.set(key.hash, key.held_by(job));
     }
 
     /// A job has ended: its key is free after its window.
@@ -36,11 +35,8 @@ impl Keys {
         if self.holders.get(&key.hash).is_some_and(|holder| holder.job != job) {
             return;
         }
-        // A key that is never free again still has an end, so that it is kept in snapshots.
-        let window = key.window_secs.map(|secs| u64::from(secs) * 1000);
-        let free_at = window.map_or(Timestamp::MAX, |window| ended_at.plus_millis(window));
-        let holder = KeyHolder { job, fingerprint: key.fingerprint, free_at: Some(free_at) };
-        self.set(key.hash, holder);
+        let free_at = Some(key.free_at(ended_at));
+        self.set(key.hash, KeyHolder { free_at, ..key.held_by(job) });
     }
 
     /// Puts a holder in, replacing an earlier one.

@@ -6,26 +6,31 @@
 //! leads to: what a job already knows is skipped. A job that is missing although its events go on
 //! can only have ended before the walk reached it; that must show before the last position.
 
+use super::State;
 use super::slab::Entry;
-use super::totals::Totals;
-use super::{State, renewed};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqItem, Entity, Event, Job, JobEvent, JobId, QueueSpec, StateName, Timestamp, Token, TypeSpec,
-    evolve,
+    DlqItem, Entity, Event, Job, JobEvent, JobId, QueueSpec, StateName, Timestamp, Token, Totals,
+    TypeSpec,
 };
 use std::collections::HashSet;
 
 /// A state under construction. Nothing is indexed before [`Loader::finish`].
-#[derive(Default)]
 pub(crate) struct Loader {
     state: State,
     /// Events up to this position are in the snapshot's totals already.
     totals_end: u64,
     /// Jobs whose events came without the job: they must end within the snapshot's span.
     ended: HashSet<JobId>,
+}
+
+impl Default for Loader {
+    fn default() -> Self {
+        let state = State { is_loading: true, ..State::default() };
+        Loader { state, totals_end: 0, ended: HashSet::new() }
+    }
 }
 
 impl Loader {
@@ -48,11 +53,11 @@ impl Loader {
     }
 
     pub(crate) fn job_type(&mut self, spec: TypeSpec) {
-        self.state.index.types.insert(spec.name.clone(), spec);
+        self.state.index.know_type(spec);
     }
 
     pub(crate) fn queue(&mut self, spec: QueueSpec) {
-        self.state.apply(Event::QueueSet(spec));
+        self.state.index.set_queue(spec, &mut self.state.slab);
     }
 
     pub(crate) fn token(&mut self, token: Token) {
@@ -70,69 +75,21 @@ impl Loader {
         self.totals_end = end;
     }
 
-    /// Replays one event of the frame at `position`.
+    /// Replays one event of the frame at `position`, unless its job knows it already.
     pub(crate) fn replay(&mut self, event: Event, position: u64) -> Result<(), String> {
-        match event {
-            Event::JobSubmitted(job) => {
-                if self.state.slab.slot_of(job.id).is_none() {
-                    self.submit(*job, position);
-                }
-                Ok(())
-            }
-            Event::JobMoved(event) => self.advance(&event, position),
-            Event::TypeSet(spec) => {
-                self.job_type(*spec);
-                Ok(())
-            }
-            Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
-                // Not through the state: an alarm set before the end would outlive its job.
-                if let Some(entry) = self.state.slab.by_id_mut(job) {
-                    renewed(&mut entry.job, fence, expires_at, (progress_pct, settled));
-                }
-                Ok(())
-            }
-            Event::EffectCommitted { .. }
-            | Event::ItemOpened(_)
-            | Event::ItemChanged { .. }
-            | Event::EntitySet(_)
-            | Event::EntityRemoved { .. }
-            | Event::QueueSet(_)
-            | Event::TokenIssued(_)
-            | Event::TokenRevoked { .. } => {
-                self.state.apply(event);
-                Ok(())
-            }
+        let slab = &self.state.slab;
+        #[expect(clippy::wildcard_enum_match_arm, reason = "others may be applied again")]
+        match &event {
+            Event::JobSubmitted(job) if slab.slot_of(job.id).is_some() => return Ok(()),
+            Event::JobMoved(event) => match slab.by_id(event.job) {
+                None => return self.ended_in_span(event, position),
+                Some(entry) if event.seq <= entry.job.seq => return Ok(()),
+                Some(_) => {}
+            },
+            _ => {}
         }
-    }
-
-    fn submit(&mut self, job: Job, position: u64) {
-        if position > self.totals_end {
-            self.state.totals.submitted += 1;
-            self.state.moves.push(&job, Transition::submitted(&job));
-        }
-        let first = Transition::submitted(&job);
-        self.job(job, vec![first]);
-    }
-
-    fn advance(&mut self, event: &JobEvent, position: u64) -> Result<(), String> {
-        let Some(slot) = self.state.slab.slot_of(event.job) else {
-            return self.ended_in_span(event, position);
-        };
-        let entry = self.state.slab.get_mut(slot).expect("slots of live jobs are taken");
-        if event.seq <= entry.job.seq {
-            return Ok(());
-        }
-        let step = evolve(&mut entry.job, event).map_err(|mismatch| mismatch.text)?;
-        if position > self.totals_end {
-            self.state.totals.count(&step, &entry.job);
-            self.state.moves.push(&entry.job, step.clone());
-        }
-        entry.note(step);
-        if entry.job.finished_at().is_some() {
-            let entry = self.state.slab.remove(slot).expect("slots of live jobs are taken");
-            self.state.retire(entry);
-        }
-        Ok(())
+        self.state.is_counted = position <= self.totals_end;
+        self.state.apply(event).map_err(|mismatch| mismatch.text)
     }
 
     /// An event of a job that is not there: fine only if the job ended before the snapshot's walk
@@ -162,6 +119,7 @@ impl Loader {
         if let Some(job) = self.ended.iter().next() {
             return Err(format!("{job} is missing: its last event is not its end"));
         }
+        (self.state.is_loading, self.state.is_counted) = (false, false);
         let State { slab, index, .. } = &mut self.state;
         index.promote(slab, now);
         debug_assert!(index.by_state == [0; 8], "nothing is indexed before the end");

@@ -70,7 +70,7 @@ impl Moves {
 }
 
 fn logged(position: u64, entry: &Move) -> LoggedMove {
-    let derived = || format!("trace_{}", &entry.job.to_string()[4..]).into();
+    let derived = || entry.job.trace_id().into();
     LoggedMove {
         position,
         job: entry.job,

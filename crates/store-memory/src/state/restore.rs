@@ -2,8 +2,7 @@
 
 use super::State;
 use super::slab::Entry;
-use super::totals::Totals;
-use mainspring_kernel::Event;
+use mainspring_kernel::Totals;
 use mainspring_store::Snapshot;
 use mainspring_store::record::Record;
 
@@ -25,9 +24,11 @@ impl State {
             }
             Record::Item(item) => self.items.open(*item),
             Record::Entity(entity) => self.entities.set(*entity),
-            Record::Type(spec) => self.apply(Event::TypeSet(spec)),
-            Record::Queue(spec) => self.apply(Event::QueueSet(spec)),
-            Record::Token(token) => self.apply(Event::TokenIssued(token)),
+            Record::Type(spec) => self.index.set_type(*spec, &mut self.slab),
+            Record::Queue(spec) => self.index.set_queue(spec, &mut self.slab),
+            Record::Token(token) => {
+                self.tokens.insert(token.id, *token);
+            }
             Record::Key { hash, holder } => self.keys.set(hash, holder),
             Record::Counters(counters) => {
                 let mut totals = [0; 7];

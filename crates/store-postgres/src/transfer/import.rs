@@ -2,7 +2,6 @@
 
 use super::Session;
 use super::export::{Cursor, TOTALS};
-use crate::alarms::alarm;
 use crate::config::PostgresConfig;
 use crate::effects::Effects;
 use crate::entities;
@@ -10,7 +9,7 @@ use crate::fault::Fault;
 use crate::link::{Call, Value};
 use crate::migrate::{self, MigrateError, failed};
 use crate::queries::{Queries, Query};
-use crate::registry::{Lanes, Registry, is_limited_by_user};
+use crate::registry::{Lanes, Registry};
 use crate::rows::more;
 use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
@@ -167,7 +166,7 @@ impl PostgresImport {
                     Box::new(i16::from(spec.priority)),
                     Box::new(i16::try_from(spec.max_retries).unwrap_or(i16::MAX)),
                     Box::new(i32::try_from(spec.timeout_ms).unwrap_or(i32::MAX)),
-                    Box::new(is_limited_by_user(spec)),
+                    Box::new(spec.is_limited_by_user()),
                     Box::new(record),
                 ];
                 self.session.call(Query::SetType, values).await?;
@@ -272,7 +271,7 @@ impl PostgresImport {
             Box::new(live.iter().map(|(it, _)| uuid(it.job.id)).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| number(state(it))).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(_, lane)| *lane).collect::<Vec<_>>()),
-            Box::new(live.iter().map(|(it, _)| alarm(&it.job).map(At)).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(it, _)| it.job.alarm_at().map(At)).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| limit(it).map(hash_uuid)).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| worker(it)).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| progress(it)).collect::<Vec<_>>()),

@@ -11,13 +11,13 @@ use crate::{
 };
 use futures_util::future::{BoxFuture, ready};
 use mainspring_kernel::backlog::held_bytes;
-use mainspring_kernel::dispatch::{Wanted, order_key};
-use mainspring_kernel::event::{Change, KeyHolder};
+use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, order_key};
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueOrder,
-    QueueSpec, State, TenantId, Timestamp, Token, TokenId, Transition, TypeSpec, evolve,
+    QueueSpec, TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,9 +36,7 @@ pub(super) struct Memory {
     tokens: BTreeMap<TokenId, Token>,
     keys: BTreeMap<Digest, KeyHolder>,
     pub(super) moves: Vec<LoggedMove>,
-    pub(super) claims: u64,
-    pub(super) retries: u64,
-    pub(super) jobs_retried: u64,
+    pub(super) totals: Totals,
     /// When each tenant, and each queue of a tenant, was last served.
     served: BTreeMap<(TenantId, Option<QueueName>), u64>,
     servings: u64,
@@ -49,20 +47,11 @@ impl Memory {
     /// The limit that applies to `job` and how many leases count against it.
     pub(super) fn limit(&self, job: &Job) -> Option<(u32, u32)> {
         let spec = self.types.get(&job.job_type)?;
-        let counts = |other: &&Snapshot| {
-            let other = &other.job;
-            other.lease().is_some()
-                && other.job_type == job.job_type
-                && match spec.concurrency_scope {
-                    ConcurrencyScope::Global => true,
-                    ConcurrencyScope::Tenant => other.tenant == job.tenant,
-                    ConcurrencyScope::User => {
-                        (&other.tenant, &other.user) == (&job.tenant, &job.user)
-                    }
-                }
-        };
+        let (key, most) = LimitKey::of(spec, &job.tenant, Some(&job.user))?;
+        let counts =
+            |other: &&Snapshot| other.job.lease().is_some() && is_counted(spec, &key, &other.job);
         let used = self.jobs.values().filter(counts).count();
-        Some((spec.concurrency_limit?, u32::try_from(used).unwrap_or(u32::MAX)))
+        Some((most, u32::try_from(used).unwrap_or(u32::MAX)))
     }
 
     /// What the jobs that have not ended come to: of one tenant, or all.
@@ -107,9 +96,9 @@ impl Memory {
 
     fn submitted(&mut self, job: Job) {
         if let Some(key) = &job.idempotency {
-            let holder = KeyHolder { job: job.id, fingerprint: key.fingerprint, free_at: None };
-            self.keys.insert(key.hash, holder);
+            self.keys.insert(key.hash, key.held_by(job.id));
         }
+        self.totals.submitted += 1;
         let (id, first) = (job.id, Transition::submitted(&job));
         self.jobs.insert(id, Snapshot { job, history: Vec::new() });
         self.log(id, first);
@@ -118,24 +107,12 @@ impl Memory {
     fn moved(&mut self, event: &JobEvent) {
         let whole = self.jobs.get_mut(&event.job).expect("only known jobs move");
         let transition = evolve(&mut whole.job, event).expect("decided moves apply");
-        match event.change {
-            Change::Claimed(_) => self.claims += 1,
-            Change::RetryScheduled { .. } => {
-                self.retries += 1;
-                self.jobs_retried += u64::from(whole.job.retry_count == 1);
-            }
-            Change::Succeeded { .. }
-            | Change::Released { .. }
-            | Change::DeadLettered { .. }
-            | Change::DlqRecorded
-            | Change::Failed
-            | Change::Cancelled { .. } => {}
-        }
+        self.totals.count(&transition, &whole.job);
         if let (Some(end), Some(key)) = (whole.job.finished_at(), &whole.job.idempotency)
             && let Some(holder) = self.keys.get_mut(&key.hash)
             && holder.job == event.job
         {
-            holder.free_at = key.window_secs.map(|secs| end.plus_millis(u64::from(secs) * 1000));
+            holder.free_at = Some(key.free_at(end));
         }
         self.log(event.job, transition);
     }
@@ -146,22 +123,11 @@ impl Memory {
             Event::JobMoved(event) => self.moved(&event),
             Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
                 let job = &mut self.jobs.get_mut(&job).expect("only known jobs run").job;
-                if let State::Running(lease) = &mut job.state
-                    && lease.fence == fence
-                {
-                    lease.expires_at = expires_at;
-                    if let Some((deadline_at, at)) = settled {
-                        lease.deadline_at = deadline_at;
-                        lease.settled_at = Some(at);
-                    }
-                }
-                if progress_pct.is_some() {
-                    job.extras_mut().progress_pct = progress_pct;
-                }
+                renew(job, fence, expires_at, progress_pct, settled).expect("a decided renewal");
             }
             Event::EffectCommitted { job, effect } => {
                 let whole = self.jobs.get_mut(&job).expect("only known jobs have effects");
-                whole.job.extras_mut().effects.push(effect);
+                keep_effect(&mut whole.job, &effect).expect("a decided effect");
             }
             Event::ItemOpened(item) => {
                 self.items.insert(item.id, *item);
@@ -187,7 +153,7 @@ impl Memory {
             }
             Event::TokenRevoked { token, at } => {
                 let token = self.tokens.get_mut(&token).expect("only known tokens");
-                token.revoked_at.get_or_insert(at);
+                token.revoke(at);
             }
         }
     }
@@ -206,9 +172,7 @@ impl ModelDesk<'_> {
         let is_candidate = |job: &&Job| {
             job.due_at().is_some_and(|due_at| due_at <= now)
                 && !self.taken.contains(&job.id)
-                && wanted.tenant.is_none_or(|tenant| *tenant == job.tenant)
-                && wanted.types.is_none_or(|types| types.contains(&job.job_type))
-                && wanted.queues.is_none_or(|queues| queues.contains(&job.queue))
+                && wanted.lane(&LaneKey::of(job, None))
                 && !memory.is_paused(&job.queue)
                 && memory.limit(job).is_none_or(|(limit, used)| used + self.reserved(job) < limit)
         };
@@ -226,21 +190,21 @@ impl ModelDesk<'_> {
     /// Jobs taken in this batch, not claimed yet, that will count against the limit of `job`.
     fn reserved(&self, job: &Job) -> u32 {
         let Some(spec) = self.memory.types.get(&job.job_type) else { return 0 };
+        let limit = LimitKey::of(spec, &job.tenant, Some(&job.user));
+        let Some((key, _)) = limit else { return 0 };
         let counts = |id: &&JobId| {
             self.memory.jobs.get(id).is_some_and(|Snapshot { job: other, .. }| {
-                other.lease().is_none()
-                    && other.job_type == job.job_type
-                    && match spec.concurrency_scope {
-                        ConcurrencyScope::Global => true,
-                        ConcurrencyScope::Tenant => other.tenant == job.tenant,
-                        ConcurrencyScope::User => {
-                            (&other.tenant, &other.user) == (&job.tenant, &job.user)
-                        }
-                    }
+                other.lease().is_none() && is_counted(spec, &key, other)
             })
         };
         u32::try_from(self.taken.iter().filter(counts).count()).unwrap_or(u32::MAX)
     }
+}
+
+/// Whether a job is counted under that key of its type.
+fn is_counted(spec: &TypeSpec, key: &LimitKey, job: &Job) -> bool {
+    let own = || LimitKey::of(spec, &job.tenant, Some(&job.user));
+    job.job_type == spec.name && own().is_some_and(|(own, _)| own == *key)
 }
 
 impl Desk for ModelDesk<'_> {

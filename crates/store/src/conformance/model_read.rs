@@ -4,10 +4,7 @@ use super::model::Memory;
 use crate::filter::{EntityFilter, ItemFilter, JobFilter};
 use crate::read::{Counts, Page, QueueCount, Standing};
 use crate::store::Wake;
-use mainspring_kernel::limits::DLQ_UNFINISHED_MS;
-use mainspring_kernel::{
-    DlqId, DlqItem, DlqState, Entity, EntityId, Job, JobId, State, StateName, Timestamp,
-};
+use mainspring_kernel::{DlqId, DlqItem, Entity, EntityId, Job, JobId, StateName, Timestamp};
 use std::collections::BTreeMap;
 
 fn all(memory: &Memory) -> impl Iterator<Item = &Job> {
@@ -81,10 +78,10 @@ pub(super) fn standing(memory: &Memory, id: JobId, now: Timestamp) -> Option<Sta
 
 pub(super) fn counts(memory: &Memory, now: Timestamp) -> Counts {
     let mut counts = Counts {
-        submitted: memory.jobs.len() as u64,
-        claims: memory.claims,
-        retries: memory.retries,
-        jobs_retried: memory.jobs_retried,
+        submitted: memory.totals.submitted,
+        claims: memory.totals.claims,
+        retries: memory.totals.retries,
+        jobs_retried: memory.totals.jobs_retried,
         ..Counts::default()
     };
     let mut queues = BTreeMap::new();
@@ -107,30 +104,14 @@ pub(super) fn counts(memory: &Memory, now: Timestamp) -> Counts {
         }
     }
     counts.queues = queues.into_values().collect();
-    let is_open =
-        |item: &&DlqItem| matches!(item.state, DlqState::Open | DlqState::DiscardRequested(_));
-    counts.items_open = memory.items.values().filter(is_open).count() as u64;
+    let is_waiting = |item: &&DlqItem| item.state.is_waiting();
+    counts.items_open = memory.items.values().filter(is_waiting).count() as u64;
     counts
-}
-
-/// When the reaper has to look at `job`.
-fn reap_at(job: &Job) -> Option<Timestamp> {
-    match &job.state {
-        State::Running(lease) => Some(lease.ends_at()),
-        State::Queued => job.expires_at(),
-        State::DlqPending | State::DlqRecorded => {
-            Some(job.updated_at.plus_millis(DLQ_UNFINISHED_MS))
-        }
-        State::Retrying { .. }
-        | State::Succeeded { .. }
-        | State::Failed { .. }
-        | State::Cancelled { .. } => None,
-    }
 }
 
 pub(super) fn overdue(memory: &Memory, now: Timestamp, limit: usize) -> Vec<JobId> {
     let mut late: Vec<_> = all(memory)
-        .filter_map(|job| Some((reap_at(job)?, job.id)))
+        .filter_map(|job| Some((job.alarm_at()?, job.id)))
         .filter(|(at, _)| *at <= now)
         .collect();
     late.sort_unstable();
@@ -139,7 +120,7 @@ pub(super) fn overdue(memory: &Memory, now: Timestamp, limit: usize) -> Vec<JobI
 
 pub(super) fn wake(memory: &Memory, now: Timestamp, since: Option<Timestamp>) -> Wake {
     let is_new = |at: Timestamp| at <= now && since.is_none_or(|since| at > since);
-    let instants = all(memory).flat_map(|job| [reap_at(job), job.due_at()]).flatten();
+    let instants = all(memory).flat_map(|job| [job.alarm_at(), job.due_at()]).flatten();
     let instants = instants.chain(memory.entities.values().filter_map(Entity::alarm_at));
     Wake {
         is_work_due: all(memory).filter_map(Job::due_at).any(is_new),

@@ -28,6 +28,8 @@ pub struct Options {
     pub is_ephemeral: bool,
     /// The PostgreSQL database it keeps its state in, instead of a directory.
     pub database: Option<Arc<Database>>,
+    /// A packed data directory to begin with.
+    pub data: Option<PathBuf>,
     /// Another way to that database, such as a pooler.
     pub database_url: Option<String>,
 }
@@ -42,6 +44,7 @@ impl Options {
             env: Vec::new(),
             is_ephemeral: false,
             database: None,
+            data: None,
             database_url: None,
         }
     }
@@ -82,6 +85,15 @@ impl Options {
     }
 }
 
+/// Unpacks a `.tar.gz` into a directory.
+///
+/// # Panics
+/// If it cannot be.
+pub fn unpack(archive: &Path, into: &Path) {
+    let ran = Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(into).status();
+    assert!(ran.expect("tar starts").success(), "{} cannot be unpacked", archive.display());
+}
+
 /// The admin token of every server started here.
 const ADMIN: &str = "ms_blackbox_0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -108,6 +120,9 @@ impl Server {
     pub fn start(options: Options) -> Self {
         let directory = tempfile::Builder::new().prefix("mainspring-").tempdir().expect("a tmp");
         std::fs::write(directory.path().join("config.toml"), &options.config).expect("writes");
+        if let Some(archive) = &options.data {
+            unpack(archive, directory.path());
+        }
         let mut server = Server {
             url: String::new(),
             address: SocketAddr::from(([127, 0, 0, 1], free_port())),

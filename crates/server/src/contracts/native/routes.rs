@@ -8,11 +8,12 @@ use crate::route::{Route, Rule, Takes};
 use hyper::Method;
 use mainspring_api as api;
 use mainspring_kernel::Role;
+use mainspring_kernel::access::Sight;
 
 /// Whoever has a token.
 const ANYONE: &[Role] = &Role::ALL;
 /// Whoever may look at the whole tenant.
-const LOOKERS: &[Role] = &[Role::Viewer, Role::Operator, Role::Approver, Role::Internal];
+const LOOKERS: &[Role] = Sight::TENANT_ROLES;
 const SUBMITTERS: &[Role] = &[Role::Submitter, Role::Operator];
 const APPROVERS: &[Role] = &[Role::Approver];
 const DISCARDERS: &[Role] = &[Role::Operator, Role::Internal];

@@ -1,23 +1,30 @@
-//! Counters that survive restarts: what happened since the store was made.
+//! Numbers that only grow: what has happened since a store was made.
 
-use mainspring_kernel::evolve::Transition;
-use mainspring_kernel::{Job, StateName};
+use crate::evolve::Transition;
+use crate::job::{Job, StateName};
 
-/// Totals since the store was made.
+/// Totals since a store was made, or what a batch adds to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Totals {
-    pub(crate) submitted: u64,
-    pub(crate) claims: u64,
-    pub(crate) retries: u64,
-    pub(crate) jobs_retried: u64,
-    pub(crate) succeeded: u64,
-    pub(crate) failed: u64,
-    pub(crate) cancelled: u64,
+pub struct Totals {
+    /// Jobs accepted.
+    pub submitted: u64,
+    /// Leases granted.
+    pub claims: u64,
+    /// Tries after a failed one.
+    pub retries: u64,
+    /// Jobs that needed such a try at least once.
+    pub jobs_retried: u64,
+    /// Jobs that succeeded.
+    pub succeeded: u64,
+    /// Jobs that failed for good.
+    pub failed: u64,
+    /// Jobs that were cancelled.
+    pub cancelled: u64,
 }
 
 impl Totals {
     /// Counts a move of `job`, which has already made it.
-    pub(crate) fn count(&mut self, step: &Transition, job: &Job) {
+    pub fn count(&mut self, step: &Transition, job: &Job) {
         match step.to {
             StateName::Running => self.claims += 1,
             // A graceful release leaves the retry count as it was.
@@ -36,13 +43,14 @@ impl Totals {
     }
 
     /// In the order in which they are stored.
-    pub(crate) fn to_array(self) -> [u64; 7] {
+    pub fn to_array(self) -> [u64; 7] {
         let Totals { submitted, claims, retries, jobs_retried, succeeded, failed, cancelled } =
             self;
         [submitted, claims, retries, jobs_retried, succeeded, failed, cancelled]
     }
 
-    pub(crate) fn from_array(stored: [u64; 7]) -> Self {
+    /// What was stored.
+    pub fn from_array(stored: [u64; 7]) -> Self {
         let [submitted, claims, retries, jobs_retried, succeeded, failed, cancelled] = stored;
         Totals { submitted, claims, retries, jobs_retried, succeeded, failed, cancelled }
     }
