@@ -90,7 +90,7 @@ fn reads(told: &Value, admin: &Caller, ann: &Caller) {
     }
     assert_still(&told["items"], &json!(items(ann.get("/api/v1/dlq/items").data())));
     assert_still(&told["types"], &admin.get("/api/v1/types/limited").data());
-    let labelled = items(ann.get("/api/v1/jobs?label=case:done").data());
+    let labelled = items(ann.get("/api/v1/jobs?label=case%3Ddone").data());
     assert_eq!(labelled.len(), 1, "lists find what was there before");
 }
 

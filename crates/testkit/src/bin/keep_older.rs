@@ -61,6 +61,8 @@ fn fill(server: &Server) -> Value {
     admin.poke("/api/v1/queues/shut/pause").data();
     let roles = ["submitter", "worker", "viewer", "operator"];
     let ann = server.caller(TENANT, "ann", &roles);
+    // Without somebody who could approve, a discard is refused.
+    server.caller(TENANT, "bob", &["approver"]);
     let done = ended(&ann);
     let open = live(&ann);
     let revoked = server.caller(TENANT, "gone", &["viewer"]);
@@ -122,8 +124,9 @@ fn live(ann: &Caller) -> Vec<String> {
     let ids = [late, shut].map(|wish| text(&ann.submit(&wish), "job_id"));
     let retrying = ann.submit_plain("limited");
     let more = json!({ "error_code": "BUSY", "message": "later", "retryable": true,
-        "retry_after_ms": 29 * 24 * 3_600_000_u64 });
-    ann.report("fail", &ann.pull_one("limited"), more);
+        "retry_delay_ms": 29 * 24 * 3_600_000_u64 });
+    let told = ann.report("fail", &ann.pull_one("limited"), more);
+    assert_eq!(told["status"], "retrying", "{told}");
     let running = ann.submit_plain("running");
     let wish = json!({ "worker_id": "w-1", "types": ["running"], "limit": 1, "lease_ms": 10_000 });
     let grant = ann.pull_with(wish).pop().expect("a job");
