@@ -6,11 +6,11 @@ use mainspring_kernel::Timestamp;
 /// The first instant of the year 0.
 const FIRST: i64 = -62_167_219_200_000_000;
 
-/// Appends `at` as `2026-01-31T08:00:00.000000Z`. Instants before the year 0 and after the last one
-/// that jiff knows, at the end of 9999, stop there. The calendar is jiff's; the text is not, because
+/// Appends `at` as `2026-01-31T08:00:00.000000Z`. Instants before the year 0 and after the last
+/// second that jiff knows, at the end of 9999, stop there. The calendar is jiff's; the text is not, because
 /// a format that is made for any instant takes several times as long.
 pub(crate) fn push(at: Timestamp, out: &mut Vec<u8>) {
-    let micros = at.0.clamp(FIRST, jiff::Timestamp::MAX.as_microsecond());
+    let micros = at.0.clamp(FIRST, jiff::Timestamp::MAX.as_second() * 1_000_000);
     let at = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
     let at = Offset::UTC.to_datetime(at);
     let mut text = *b"0000-00-00T00:00:00.000000Z";
@@ -59,6 +59,6 @@ mod tests {
         assert_eq!(text(-1), "1969-12-31T23:59:59.999999Z");
         assert_eq!(text(1_709_164_800_000_000), "2024-02-29T00:00:00.000000Z");
         assert_eq!(text(i64::MIN), "0000-01-01T00:00:00.000000Z");
-        assert_eq!(text(i64::MAX), "9999-12-30T22:00:00.999999Z");
+        assert_eq!(text(i64::MAX), "9999-12-30T22:00:00.000000Z");
     }
 }
