@@ -1,6 +1,6 @@
 //! Data directories and databases that earlier versions left behind, cut off by `kill -9`: this
-//! version reads everything they held, and the work goes on. `older/` has a folder for each version,
-//! made by `keep_older` of the testkit.
+//! version reads everything they held, and the work goes on. `older/` has a folder for each of
+//! them, made by `keep_older` of the testkit.
 
 use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Caller, Options, Server, Store, unpack};

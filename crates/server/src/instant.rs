@@ -7,7 +7,7 @@ use mainspring_kernel::Timestamp;
 const FIRST: i64 = -62_167_219_200_000_000;
 
 /// Appends `at` as `2026-01-31T08:00:00.000000Z`. Instants before the year 0 and after the last
-/// second that jiff knows, at the end of 9999, stop there. The calendar is jiff's; the text is not, because
+/// second that jiff knows, at the end of 9999, stop there. The calendar is jiff's; the text is not:
 /// a format that is made for any instant takes several times as long.
 pub(crate) fn push(at: Timestamp, out: &mut Vec<u8>) {
     let micros = at.0.clamp(FIRST, jiff::Timestamp::MAX.as_second() * 1_000_000);
