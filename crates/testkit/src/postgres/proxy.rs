@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 /// What happens to bytes and connections.
@@ -56,10 +56,12 @@ impl Proxy {
         let here = address(&admin);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let first = runtime.block_on(TcpListener::bind(here)).expect("the port is free");
+        // Bound and never listened at: while nobody listens, the port stays ours.
+        let kept = bound(here);
+        let first = runtime.block_on(async { listening(here) });
         let bytes_back = Arc::new(AtomicU64::new(0));
         let line = Line { target, seen, bytes_back: bytes_back.clone() };
-        let thread = std::thread::spawn(move || runtime.block_on(serve(first, line)));
+        let thread = std::thread::spawn(move || runtime.block_on(serve(first, kept, line)));
         Proxy { admin, state, bytes_back, thread: Some(thread) }
     }
 
@@ -130,7 +132,19 @@ struct Line {
     bytes_back: Arc<AtomicU64>,
 }
 
-async fn serve(first: TcpListener, line: Line) {
+/// A socket that shares its port with others of this process.
+fn bound(here: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_reuseaddr(true).and(socket.set_reuseport(true)).expect("Linux can");
+    socket.bind(here).expect("the port is free");
+    socket
+}
+
+fn listening(here: SocketAddr) -> TcpListener {
+    bound(here).listen(1024).expect("it listens")
+}
+
+async fn serve(first: TcpListener, _kept: TcpSocket, line: Line) {
     let mut seen = line.seen.clone();
     let here = first.local_addr().expect("it is bound");
     let mut listener = Some(first);
@@ -140,7 +154,7 @@ async fn serve(first: TcpListener, line: Line) {
             Mode::End => return,
             Mode::Refuse => listener = None,
             Mode::Forward | Mode::Swallow if listener.is_none() => {
-                listener = Some(TcpListener::bind(here).await.expect("the port is still ours"));
+                listener = Some(listening(here));
             }
             Mode::Forward | Mode::Swallow => {}
         }
