@@ -13,7 +13,7 @@ use crate::request::Request;
 use draft::{Draft, Effects};
 use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};
 use mainspring_store::{Circumstances, Desk, Error, Needs, decide_on, needs_of};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -27,28 +27,43 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
     let mut dispatcher = Dispatcher::default();
     let mut aside = Aside::default();
     let mut gathered = Batch::default();
+    // Requests that fill a commit, while workers wait. Whatever comes beside them goes first, and
+    // each goes alone.
+    let mut large: VecDeque<Request> = VecDeque::new();
     let mut expected = 0;
     loop {
-        tokio::select! {
-            biased;
-            first = inbox.recv() => match first {
-                Some(first) => gathered.push(first),
-                None => break,
-            },
-            () = shared.work_is_due.notified() => {}
-            () = dispatcher.next_is_late() => {}
-            () = aside.next_is_due() => {}
-            () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
+        if large.is_empty() {
+            tokio::select! {
+                biased;
+                first = inbox.recv() => match first {
+                    Some(first) => gathered.push(first),
+                    None => break,
+                },
+                () = shared.work_is_due.notified() => {}
+                () = dispatcher.next_is_late() => {}
+                () = aside.next_is_due() => {}
+                () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
+            }
         }
         dispatcher.send_home_late();
         aside.send_home_late();
         gather(&shared, &mut inbox, &mut gathered, expected).await;
         let requests = std::mem::take(&mut gathered).requests;
         expected = requests.len();
-        let batch = aside.sift(requests);
+        let most = if dispatcher.len() > 0 { shared.store.takes_at_once() } else { usize::MAX };
+        let fills_one = |request: &Request| request.commands.len() >= most;
+        let (filling, small): (Vec<_>, Vec<_>) = requests.into_iter().partition(fills_one);
+        large.extend(filling);
+        let batch = aside.sift(small);
         let serves_pulls = dispatcher.len() > 0 && aside.may_serve_pulls();
-        if !batch.is_empty() || serves_pulls {
+        if !batch.is_empty() || (serves_pulls && large.is_empty()) {
             commit(&shared, &mut dispatcher, &mut aside, batch).await;
+        }
+        if let Some(one) = large.pop_front() {
+            let batch = aside.sift(vec![one]);
+            if !batch.is_empty() {
+                commit(&shared, &mut dispatcher, &mut aside, batch).await;
+            }
         }
         if !aside.is_empty() {
             commit_aside(&shared, &mut dispatcher, &mut aside).await;

@@ -47,6 +47,21 @@ async fn others_come_between_the_parts() {
     assert_eq!(bench.store.commits.load(Ordering::Relaxed), 4, "three parts and a neighbour");
 }
 
+/// What came beside parts does not share their commits, and goes first.
+#[tokio::test(start_paused = true)]
+async fn parts_go_alone_after_what_came_beside_them() {
+    let bench = bench_of_parts().await;
+    let many = || {
+        let engine = bench.engine.clone();
+        tokio::spawn(async move { ids(engine.submit_many(wishes(2)).await.unwrap().0) })
+    };
+    let (one, another) = (many(), many());
+    let neighbour = bench.submit(wish("other")).await.unwrap().job.id;
+    let (one, another) = (one.await.unwrap(), another.await.unwrap());
+    assert!(neighbour < one[0] && one[1] < another[0], "in the order of commits");
+    assert_eq!(bench.store.commits.load(Ordering::Relaxed), 3, "each has one of its own");
+}
+
 /// Where the store does not care, or no worker waits.
 #[tokio::test(start_paused = true)]
 async fn without_a_reason_all_is_one_commit() {
