@@ -1,7 +1,7 @@
 //! The table of figures: on the screen, as JSON, and between the markers of `docs/benchmarks.md`.
 
-use crate::output::thousands;
 use anyhow::{Context, bail};
+use indicatif::HumanCount;
 use serde::Serialize;
 use std::path::Path;
 
@@ -79,7 +79,10 @@ pub(crate) const COLUMNS: [&str; 7] =
     ["#", "workload", "figure", "beside", "ratio", "target", "verdict"];
 
 fn number(figure: f64) -> String {
-    if figure >= 1_000.0 { thousands(figure.round() as u64) } else { format!("{figure:.2}") }
+    match figure >= 1_000.0 {
+        true => HumanCount(figure.round() as u64).to_string(),
+        false => format!("{figure:.2}"),
+    }
 }
 
 /// The part of the file that belongs to one suite, between its markers.
