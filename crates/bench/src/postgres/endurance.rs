@@ -5,10 +5,10 @@ use super::cluster::Cluster;
 use super::load;
 use super::session::Session;
 use super::stand::{Node, Stand, settle};
-use crate::bench::report::{Row, Target as Goal};
-use crate::bench::stopwatch::{Stopwatch, median};
-use crate::bench::suite::row;
-use crate::bench::workload::{self, TOMORROW_MS, Target};
+use crate::report::{Row, Target as Goal};
+use crate::stopwatch::{Stopwatch, median};
+use crate::suite::row;
+use crate::workload::{self, TOMORROW_MS, Target};
 use indicatif::HumanCount;
 use std::time::Duration;
 

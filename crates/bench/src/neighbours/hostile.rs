@@ -2,11 +2,11 @@
 //! none of them cares what it is answered.
 
 use super::Stage;
-use crate::bench::http::Connection;
-use crate::bench::job::{JOB_TYPE, Requests, leased};
-use crate::bench::postgres::session::Session;
-use crate::bench::stopwatch::Stopwatch;
-use crate::bench::workload::together;
+use crate::http::Connection;
+use crate::job::{JOB_TYPE, Requests, leased};
+use crate::postgres::session::Session;
+use crate::stopwatch::Stopwatch;
+use crate::workload::together;
 use anyhow::Context;
 use std::io::Write;
 use std::net::TcpStream;

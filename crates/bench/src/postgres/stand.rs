@@ -4,9 +4,9 @@
 use super::cluster::{Cluster, Database};
 use super::peer::Peer;
 use super::session::Session;
-use crate::bench::server::Server;
-use crate::bench::suite::Measure;
-use crate::bench::workload::{self, Target};
+use crate::server::Server;
+use crate::suite::Measure;
+use crate::workload::{self, Target};
 use indicatif::HumanCount;
 use std::cell::OnceCell;
 use std::path::PathBuf;
