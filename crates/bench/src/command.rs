@@ -282,7 +282,8 @@ fn span(args: &Args) -> Duration {
 
 /// A length of time as people write it, such as `10s`.
 fn read_span(text: &str) -> Result<Duration, String> {
-    let told = |_: jiff::Error| format!("{text:?} is not a length of time; write it like 10s or 1m30s");
+    let told =
+        |_: jiff::Error| format!("{text:?} is not a length of time; write it like 10s or 1m30s");
     let span: SignedDuration = text.parse().map_err(told)?;
     Duration::try_from(span).map_err(told)
 }

@@ -75,8 +75,7 @@ impl Row {
 }
 
 /// The heads of the columns.
-pub const COLUMNS: [&str; 7] =
-    ["#", "workload", "figure", "beside", "ratio", "target", "verdict"];
+pub const COLUMNS: [&str; 7] = ["#", "workload", "figure", "beside", "ratio", "target", "verdict"];
 
 fn number(figure: f64) -> String {
     match figure >= 1_000.0 {

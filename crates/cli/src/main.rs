@@ -14,8 +14,8 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench, completions, config as config_command, dlq, doctor, jobs, migrate,
-    move_store, queues, replay, serve, supervise, tokens, types, worker, workers,
+    bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
+    replay, serve, supervise, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;

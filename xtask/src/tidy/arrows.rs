@@ -17,7 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("server", &["engine", "kernel", "api"]),
     ("sdk", &["api"]),
-    ("bench", &["store-postgres"]),
+    ("http-client", &[]),
+    ("bench", &["http-client", "store-postgres"]),
     (
         "cli",
         &[
@@ -32,7 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "bench",
         ],
     ),
-    ("testkit", &["engine", "store", "store-memory", "kernel"]),
+    ("testkit", &["engine", "store", "store-memory", "kernel", "http-client"]),
     ("xtask", &[]),
 ];
 

@@ -121,7 +121,8 @@ pub(crate) fn held_open(stand: &Stand) -> anyhow::Result<Vec<Row>> {
         }
         Ok(rates)
     })?;
-    let told: Vec<String> = rates.iter().map(|rate| HumanCount(rate.round() as u64).to_string()).collect();
+    let told: Vec<String> =
+        rates.iter().map(|rate| HumanCount(rate.round() as u64).to_string()).collect();
     eprintln!("  stretches of {:?}: {}", span / STRETCHES, told.join(", "));
     let first = rates.first().copied().unwrap_or(f64::NAN);
     let last = rates.last().copied().unwrap_or(f64::NAN);

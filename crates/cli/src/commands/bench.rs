@@ -17,9 +17,8 @@ pub(crate) async fn echo(args: EchoArgs) -> anyhow::Result<u8> {
 
 fn show(rows: &[Row], output: Output) {
     if output == Output::Json {
-        let told = rows
-            .iter()
-            .map(|row| json!({"row": row, "ratio": row.ratio(), "met": row.is_met()}));
+        let told =
+            rows.iter().map(|row| json!({"row": row, "ratio": row.ratio(), "met": row.is_met()}));
         say_json(&Value::Array(told.collect()));
     } else {
         say(&table(&COLUMNS, rows.iter().map(Row::cells)));
