@@ -62,6 +62,10 @@ pub const DLQ_UNFINISHED_MS: u64 = 30_000;
 pub const KEY_WINDOW_SECS_DEFAULT: u32 = 24 * 3600;
 /// What one point of priority is worth in waiting time: a job this much older outranks it.
 pub const AGING_MICROS_PER_POINT: i64 = 1_000_000;
+/// Longest text of a cron pattern.
+pub const CRON_BYTES_MAX: usize = 256;
+/// Most dates and ranges that one schedule may leave out.
+pub const EXCLUSIONS_MAX: usize = 366;
 
 const _: () = assert!(EFFECT_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX + NAME_BYTES_MAX <= EFFECTS_BYTES_MAX);
