@@ -19,14 +19,8 @@ const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-const FIELDS: [Field; 6] = [
-    Field::Second,
-    Field::Minute,
-    Field::Hour,
-    Field::DayOfMonth,
-    Field::Month,
-    Field::DayOfWeek,
-];
+const FIELDS: [Field; 6] =
+    [Field::Second, Field::Minute, Field::Hour, Field::DayOfMonth, Field::Month, Field::DayOfWeek];
 
 const NICKNAMES: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
@@ -81,7 +75,8 @@ impl Cron {
         if text.len() > CRON_BYTES_MAX {
             return Err(whole(1, format!("longer than {CRON_BYTES_MAX} bytes")));
         }
-        let is_stray = |letter: char| letter != '\t' && text::has_control(letter.encode_utf8(&mut [0; 4]));
+        let is_stray =
+            |letter: char| letter != '\t' && text::has_control(letter.encode_utf8(&mut [0; 4]));
         if let Some(at) = text.chars().position(is_stray) {
             return Err(whole(at + 1, text::NO_CONTROL.to_owned()));
         }
@@ -91,7 +86,11 @@ impl Cron {
             Some(_) => {
                 let known = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(trimmed));
                 let column = text.find('@').unwrap_or(0) + 1;
-                let reason = || format!("`{trimmed}` is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly");
+                let reason = || {
+                    format!(
+                        "`{trimmed}` is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly"
+                    )
+                };
                 known.map(|(_, fields)| *fields).ok_or_else(|| whole(column, reason()))?
             }
         };
@@ -289,9 +288,7 @@ fn number(piece: Piece<'_>, lowest: u8, highest: u8) -> Result<u8, BadCron> {
     }
     match text.parse::<u8>() {
         Ok(number) if text.len() <= 2 && (lowest..=highest).contains(&number) => Ok(number),
-        Ok(_) | Err(_) => {
-            piece.bad(format!("{text} is not between {lowest} and {highest}"))
-        }
+        Ok(_) | Err(_) => piece.bad(format!("{text} is not between {lowest} and {highest}")),
     }
 }
 

@@ -76,9 +76,8 @@ fn clock(clock: &Clock) -> String {
 }
 
 fn days(said: &Said<'_>) -> String {
-    let months = said.months.map(|set| {
-        named(u64::from(set), |month| format!("{month} 月")).join("、")
-    });
+    let months =
+        said.months.map(|set| named(u64::from(set), |month| format!("{month} 月")).join("、"));
     let only = months.as_ref().map_or(String::new(), |months| format!("{months}的"));
     let within = |days: &str| {
         let space = if days.starts_with(|letter: char| letter.is_ascii_digit()) { " " } else { "" };
@@ -124,8 +123,7 @@ fn of_month(days: &DaysOfMonth) -> Vec<String> {
 
 fn of_week(days: &DaysOfWeek) -> Vec<String> {
     let name = |weekday: usize| WEEKDAYS[(weekday + 6) % 7];
-    let mut items =
-        named(from_monday(days.days), |weekday| name(usize::from(weekday)).to_owned());
+    let mut items = named(from_monday(days.days), |weekday| name(usize::from(weekday)).to_owned());
     for weekday in 1..=7usize {
         for nth in bits(u32::from(days.nth[weekday % 7])) {
             items.push(format!("第 {nth} 个{}", name(weekday)));

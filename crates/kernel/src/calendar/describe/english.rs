@@ -152,8 +152,7 @@ fn of_month(days: &DaysOfMonth) -> Vec<String> {
 
 fn of_week(days: &DaysOfWeek) -> Vec<String> {
     let name = |weekday: usize| WEEKDAYS[(weekday + 6) % 7];
-    let mut items =
-        named(from_monday(days.days), |weekday| name(usize::from(weekday)).to_owned());
+    let mut items = named(from_monday(days.days), |weekday| name(usize::from(weekday)).to_owned());
     for weekday in 1..=7usize {
         for nth in bits(u32::from(days.nth[weekday % 7])) {
             let ordinal = ORDINALS[usize::from(nth) - 1];

@@ -175,7 +175,8 @@ fn what_never_fires_is_refused_as_such() {
         let bad = Cron::parse(never).expect_err(never);
         assert!(bad.reason.starts_with("it never fires"), "{never}: {bad}");
     }
-    for rare in ["0 0 29 2 *", "0 0 29 2 */7", "0 0 * 2 5#5", "0 0 L-28 2 *", "0 0 31 2 1", "0 0 29W 2 *"]
+    for rare in
+        ["0 0 29 2 *", "0 0 29 2 */7", "0 0 * 2 5#5", "0 0 L-28 2 *", "0 0 31 2 1", "0 0 29W 2 *"]
     {
         read(rare);
     }
@@ -185,7 +186,8 @@ fn what_never_fires_is_refused_as_such() {
 fn every_date_of_the_year_fires_unless_it_does_not_exist() {
     for month in 1..=12u8 {
         for day in 1..=31u8 {
-            let exists = day <= if month == 2 { 29 } else { super::super::month_length(2001, month) };
+            let exists =
+                day <= if month == 2 { 29 } else { super::super::month_length(2001, month) };
             let pattern = format!("0 0 {day} {month} *");
             assert_eq!(Cron::parse(&pattern).is_ok(), exists, "{pattern}");
         }
