@@ -1,4 +1,4 @@
-//! The view of the job orchestration contract: five states, no counter. Retries are the business
+//! The view of contract 001 (`jobs`): five states, no counter. Retries are the business
 //! of the scheduler, so a job that waits for its next try is still running.
 
 use super::{Moves, states};

@@ -1,4 +1,4 @@
-//! The view of the task contract: six states, and an attempt counted from one.
+//! The view of contract 000 (`tasks`): six states, and an attempt counted from one.
 //!
 //! A waiting task is `pending` until its time has come and `ready` after. No event marks that
 //! instant, so the move is shown together with the next one that needs it.

@@ -1,4 +1,4 @@
-//! The view of the due-driven contract: a job waits for its time, runs, and ends; one that failed
+//! The view of contract 004 (`scheduler`): a job waits for its time, runs, and ends; one that failed
 //! too often is a dead letter.
 
 use super::{Moves, states};
