@@ -5,19 +5,28 @@
 //! Jobs that this server handed out are remembered, so that reports on them need no load: their
 //! statements travel with the beginning and the end of the transaction in one go.
 
-use crate::desk::{Entry, Ground, Origin, PostgresDesk};
+pub(crate) mod columns;
+pub(crate) mod desk;
+pub(crate) mod effects;
+pub(crate) mod load;
+pub(crate) mod registry_changes;
+pub(crate) mod suspects;
+pub(crate) mod tallies;
+pub(crate) mod write;
+
+use crate::backlog::OnItsWay;
+use crate::commit::desk::{Entry, Ground, Origin, PostgresDesk};
+use crate::commit::load::{Loaded, Transaction, Wants, fetch};
+use crate::commit::registry_changes;
+use crate::commit::suspects::Suspects;
+use crate::commit::write;
+use crate::connections::{Call, Wait};
 use crate::fault::Fault;
-use crate::field::{Field, Offer, Plan, Spot};
-use crate::held::OnItsWay;
-use crate::link::{Call, Wait};
-use crate::load::{Loaded, Transaction, Wants, fetch};
 use crate::queries::Query;
 use crate::rows::Stored;
-use crate::settings;
-use crate::shared::Shared;
-use crate::suspicion::Suspicion;
+use crate::stock::{Offer, Plan, ReadyKey, Stock};
+use crate::this_server::ThisServer;
 use crate::values::{Map, digest, hash_uuid, uuid};
-use crate::writes;
 use mainspring_kernel::dispatch::Book;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{Event, Job, JobId, StateName, Timestamp};
@@ -35,13 +44,13 @@ pub(crate) struct Writer {
     /// Who was served when; empty of jobs between batches.
     book: Book<JobId>,
     /// Running jobs that this server handed out, as they were last seen.
-    held: Map<JobId, Stored>,
-    pub(crate) field: Field,
-    suspicion: Suspicion,
+    handed_out: Map<JobId, Stored>,
+    pub(crate) stock: Stock,
+    suspects: Suspects,
 }
 
 /// Jobs remembered, at most.
-const HELD_MAX: usize = 100_000;
+const HANDED_OUT_MAX: usize = 100_000;
 /// Attempts at one batch before it is given back as busy.
 const ATTEMPTS_MAX: u32 = 12;
 /// From the third attempt on, whoever got ahead is given this much longer each time.
@@ -81,7 +90,7 @@ impl Writer {
     /// Runs a batch.
     pub(crate) async fn commit(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         needs: &Needs,
         work: &mut Work<'_>,
     ) -> Result<Done, Fault> {
@@ -89,44 +98,44 @@ impl Writer {
         let mut last = Fault::Conflict;
         for attempt in 0..ATTEMPTS_MAX {
             self.book.mark();
-            let outcome = self.attempt(shared, needs, work, &mut lessons).await;
+            let outcome = self.attempt(server, needs, work, &mut lessons).await;
             if !matches!(outcome, Ok(Some(_))) {
                 // Nobody got anything: the next attempt has to serve the same ones.
                 self.book.undo_servings();
             }
             match outcome {
                 Ok(Some(done)) => {
-                    self.suspicion.learn(&lessons.claimed, lessons.is_without_offers);
+                    self.suspects.learn(&lessons.claimed, lessons.is_without_offers);
                     return Ok(done);
                 }
                 Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why))
                     if !lessons.is_without_offers && !lessons.claimed.is_empty() =>
                 {
                     // The batch, or a job that it would hand out: the batch alone shows which.
-                    self.suspicion.tell(&why);
+                    self.suspects.tell(&why);
                     lessons.is_without_offers = true;
                     self.forget(needs);
                     lessons.is_wary = true;
                 }
-                Ok(None) => self.field.drop_stock(),
+                Ok(None) => self.stock.drop_stock(),
                 Err(Fault::RegistryChanged) => {
-                    self.field.drop_stock();
-                    shared.read_registry().await?;
+                    self.stock.drop_stock();
+                    server.read_registry().await?;
                 }
                 Err(Fault::Conflict) => {
                     lessons.is_wary = true;
-                    self.field.distrust();
+                    self.stock.distrust();
                     tokio::time::sleep(PAUSE * attempt.saturating_sub(2)).await;
                 }
                 Err(Fault::Held) if needs.is_hasty || lessons.is_held => {
-                    self.field.drop_stock();
+                    self.stock.drop_stock();
                     return Err(Fault::Held);
                 }
                 Err(Fault::Held) => {
                     // Perhaps only a ready job that was to be handed out: others are, then.
                     match needs.pulls.is_empty() {
-                        true => self.field.drop_stock(),
-                        false => self.field.distrust(),
+                        true => self.stock.drop_stock(),
+                        false => self.stock.distrust(),
                     }
                     lessons.is_held = true;
                     last = Fault::Held;
@@ -143,65 +152,66 @@ impl Writer {
     /// What is known of these jobs may be wrong.
     pub(crate) fn forget(&mut self, needs: &Needs) {
         for id in &needs.jobs {
-            self.held.remove(id);
+            self.handed_out.remove(id);
         }
-        self.field.forget();
+        self.stock.forget();
     }
 
     /// Tries once; nothing if it has to be tried again with what was learned.
     #[expect(clippy::too_many_lines, reason = "the steps of one attempt, read from top to bottom")]
     async fn attempt(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         needs: &Needs,
         work: &mut Work<'_>,
         lessons: &mut Lessons,
     ) -> Result<Option<Done>, Fault> {
-        let known = shared.registry();
+        let known = server.registry();
         let mut registry = known.clone();
         for event in &lessons.settings {
             Arc::make_mut(&mut registry).apply(event);
         }
         let wait = if needs.is_hasty || lessons.is_held { Wait::Hardly } else { Wait::Short };
-        let mut transaction = Transaction::new(shared.links.get().await?);
-        transaction.link.wait = wait;
+        let mut transaction = Transaction::new(server.connections.get().await?);
+        transaction.connection.wait = wait;
         if !lessons.settings.is_empty() {
             let guard = Call::new(Query::GuardForChange, vec![Box::new(known.version)]);
             transaction.run(vec![guard]).await?;
-            let link = &mut transaction.link;
-            settings::write(link, shared, &known, &registry, &lessons.settings).await?;
+            let connection = &mut transaction.connection;
+            registry_changes::write(connection, server, &known, &registry, &lessons.settings)
+                .await?;
             // Only this transaction sees the jobs where they are from now on.
-            self.field.forget();
-            self.field.distrust();
+            self.stock.forget();
+            self.stock.distrust();
         }
         let guard = || Call::new(Query::Guard, vec![Box::new(known.version)]);
         let running = count_limits(&mut transaction, guard(), &lessons.limits).await?;
         let offered = match lessons.is_without_offers {
             true => Ok((Plan::default(), Vec::new())),
-            false => self.offers(shared, &mut transaction, guard(), needs, &registry).await,
+            false => self.offers(server, &mut transaction, guard(), needs, &registry).await,
         };
         let (plan, offers) = match offered {
             Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why)) => {
                 // A ready job that cannot be read must not stop everything else.
-                self.suspicion.tell(&why);
+                self.suspects.tell(&why);
                 lessons.is_without_offers = true;
                 return Ok(None);
             }
             offered => offered?,
         };
         let wants = Wants { needs, offers, recalled: self.recall(needs, lessons) };
-        let loaded = Loaded::load(shared, &mut transaction, guard(), wants).await?;
+        let loaded = Loaded::load(server, &mut transaction, guard(), wants).await?;
         let mut desk = PostgresDesk::new(Ground {
             now: needs.now,
             shown: known.clone(),
             registry: &registry,
             book: &mut self.book,
             running,
-            shared,
+            server,
         });
-        loaded.lay_out(&mut desk, &shared.lanes());
+        loaded.lay_out(&mut desk, &server.lanes());
         if let Some(at) = desk.early {
-            shared.work_by(at);
+            server.work_by(at);
         }
         work(&mut desk);
         desk.clear_book();
@@ -217,43 +227,43 @@ impl Writer {
             transaction.undo().await;
             return Ok(None);
         }
-        let unnumbered = writes::lanes_needed(&desk, &shared.lanes());
-        shared.number_lanes(unnumbered, wait).await?;
+        let unnumbered = write::lanes_needed(&desk, &server.lanes());
+        server.number_lanes(unnumbered, wait).await?;
         let held = desk.tallies.all_held();
-        let mut calls = writes::calls(&mut desk, &shared.lanes())?;
-        let is_claimed = |entry: &&Entry| entry.locked.is_some() && entry.is_changed;
+        let mut calls = write::calls(&mut desk, &server.lanes())?;
+        let is_claimed = |entry: &&Entry| entry.ready_row.is_some() && entry.is_changed;
         if !lessons.is_without_offers {
             lessons.claimed =
                 desk.entries.values().filter(is_claimed).map(|entry| entry.job.id).collect();
         }
-        let after = After::of(desk, plan, &self.field, shared);
+        let after = After::of(desk, plan, &self.stock, server);
         if calls.is_empty() && lessons.settings.is_empty() {
             // Refused on registries that may have changed meanwhile; a pull alone decides nothing.
             match transaction.has_begun() {
                 true => transaction.undo().await,
-                false if needs.has_commands => shared.check_registry(known.version).await?,
+                false if needs.has_commands => server.check_registry(known.version).await?,
                 false => {}
             }
-            self.field.give_back(after.untaken);
-            self.field.searched(&after.plan, None);
+            self.stock.give_back(after.untaken);
+            self.stock.searched(&after.plan, None);
             return Ok(Some(Done::default()));
         }
         if !transaction.has_begun() {
             calls.insert(0, guard());
         }
         {
-            let _on_its_way = OnItsWay::begin(shared);
+            let _on_its_way = OnItsWay::begin(server);
             transaction.end(calls).await?;
-            shared.held().committed(held);
+            server.backlog().committed(held);
         }
-        shared.own_commits.fetch_add(1, Ordering::AcqRel);
+        server.own_commits.fetch_add(1, Ordering::AcqRel);
         if !lessons.settings.is_empty() {
             Arc::make_mut(&mut registry).version = known.version + 1;
-            shared.learn_registry(registry);
+            server.learn_registry(registry);
         }
-        shared.set_alarms(&after.alarms);
+        server.set_alarms(&after.alarms);
         if let Some(at) = after.first_alarm {
-            shared.first_alarm.stands_at(at);
+            server.first_alarm.stands_at(at);
         }
         Ok(Some(self.remember(after)))
     }
@@ -261,26 +271,26 @@ impl Writer {
     /// The ready jobs that the pulls of a batch may take, and where they were looked for.
     async fn offers(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         transaction: &mut Transaction<'_>,
         guard: Call,
         needs: &Needs,
         registry: &crate::registry::Registry,
     ) -> Result<(Plan, Vec<Offer>), Fault> {
         let again = Call::new(guard.query, vec![Box::new(registry.version)]);
-        let plan = self.plan(shared, transaction, guard, needs, registry).await?;
+        let plan = self.plan(server, transaction, guard, needs, registry).await?;
         let began = Instant::now();
-        let fetched = fetch(shared, transaction, again, &plan).await?;
-        let offers = self.field.offers(&plan, fetched, began);
-        let (offers, rest) = self.suspicion.sift(offers);
-        self.field.give_back(rest);
+        let fetched = fetch(server, transaction, again, &plan).await?;
+        let offers = self.stock.offers(&plan, fetched, began);
+        let (offers, rest) = self.suspects.sift(offers);
+        self.stock.give_back(rest);
         Ok((plan, offers))
     }
 
     /// Which ready rows to lock for the pulls of a batch.
     async fn plan(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         transaction: &mut Transaction<'_>,
         guard: Call,
         needs: &Needs,
@@ -289,12 +299,12 @@ impl Writer {
         if needs.pulls.is_empty() {
             return Ok(Plan::default());
         }
-        shared.promote(needs.now).await?;
-        shared.fill(&mut self.field);
-        if let Some(later) = self.field.looks_in() {
-            shared.work_by(needs.now + later);
+        server.promote(needs.now).await?;
+        server.fill(&mut self.stock);
+        if let Some(later) = self.stock.looks_in() {
+            server.work_by(needs.now + later);
         }
-        if self.field.has_to_look() {
+        if self.stock.has_to_look() {
             let began = Instant::now();
             let mut calls = vec![Call::new(Query::FindLanes, vec![Box::new(LANES_FOUND_MAX)])];
             if !transaction.has_begun() {
@@ -303,18 +313,18 @@ impl Writer {
             let rows = transaction.run(calls).await?.pop().unwrap_or_default();
             let lanes: Result<Vec<i32>, _> = rows.iter().map(|row| row.try_get(0)).collect();
             let lanes = lanes?;
-            shared.know_lanes(&lanes).await?;
-            self.field.found(lanes, began);
+            server.know_lanes(&lanes).await?;
+            self.stock.found(lanes, began);
         }
-        let named = needs.jobs.iter().filter(|id| !self.held.contains_key(id)).count();
-        Ok(self.field.plan(&needs.pulls, named, registry, &shared.lanes()))
+        let named = needs.jobs.iter().filter(|id| !self.handed_out.contains_key(id)).count();
+        Ok(self.stock.plan(&needs.pulls, named, registry, &server.lanes()))
     }
 
     /// The jobs of a batch that are remembered.
     fn recall(&self, needs: &Needs, lessons: &Lessons) -> Vec<Stored> {
         match lessons.is_wary {
             true => Vec::new(),
-            false => needs.jobs.iter().filter_map(|id| self.held.get(id)).cloned().collect(),
+            false => needs.jobs.iter().filter_map(|id| self.handed_out.get(id)).cloned().collect(),
         }
     }
 
@@ -322,23 +332,23 @@ impl Writer {
     fn remember(&mut self, after: After) -> Done {
         for (id, stored) in after.held {
             match stored {
-                Some(stored) => self.held.insert(id, stored),
-                None => self.held.remove(&id),
+                Some(stored) => self.handed_out.insert(id, stored),
+                None => self.handed_out.remove(&id),
             };
         }
-        if self.held.len() > HELD_MAX {
+        if self.handed_out.len() > HANDED_OUT_MAX {
             // Leases that ran out are most likely somebody else's by now.
             let is_live = |job: &Job| job.lease().is_some_and(|lease| lease.is_live(after.now));
-            self.held.retain(|_, stored| is_live(&stored.job));
-            if self.held.len() > HELD_MAX {
-                self.held.clear();
+            self.handed_out.retain(|_, stored| is_live(&stored.job));
+            if self.handed_out.len() > HANDED_OUT_MAX {
+                self.handed_out.clear();
             }
         }
-        self.field.give_back(after.untaken);
-        self.field.searched(&after.plan, Some(&after.passed));
-        self.field.left(&after.left);
+        self.stock.give_back(after.untaken);
+        self.stock.searched(&after.plan, Some(&after.passed));
+        self.stock.left(&after.left);
         for (lane, spot, stored) in after.filled {
-            self.field.filled(lane, spot, stored);
+            self.stock.filled(lane, spot, stored);
         }
         after.done
     }
@@ -352,11 +362,11 @@ struct After {
     /// Ready jobs that were offered and not taken.
     untaken: Vec<Offer>,
     /// The last place taken in each lane.
-    passed: Map<i32, Spot>,
+    passed: Map<i32, ReadyKey>,
     /// Jobs that waited, were not offered, and wait no longer.
     left: HashSet<JobId>,
     /// Ready rows that were written, and their jobs if those go into the stock.
-    filled: Vec<(i32, Spot, Option<Stored>)>,
+    filled: Vec<(i32, ReadyKey, Option<Stored>)>,
     /// The first alarm of an entity that was set.
     first_alarm: Option<Timestamp>,
     done: Done,
@@ -364,7 +374,7 @@ struct After {
 }
 
 impl After {
-    fn of(desk: PostgresDesk<'_>, plan: Plan, field: &Field, shared: &Shared) -> After {
+    fn of(desk: PostgresDesk<'_>, plan: Plan, stock: &Stock, server: &ThisServer) -> After {
         let first_alarm = desk.entities.first_alarm();
         let PostgresDesk { entries, registry, now, steps, .. } = desk;
         let mut after = After {
@@ -379,9 +389,9 @@ impl After {
             done: Done { has_moved: !steps.is_empty(), ..Done::default() },
             now,
         };
-        let lanes = shared.lanes();
+        let lanes = server.lanes();
         for (id, entry) in entries {
-            if let Some((lane, key)) = entry.locked {
+            if let Some((lane, key)) = entry.ready_row {
                 if !entry.is_changed {
                     after.untaken.push((lane, key, stored(entry)));
                     continue;
@@ -405,7 +415,7 @@ impl After {
                     after.done.has_ready = true;
                     if let Some(lane) = lanes.number(&registry.lane(&entry.job)) {
                         let spot = (registry.key(&entry.job, due_at), uuid(id));
-                        let stored = field.is_stocked(lane).then(|| stored(entry));
+                        let stored = stock.is_stocked(lane).then(|| stored(entry));
                         after.filled.push((lane, spot, stored));
                     }
                 }

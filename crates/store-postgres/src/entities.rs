@@ -1,10 +1,10 @@
 //! Entities: loaded, changed and listed by one path, whatever their kind. Nothing here knows what a
 //! kind is; the kernel tells state, alarm and fields of each, `store/src/filter.rs` the terms.
 
+use crate::connections::{Call, Value};
 use crate::fault::Fault;
-use crate::link::{Call, Value};
 use crate::queries::Query;
-use crate::shared::Shared;
+use crate::this_server::ThisServer;
 use crate::values::At;
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::{Entity, EntityId, Timestamp};
@@ -203,14 +203,14 @@ pub(crate) fn read(row: &Row) -> Result<Entity, Fault> {
 }
 
 /// One entity.
-pub(crate) async fn find(shared: &Shared, id: EntityId) -> Result<Option<Entity>, Fault> {
+pub(crate) async fn find(server: &ThisServer, id: EntityId) -> Result<Option<Entity>, Fault> {
     let Some(Call { query, values }) = load(&[id]) else { return Ok(None) };
-    shared.links.read(query, values).await?.first().map(read).transpose()
+    server.connections.read(query, values).await?.first().map(read).transpose()
 }
 
 /// A page of a list.
 pub(crate) async fn list(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &EntityFilter,
     before: Option<EntityId>,
     limit: usize,
@@ -231,7 +231,7 @@ pub(crate) async fn list(
         Box::new(Uuid::from_u128(from)),
         Box::new(most),
     ];
-    let rows = shared.links.read(Query::ListEntities, values).await?;
+    let rows = server.connections.read(Query::ListEntities, values).await?;
     let mut found = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     found.retain(|entity| filter.admits(entity));
     Ok(Page::cut(found, limit, |entity| entity.id))
@@ -239,7 +239,7 @@ pub(crate) async fn list(
 
 /// How many a list has, up to `most`.
 pub(crate) async fn count(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &EntityFilter,
     most: usize,
 ) -> Result<usize, Fault> {
@@ -249,22 +249,22 @@ pub(crate) async fn count(
         Box::new(kind_number(filter.kind)),
         Box::new(most),
     ];
-    let rows = shared.links.read(Query::CountEntities, values).await?;
+    let rows = server.connections.read(Query::CountEntities, values).await?;
     let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// The first alarm of an entity, as far as this server knows: its own to the instant, others' by
 /// looking. While none stands, the database is not asked.
-pub(crate) struct FirstAlarm(AtomicI64);
+pub(crate) struct FirstEntityAlarm(AtomicI64);
 
-impl Default for FirstAlarm {
+impl Default for FirstEntityAlarm {
     fn default() -> Self {
-        FirstAlarm(AtomicI64::new(i64::MAX))
+        FirstEntityAlarm(AtomicI64::new(i64::MAX))
     }
 }
 
-impl FirstAlarm {
+impl FirstEntityAlarm {
     /// An alarm stands at that instant.
     pub(crate) fn stands_at(&self, at: Timestamp) {
         self.0.fetch_min(at.0, Ordering::AcqRel);
@@ -286,33 +286,33 @@ impl FirstAlarm {
 
 /// Whose alarm stands at `now` or earlier.
 pub(crate) async fn due(
-    shared: &Shared,
+    server: &ThisServer,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<(EntityId, Timestamp)>, Fault> {
-    if !shared.first_alarm.take(now) {
+    if !server.first_alarm.take(now) {
         return Ok(Vec::new());
     }
-    let found = find_due(shared, now, limit).await;
+    let found = find_due(server, now, limit).await;
     // What is due stays so until it was rung, and whoever could not look looks again.
     if !found.as_ref().is_ok_and(Vec::is_empty) {
-        shared.first_alarm.stands_at(now);
+        server.first_alarm.stands_at(now);
     }
     found
 }
 
 async fn find_due(
-    shared: &Shared,
+    server: &ThisServer,
     now: Timestamp,
     limit: usize,
 ) -> Result<Vec<(EntityId, Timestamp)>, Fault> {
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows =
-        shared.links.read(Query::FindAlarms, vec![Box::new(At(now)), Box::new(most)]).await?;
+        server.connections.read(Query::FindAlarms, vec![Box::new(At(now)), Box::new(most)]).await?;
     if rows.is_empty() {
-        let next = shared.links.read(Query::NextEntityAlarm, vec![Box::new(At(now))]).await?;
+        let next = server.connections.read(Query::NextEntityAlarm, vec![Box::new(At(now))]).await?;
         if let Some(row) = next.first() {
-            shared.first_alarm.stands_at(row.try_get::<_, At>(0)?.0);
+            server.first_alarm.stands_at(row.try_get::<_, At>(0)?.0);
         }
     }
     rows.iter().map(read_due).collect()

@@ -1,6 +1,6 @@
 //! What can go wrong between us and the database, by what has to be done about it.
 
-use crate::encryption::explain;
+use crate::connections::encryption::explain;
 use mainspring_store::Error;
 use tokio_postgres::error::{Severity, SqlState};
 

@@ -8,7 +8,7 @@
 mod run;
 
 use crate::config::PostgresConfig;
-use crate::connect::{Address, BadAddress};
+use crate::connections::connect::{Address, BadAddress};
 use crate::fault::Fault;
 use crate::queries::in_schema;
 use mainspring_kernel::fingerprint;

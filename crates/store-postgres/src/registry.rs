@@ -80,7 +80,7 @@ impl Registry {
 }
 
 /// Whether an event changes the registries.
-pub(crate) fn is_setting(event: &Event) -> bool {
+pub(crate) fn changes_registry(event: &Event) -> bool {
     match event {
         Event::TypeSet(_)
         | Event::QueueSet(_)

@@ -1,20 +1,20 @@
 //! The `Store` trait on top of the writer, the readers and the upkeep.
 
+use crate::backlog;
 use crate::commit::Writer;
 use crate::config::PostgresConfig;
+use crate::connections::{Connections, Value};
 use crate::entities;
 use crate::fault::Fault;
-use crate::heard;
-use crate::held;
-use crate::link::{Links, Value};
 use crate::list;
 use crate::migrate::{self, MigrateError};
-use crate::node;
+use crate::neighbours;
+use crate::neighbours::workers;
 use crate::queries::Query;
 use crate::read;
-use crate::shared::Shared;
+use crate::stream::tail::Tail;
 use crate::stream::{self, Stamper};
-use crate::tail::Tail;
+use crate::this_server::ThisServer;
 use crate::upkeep;
 use crate::values::{At, job_id, uuid};
 use futures_util::future::BoxFuture;
@@ -38,7 +38,7 @@ use uuid::Uuid;
 
 /// A store in a PostgreSQL database that any number of servers may share.
 pub struct PostgresStore {
-    shared: Arc<Shared>,
+    server: Arc<ThisServer>,
     writer: Mutex<Writer>,
     stamper: Arc<Mutex<Stamper>>,
     tail: Tail,
@@ -87,38 +87,38 @@ impl PostgresStore {
         migrate::refuse_unsafe(&config).await?;
         migrate::prepare(&config).await?;
         let failed = |fault: Fault| OpenError::Failed(Error::from(fault).to_string());
-        let links = Links::open(&config).await.map_err(failed)?;
-        let shared = Arc::new(Shared::new(links, config, Uuid::from_u128(node)));
-        shared.read_registry().await.map_err(failed)?;
-        node::see(&shared).await.map_err(failed)?;
-        upkeep::make_partitions(&shared).await.map_err(failed)?;
-        let window = shared.config.key_window_secs.map(i64::from);
-        let strict: Vec<Value> = vec![Box::new(shared.config.are_types_strict), Box::new(window)];
-        shared.links.read(Query::SetStrict, strict).await.map_err(failed)?;
+        let connections = Connections::open(&config).await.map_err(failed)?;
+        let server = Arc::new(ThisServer::new(connections, config, Uuid::from_u128(node)));
+        server.read_registry().await.map_err(failed)?;
+        neighbours::see(&server).await.map_err(failed)?;
+        upkeep::make_partitions(&server).await.map_err(failed)?;
+        let window = server.config.key_window_secs.map(i64::from);
+        let strict: Vec<Value> = vec![Box::new(server.config.are_types_strict), Box::new(window)];
+        server.connections.read(Query::SetStrict, strict).await.map_err(failed)?;
         let stamper = Arc::new(Mutex::new(Stamper::default()));
-        stamper.lock().await.stamp(&shared).await.map_err(failed)?;
-        held::look(&shared).await.map_err(failed)?;
-        shared.learn_alarms().await.map_err(failed)?;
-        let counts = stream::counts(&shared).await.map_err(failed)?;
+        stamper.lock().await.stamp(&server).await.map_err(failed)?;
+        backlog::look(&server).await.map_err(failed)?;
+        server.learn_alarms().await.map_err(failed)?;
+        let counts = stream::counts(&server).await.map_err(failed)?;
         let [queued, running, retrying, pending, recorded, ..] = counts.by_state;
         let recovery = Recovery {
             jobs: queued + running + retrying + pending + recorded,
             running,
             ..Recovery::default()
         };
-        let watch = || shared.config.fatal.clone();
-        let life = node::run(shared.clone(), stamper.clone());
+        let watch = || server.config.fatal.clone();
+        let life = neighbours::run(server.clone(), stamper.clone());
         let mut tasks = vec![
             tokio::spawn(watch().watch("the look at other servers", life)),
-            tokio::spawn(watch().watch("the teller", node::tell(shared.clone()))),
-            tokio::spawn(watch().watch("the probe", node::probe(shared.clone()))),
+            tokio::spawn(watch().watch("the teller", neighbours::tell(server.clone()))),
+            tokio::spawn(watch().watch("the probe", neighbours::probe(server.clone()))),
         ];
-        if shared.config.is_notified && !shared.links.is_pooled() {
-            let listener = node::listen(shared.clone());
+        if server.config.is_notified && !server.connections.is_pooled() {
+            let listener = neighbours::listen(server.clone());
             tasks.push(tokio::spawn(watch().watch("the listener", listener)));
         }
         Ok(PostgresStore {
-            shared,
+            server,
             writer: Mutex::default(),
             stamper,
             tail: Tail::default(),
@@ -142,7 +142,7 @@ impl PostgresStore {
                     .await
                     .unwrap_or_else(|_| Err(Fault::Away(NO_ANSWER.into()))),
             };
-            self.shared.note(&outcome, asked);
+            self.server.note(&outcome, asked);
             if !self.is_worth_another(&outcome, started) {
                 return outcome.map_err(Error::from);
             }
@@ -153,23 +153,23 @@ impl PostgresStore {
     /// While the database is away, how long it still gets for an answer: callers come one after the
     /// other and must not wait one after the other.
     fn patience_left(&self) -> Option<Duration> {
-        let (_, since) = self.shared.away()?;
-        Some(self.shared.config.patience.saturating_sub(since.elapsed()).max(PATIENCE_MIN))
+        let (_, since) = self.server.away()?;
+        Some(self.server.config.patience.saturating_sub(since.elapsed()).max(PATIENCE_MIN))
     }
 
     /// Whether the caller should wait and try again.
     fn is_worth_another<T>(&self, outcome: &Result<T, Fault>, started: Instant) -> bool {
-        let patience = self.shared.config.patience;
-        let is_long_away = self.shared.away().is_some_and(|(_, since)| since.elapsed() > patience);
+        let patience = self.server.config.patience;
+        let is_long_away = self.server.away().is_some_and(|(_, since)| since.elapsed() > patience);
         matches!(outcome, Err(Fault::Away(_)))
             && started.elapsed() < patience
             && !is_long_away
-            && !self.shared.is_closed.load(Ordering::Acquire)
+            && !self.server.is_closed.load(Ordering::Acquire)
     }
 
     async fn commit_patiently(&self, needs: Needs, work: &mut Work<'_>) -> Result<Ticket, Error> {
-        let is_broken = self.shared.config.fatal.reason().is_some();
-        if is_broken || self.shared.is_closed.load(Ordering::Acquire) {
+        let is_broken = self.server.config.fatal.reason().is_some();
+        if is_broken || self.server.is_closed.load(Ordering::Acquire) {
             return Err(Error::Stopped);
         }
         let mut writer = self.writer.lock().await;
@@ -177,19 +177,19 @@ impl PostgresStore {
         loop {
             self.see_clearly(started).await?;
             let asked = Instant::now();
-            let outcome = writer.commit(&self.shared, &needs, work).await;
-            self.shared.note(&outcome, asked);
+            let outcome = writer.commit(&self.server, &needs, work).await;
+            self.server.note(&outcome, asked);
             if self.is_worth_another(&outcome, started) {
                 tokio::time::sleep(AGAIN_AFTER).await;
                 continue;
             }
             let done = outcome?;
-            self.shared.note_served();
+            self.server.note_served();
             if let Some(due) = done.next_due {
-                self.shared.due_by(due);
+                self.server.due_by(due);
             }
             if done.has_ready || done.has_moved {
-                self.shared.to_tell.notify_one();
+                self.server.to_tell.notify_one();
             }
             return Ok(Ticket::kept());
         }
@@ -199,69 +199,69 @@ impl PostgresStore {
     /// meanwhile: waits for the probe, as long as callers are patient. A server that stood still
     /// looks by itself.
     async fn see_clearly(&self, started: Instant) -> Result<(), Fault> {
-        let patience = self.shared.config.patience;
-        let mut is_back = self.shared.is_back.subscribe();
+        let patience = self.server.config.patience;
+        let mut is_back = self.server.is_back.subscribe();
         loop {
-            while let Some((why, since)) = self.shared.away() {
+            while let Some((why, since)) = self.server.away() {
                 let left = patience.saturating_sub(started.elapsed().max(since.elapsed()));
-                if left.is_zero() || self.shared.is_closed.load(Ordering::Acquire) {
+                if left.is_zero() || self.server.is_closed.load(Ordering::Acquire) {
                     return Err(Fault::Away(why));
                 }
                 // Whether it was rung or not, the next look at it tells.
                 let _ = tokio::time::timeout(left, is_back.changed()).await;
             }
-            if !self.shared.has_not_looked() {
+            if !self.server.has_not_looked() {
                 return Ok(());
             }
             // A look that is not answered begins an outage: nobody waits for it and then again.
             let asked = Instant::now();
             let left = patience.saturating_sub(started.elapsed()).max(PATIENCE_MIN);
-            let outcome = tokio::time::timeout(left, node::see(&self.shared)).await;
+            let outcome = tokio::time::timeout(left, neighbours::see(&self.server)).await;
             let outcome = outcome.unwrap_or_else(|_| Err(Fault::Away(NO_ANSWER.into())));
-            self.shared.note_look(&outcome, asked);
+            self.server.note_look(&outcome, asked);
         }
     }
 
     async fn stamp(&self) -> Result<(), Fault> {
-        self.stamper.lock().await.stamp(&self.shared).await.map(|_| ())
+        self.stamper.lock().await.stamp(&self.server).await.map(|_| ())
     }
 
     /// The registries, read anew if somebody changed them.
     async fn fresh_registry(&self) -> Result<Arc<crate::registry::Registry>, Fault> {
-        let version = self.shared.registry().version;
-        match self.shared.check_registry(version).await {
-            Err(Fault::RegistryChanged) => self.shared.read_registry().await?,
+        let version = self.server.registry().version;
+        match self.server.check_registry(version).await {
+            Err(Fault::RegistryChanged) => self.server.read_registry().await?,
             other => other?,
         }
-        Ok(self.shared.registry())
+        Ok(self.server.registry())
     }
 
     async fn find_overdue(&self, now: Timestamp, limit: usize) -> Result<Vec<JobId>, Fault> {
-        let Some(from) = self.shared.alarms().begin(now) else { return Ok(Vec::new()) };
+        let Some(from) = self.server.alarms().begin(now) else { return Ok(Vec::new()) };
         let most = i32::try_from(limit).unwrap_or(i32::MAX);
         let values: Vec<Value> = vec![Box::new(At(now)), Box::new(At(from)), Box::new(most)];
-        let rows = self.shared.links.read(Query::FindOverdue, values).await?;
+        let rows = self.server.connections.read(Query::FindOverdue, values).await?;
         if rows.is_empty() {
-            self.shared.alarms().done(now);
+            self.server.alarms().done(now);
         }
         rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 
     async fn find_wake(&self, now: Timestamp) -> Result<Wake, Fault> {
-        self.shared.promote(now).await?;
+        self.server.promote(now).await?;
         Ok(Wake {
-            is_work_due: self.shared.has_promoted.swap(false, Ordering::AcqRel)
-                | self.shared.is_early_due(now),
-            next: self.shared.next_instant(now),
+            is_work_due: self.server.has_promoted.swap(false, Ordering::AcqRel)
+                | self.server.is_early_due(now),
+            next: self.server.next_instant(now),
         })
     }
 
     async fn find_token(&self, id: TokenId) -> Result<Option<Token>, Fault> {
         let values: Vec<Value> = vec![Box::new(Uuid::from_u128(id.0))];
-        let rows = self.shared.links.read(Query::LoadToken, values).await?;
+        let rows = self.server.connections.read(Query::LoadToken, values).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         // It was made elsewhere: a pull on its behalf has to find it, too.
-        self.shared.read_registry().await?;
+        self.server.read_registry().await?;
         let mut names = Names::default();
         match records_of(row.try_get(0)?, &mut names).next() {
             Some(Ok(Record::Token(token))) => Ok(Some(*token)),
@@ -273,18 +273,18 @@ impl PostgresStore {
     /// Those of `jobs` that a statement picks.
     async fn find_jobs(&self, query: Query, jobs: &[JobId]) -> Result<Vec<JobId>, Fault> {
         let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
-        let rows = self.shared.links.read(query, vec![Box::new(ids)]).await?;
+        let rows = self.server.connections.read(query, vec![Box::new(ids)]).await?;
         rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 
     async fn find_running(&self) -> Result<Vec<JobId>, Fault> {
         // While others serve, workers have somebody to send their heartbeats to, and a lease that
         // ran out is reaped at once: one that was not shows that nobody served.
-        let by = match self.shared.has_others.load(Ordering::Acquire) {
-            true => self.shared.now() - UNREAPED_MIN,
+        let by = match self.server.has_others.load(Ordering::Acquire) {
+            true => self.server.now() - UNREAPED_MIN,
             false => Timestamp::MAX,
         };
-        let rows = self.shared.links.read(Query::FindRunning, vec![Box::new(At(by))]).await?;
+        let rows = self.server.connections.read(Query::FindRunning, vec![Box::new(At(by))]).await?;
         rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 }
@@ -300,7 +300,7 @@ impl Store for PostgresStore {
 
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
         Box::pin(async move {
-            let found = self.patiently(|| read::job(&self.shared, id)).await?;
+            let found = self.patiently(|| read::job(&self.server, id)).await?;
             Ok(found.map(|found| Snapshot { job: *found.job, history: found.history }))
         })
     }
@@ -313,7 +313,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             // Only who may see it learns what reading it costs.
             if *scope != Scope::All
-                && !self.patiently(|| read::has_job(&self.shared, id, scope)).await?
+                && !self.patiently(|| read::has_job(&self.server, id, scope)).await?
             {
                 return Ok(None);
             }
@@ -334,11 +334,11 @@ impl Store for PostgresStore {
         id: JobId,
         name: &'a str,
     ) -> BoxFuture<'a, Result<Option<Effect>, Error>> {
-        Box::pin(self.patiently(move || read::effect(&self.shared, id, name)))
+        Box::pin(self.patiently(move || read::effect(&self.server, id, name)))
     }
 
     fn effects(&self, id: JobId) -> BoxFuture<'_, Result<Vec<Effect>, Error>> {
-        Box::pin(self.patiently(move || read::effects(&self.shared, id)))
+        Box::pin(self.patiently(move || read::effects(&self.server, id)))
     }
 
     fn jobs<'a>(
@@ -347,7 +347,7 @@ impl Store for PostgresStore {
         before: Option<JobId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<Job>, Error>> {
-        Box::pin(self.patiently(move || list::jobs(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || list::jobs(&self.server, filter, before, limit)))
     }
 
     fn count_jobs<'a>(
@@ -355,11 +355,11 @@ impl Store for PostgresStore {
         filter: &'a JobFilter,
         most: usize,
     ) -> BoxFuture<'a, Result<usize, Error>> {
-        Box::pin(self.patiently(move || list::count_jobs(&self.shared, filter, most)))
+        Box::pin(self.patiently(move || list::count_jobs(&self.server, filter, most)))
     }
 
     fn item(&self, id: DlqId) -> BoxFuture<'_, Result<Option<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::item(&self.shared, id, &Scope::All)))
+        Box::pin(self.patiently(move || read::item(&self.server, id, &Scope::All)))
     }
 
     fn item_within<'a>(
@@ -367,7 +367,7 @@ impl Store for PostgresStore {
         id: DlqId,
         scope: &'a Scope,
     ) -> BoxFuture<'a, Result<Option<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || read::item(&self.shared, id, scope)))
+        Box::pin(self.patiently(move || read::item(&self.server, id, scope)))
     }
 
     fn items<'a>(
@@ -376,7 +376,7 @@ impl Store for PostgresStore {
         before: Option<DlqId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<DlqItem>, Error>> {
-        Box::pin(self.patiently(move || list::items(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || list::items(&self.server, filter, before, limit)))
     }
 
     fn count_items<'a>(
@@ -384,11 +384,11 @@ impl Store for PostgresStore {
         filter: &'a ItemFilter,
         most: usize,
     ) -> BoxFuture<'a, Result<usize, Error>> {
-        Box::pin(self.patiently(move || list::count_items(&self.shared, filter, most)))
+        Box::pin(self.patiently(move || list::count_items(&self.server, filter, most)))
     }
 
     fn entity(&self, id: EntityId) -> BoxFuture<'_, Result<Option<Entity>, Error>> {
-        Box::pin(self.patiently(move || entities::find(&self.shared, id)))
+        Box::pin(self.patiently(move || entities::find(&self.server, id)))
     }
 
     fn entities<'a>(
@@ -397,7 +397,7 @@ impl Store for PostgresStore {
         before: Option<EntityId>,
         limit: usize,
     ) -> BoxFuture<'a, Result<Page<Entity, EntityId>, Error>> {
-        Box::pin(self.patiently(move || entities::list(&self.shared, filter, before, limit)))
+        Box::pin(self.patiently(move || entities::list(&self.server, filter, before, limit)))
     }
 
     fn count_entities<'a>(
@@ -405,7 +405,7 @@ impl Store for PostgresStore {
         filter: &'a EntityFilter,
         most: usize,
     ) -> BoxFuture<'a, Result<usize, Error>> {
-        Box::pin(self.patiently(move || entities::count(&self.shared, filter, most)))
+        Box::pin(self.patiently(move || entities::count(&self.server, filter, most)))
     }
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
@@ -430,7 +430,7 @@ impl Store for PostgresStore {
     }
 
     fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>> {
-        if let Some(token) = self.shared.registry().tokens.get(&id) {
+        if let Some(token) = self.server.registry().tokens.get(&id) {
             // A revocation elsewhere is seen at the next look.
             return Box::pin(std::future::ready(Ok(Some(token.clone()))));
         }
@@ -442,18 +442,18 @@ impl Store for PostgresStore {
         id: JobId,
         _now: Timestamp,
     ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
-        Box::pin(self.patiently(move || read::standing(&self.shared, id)))
+        Box::pin(self.patiently(move || read::standing(&self.server, id)))
     }
 
     fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {
-        Box::pin(std::future::ready(Ok(self.shared.held().of(tenant).0.held())))
+        Box::pin(std::future::ready(Ok(self.server.backlog().of(tenant).0.held())))
     }
 
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
         Box::pin(self.patiently(move || async move {
-            self.shared.promote(now).await?;
+            self.server.promote(now).await?;
             self.stamp().await?;
-            stream::counts(&self.shared).await
+            stream::counts(&self.server).await
         }))
     }
 
@@ -461,7 +461,7 @@ impl Store for PostgresStore {
         Box::pin(self.patiently(move || async move {
             let read = || async {
                 self.stamp().await?;
-                stream::moves_after(&self.shared, position, limit).await
+                stream::moves_after(&self.server, position, limit).await
             };
             self.tail.read(position, limit, read).await
         }))
@@ -476,7 +476,7 @@ impl Store for PostgresStore {
         now: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
-        Box::pin(self.patiently(move || entities::due(&self.shared, now, limit)))
+        Box::pin(self.patiently(move || entities::due(&self.server, now, limit)))
     }
 
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
@@ -495,7 +495,7 @@ impl Store for PostgresStore {
             }
             *kept_at = Some(Instant::now());
         }
-        Box::pin(self.patiently(move || upkeep::maintain(&self.shared, now)))
+        Box::pin(self.patiently(move || upkeep::maintain(&self.server, now)))
     }
 
     fn is_low_on_space(&self) -> bool {
@@ -504,13 +504,13 @@ impl Store for PostgresStore {
 
     fn health(&self) -> Health {
         let broken = match (
-            self.shared.config.fatal.reason(),
-            self.shared.is_closed.load(Ordering::Acquire),
+            self.server.config.fatal.reason(),
+            self.server.is_closed.load(Ordering::Acquire),
         ) {
             (Some(reason), _) => Some(reason.to_owned()),
             (None, true) => Some("the store is closed".to_owned()),
             (None, false) => {
-                self.shared.away().map(|(why, _)| format!("PostgreSQL is away: {why}"))
+                self.server.away().map(|(why, _)| format!("PostgreSQL is away: {why}"))
             }
         };
         Health {
@@ -523,7 +523,7 @@ impl Store for PostgresStore {
     }
 
     fn workers_elsewhere(&self) -> BoxFuture<'_, Result<Vec<WorkerNote>, Error>> {
-        Box::pin(self.patiently(|| heard::workers_elsewhere(&self.shared)))
+        Box::pin(self.patiently(|| workers::workers_elsewhere(&self.server)))
     }
 
     fn gathers_for(&self) -> Duration {
@@ -536,21 +536,24 @@ impl Store for PostgresStore {
 
     fn watch(&self, news: Arc<dyn News>) {
         // One engine to a store; a second one would hear nothing.
-        let _ = self.shared.news.set(news);
+        let _ = self.server.news.set(news);
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
-            self.shared.is_closed.store(true, Ordering::Release);
+            self.server.is_closed.store(true, Ordering::Release);
             let tasks =
                 std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
             for task in tasks {
                 task.abort();
             }
             // Not worth an error: a server that is not seen is soon not counted on.
-            let _ =
-                self.shared.links.read(Query::ForgetNode, vec![Box::new(self.shared.node)]).await;
-            self.shared.links.close();
+            let _ = self
+                .server
+                .connections
+                .read(Query::ForgetNode, vec![Box::new(self.server.id)])
+                .await;
+            self.server.connections.close();
             Ok(())
         })
     }

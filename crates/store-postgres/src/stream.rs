@@ -2,11 +2,13 @@
 //! to the numbers kept. Commits of all servers go on meanwhile; whoever reads the stream or the
 //! numbers stamps first, so readers see everything that was committed before they asked.
 
+pub(crate) mod tail;
+
+use crate::connections::{Call, Value};
 use crate::fault::Fault;
-use crate::link::{Call, Value};
 use crate::queries::Query;
 use crate::rows::read_job;
-use crate::shared::Shared;
+use crate::this_server::ThisServer;
 use crate::values::{At, uuid};
 use mainspring_kernel::{Job, JobId, QueueName, StateName, Transition};
 use mainspring_store::record::decode_steps;
@@ -65,10 +67,10 @@ struct Turn {
 
 impl Stamper {
     /// Stamps everything that is committed; whether that was anything.
-    pub(crate) async fn stamp(&mut self, shared: &Shared) -> Result<bool, Fault> {
+    pub(crate) async fn stamp(&mut self, server: &ThisServer) -> Result<bool, Fault> {
         let mut is_any = false;
         loop {
-            let count = self.stamp_some(shared).await?;
+            let count = self.stamp_some(server).await?;
             is_any |= count > 0;
             if count < STAMPED_MAX as usize {
                 return Ok(is_any);
@@ -81,8 +83,8 @@ impl Stamper {
         self.from <= newest
     }
 
-    async fn stamp_some(&mut self, shared: &Shared) -> Result<usize, Fault> {
-        let mut link = shared.links.get().await?;
+    async fn stamp_some(&mut self, server: &ThisServer) -> Result<usize, Fault> {
+        let mut connection = server.connections.get().await?;
         let take: Vec<Value> = vec![Box::new(self.from), Box::new(STAMPED_MAX)];
         let mut calls = vec![
             Call::new(Query::LockStamp, Vec::new()),
@@ -95,7 +97,7 @@ impl Stamper {
         if asks {
             calls.insert(1, Call::new(Query::FindLate, Vec::new()));
         }
-        let mut answers = link.run(true, calls, false).await?;
+        let mut answers = connection.run(true, calls, false).await?;
         let late = asks.then(|| answers.remove(1));
         let [lock, horizon, outbox, tally] = answers.as_slice() else {
             return Err(Fault::Broken("the outbox did not answer".into()));
@@ -112,10 +114,10 @@ impl Stamper {
             is_all: outbox.len() < STAMPED_MAX as usize,
         };
         match outbox.is_empty() {
-            true => link.undo().await,
+            true => connection.undo().await,
             false => {
-                let calls = entries(outbox, tally, At(shared.now()))?;
-                link.run(false, calls, true).await?;
+                let calls = entries(outbox, tally, At(server.now()))?;
+                connection.run(false, calls, true).await?;
             }
         }
         self.advance(turn, Instant::now());
@@ -190,7 +192,7 @@ fn newest(tally: &[Row]) -> Result<i64, Fault> {
 
 /// Durable moves of all jobs after `position`.
 pub(crate) async fn moves_after(
-    shared: &Shared,
+    server: &ThisServer,
     position: u64,
     limit: usize,
 ) -> Result<MovesPage, Fault> {
@@ -201,7 +203,7 @@ pub(crate) async fn moves_after(
         Call::new(Query::OldestStream, Vec::new()),
         Call::new(Query::ReadTally, Vec::new()),
     ];
-    let answers = shared.links.get().await?.run(true, calls, true).await?;
+    let answers = server.connections.get().await?.run(true, calls, true).await?;
     let [stream, oldest, tally] = answers.as_slice() else {
         return Err(Fault::Broken("the stream did not answer".into()));
     };
@@ -219,7 +221,7 @@ pub(crate) async fn moves_after(
     }
     found.retain(|(at, ..)| *at > after);
     found.truncate(limit);
-    let jobs = jobs_of(shared, &found).await?;
+    let jobs = jobs_of(server, &found).await?;
     let moves = found.into_iter().filter_map(|(at, id, step)| {
         let job = jobs.get(&id)?;
         Some(LoggedMove {
@@ -237,15 +239,15 @@ pub(crate) async fn moves_after(
 }
 
 async fn jobs_of(
-    shared: &Shared,
+    server: &ThisServer,
     moves: &[(i64, JobId, Option<Transition>)],
 ) -> Result<HashMap<JobId, Job>, Fault> {
     let mut ids: Vec<Uuid> = moves.iter().map(|(_, id, _)| uuid(*id)).collect();
     ids.sort_unstable();
     ids.dedup();
-    let rows = shared.links.read(Query::LoadJobs, vec![Box::new(ids)]).await?;
-    shared.learn_lanes(&rows, 0).await?;
-    let lanes = shared.lanes();
+    let rows = server.connections.read(Query::LoadJobs, vec![Box::new(ids)]).await?;
+    server.learn_lanes(&rows, 0).await?;
+    let lanes = server.lanes();
     let mut jobs = HashMap::new();
     for row in &rows {
         let stored = read_job(row, 0, true, &lanes)?;
@@ -255,10 +257,10 @@ async fn jobs_of(
 }
 
 /// Counts for metrics.
-pub(crate) async fn counts(shared: &Shared) -> Result<Counts, Fault> {
+pub(crate) async fn counts(server: &ThisServer) -> Result<Counts, Fault> {
     let queries = [Query::ReadTally, Query::OldestDue, Query::CountOpenItems];
     let calls = queries.map(|query| Call::new(query, Vec::new())).into();
-    let answers = shared.links.get().await?.run(true, calls, true).await?;
+    let answers = server.connections.get().await?.run(true, calls, true).await?;
     let [tally, oldest, open] = answers.as_slice() else {
         return Err(Fault::Broken("the counts did not answer".into()));
     };
@@ -288,7 +290,7 @@ pub(crate) async fn counts(shared: &Shared) -> Result<Counts, Fault> {
     counts.oldest_due = oldest.map(|at| at.0.whole_second());
     let open: i64 = open.first().map_or(Ok(0), |row| row.try_get(0))?;
     counts.items_open = u64::try_from(open).unwrap_or(0);
-    for queue in shared.registry().queues.keys() {
+    for queue in server.registry().queues.keys() {
         queues.entry(queue.as_str().to_owned()).or_default();
     }
     counts.queues = queues

@@ -1,12 +1,12 @@
 //! Reading everything.
 
 use super::Session;
+use crate::commit::effects::read_effect;
+use crate::commit::load::read_item;
 use crate::config::PostgresConfig;
-use crate::effects::read_effect;
+use crate::connections::Value;
 use crate::entities;
 use crate::fault::Fault;
-use crate::link::Value;
-use crate::load::read_item;
 use crate::migrate::{self, MIGRATIONS, MigrateError};
 use crate::queries::{Queries, Query};
 use crate::registry::{Lanes, read_registry};

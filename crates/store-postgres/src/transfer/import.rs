@@ -2,18 +2,18 @@
 
 use super::Session;
 use super::export::{Cursor, TOTALS};
+use crate::commit::effects::Effects;
+use crate::commit::write::{item_terms, number};
 use crate::config::PostgresConfig;
-use crate::effects::Effects;
+use crate::connections::{Call, Value};
 use crate::entities;
 use crate::fault::Fault;
-use crate::link::{Call, Value};
 use crate::migrate::{self, MigrateError, failed};
 use crate::queries::{Queries, Query};
 use crate::registry::{Lanes, Registry};
 use crate::rows::more;
 use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
-use crate::writes::{item_terms, number};
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;

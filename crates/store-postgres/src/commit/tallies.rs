@@ -1,6 +1,6 @@
 //! What a batch adds to the numbers kept.
 
-use crate::held::Amount;
+use crate::backlog::Amount;
 use crate::values::Map;
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::{Job, QueueName, StateName, TenantId, Totals};

@@ -2,15 +2,17 @@
 //! for what the others did, and tells them what they may want to know. Nothing here is needed for
 //! correctness; without it servers would only notice each other later.
 
-use crate::connect::{Address, BadAddress};
+pub(crate) mod workers;
+
+use crate::backlog;
+use crate::clock;
+use crate::connections::Value;
+use crate::connections::connect::{Address, BadAddress};
 use crate::fault::Fault;
-use crate::held;
-use crate::link::Value;
-use crate::pace::Pace;
 use crate::queries::Query;
-use crate::shared::Shared;
-use crate::shared_time;
 use crate::stream::Stamper;
+use crate::this_server::ThisServer;
+use crate::throttle::Throttle;
 use crate::values::At;
 use futures_util::future::poll_fn;
 use mainspring_kernel::Timestamp;
@@ -47,22 +49,24 @@ const QUICK_PROBE: Duration = Duration::from_secs(1);
 const PATIENT_EVERY: u32 = 4;
 
 /// Says that this server is alive, and sets its clock.
-pub(crate) async fn see(shared: &Shared) -> Result<(), Fault> {
-    let wall = shared_time::follow(shared).await?;
+pub(crate) async fn see(server: &ThisServer) -> Result<(), Fault> {
+    let wall = clock::follow(server).await?;
     let values: Vec<Value> = vec![
-        Box::new(shared.node),
-        Box::new(shared.config.node_name.clone()),
+        Box::new(server.id),
+        Box::new(server.config.node_name.clone()),
         Box::new(env!("CARGO_PKG_VERSION").to_owned()),
-        Box::new(At(shared.now())),
-        Box::new(shared.heard.workers_to_tell(shared.news.get())),
+        Box::new(At(server.now())),
+        Box::new(server.workers_told.workers_to_tell(server.news.get())),
     ];
-    shared.links.read(Query::SeeNode, values).await?;
+    server.connections.read(Query::SeeNode, values).await?;
     // Signs of life are stamped by the database's clock, wherever time may be.
     let since = At(wall - GONE_AFTER);
-    let rows =
-        shared.links.read(Query::CountNodes, vec![Box::new(shared.node), Box::new(since)]).await?;
+    let rows = server
+        .connections
+        .read(Query::CountNodes, vec![Box::new(server.id), Box::new(since)])
+        .await?;
     let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-    shared.has_others.store(others > 0, Ordering::Release);
+    server.has_others.store(others > 0, Ordering::Release);
     Ok(())
 }
 
@@ -74,59 +78,59 @@ struct Watch {
     looked_at: Timestamp,
     /// Whether others committed at the last look: what they had not finished then shows now.
     was_stirred: bool,
-    ready: Pace,
+    ready: Throttle,
 }
 
 /// Runs until the store is closed: life signs and looking.
-pub(crate) async fn run(shared: Arc<Shared>, stamper: Arc<Mutex<Stamper>>) {
+pub(crate) async fn run(server: Arc<ThisServer>, stamper: Arc<Mutex<Stamper>>) {
     let mut seen_at = Instant::now();
     let mut watch = Watch {
         newest: 0,
         stamped: None,
         was_stirred: false,
-        ready: Pace::new(),
-        looked_at: shared.now(),
+        ready: Throttle::new(),
+        looked_at: server.now(),
     };
     loop {
-        let look_at = Instant::now() + shared.config.poll_every;
+        let look_at = Instant::now() + server.config.poll_every;
         while look_at.saturating_duration_since(Instant::now()) > REGISTRY_EVERY {
             tokio::time::sleep(REGISTRY_EVERY).await;
-            learn_registry(&shared).await;
+            learn_registry(&server).await;
         }
         tokio::time::sleep_until(look_at).await;
         let asked = Instant::now();
-        let outcome = watch.look(&shared, &stamper).await;
-        shared.note(&outcome, asked);
+        let outcome = watch.look(&server, &stamper).await;
+        server.note(&outcome, asked);
         if let Err(fault) = outcome {
             tracing::debug!(?fault, "the database did not answer a look");
             continue;
         }
         // In an outage the probe sees to it.
-        if seen_at.elapsed() >= SEEN_EVERY && shared.away().is_none() {
+        if seen_at.elapsed() >= SEEN_EVERY && server.away().is_none() {
             seen_at = Instant::now();
-            let outcome = see(&shared).await;
-            shared.note_look(&outcome, seen_at);
+            let outcome = see(&server).await;
+            server.note_look(&outcome, seen_at);
         }
     }
 }
 
 /// Finds out when an outage ends. Runs until the store is closed.
-pub(crate) async fn probe(shared: Arc<Shared>) {
+pub(crate) async fn probe(server: Arc<ThisServer>) {
     loop {
-        shared.is_lost.notified().await;
+        server.is_lost.notified().await;
         let mut tries: u32 = 0;
-        while shared.away().is_some() {
+        while server.away().is_some() {
             // What went into a dead connection never comes back; a slow one gets its time, too.
             let is_quick = !tries.is_multiple_of(PATIENT_EVERY);
-            let patience = shared.config.patience;
+            let patience = server.config.patience;
             let patience = if is_quick { patience.min(QUICK_PROBE) } else { patience };
             let asked = Instant::now();
-            let outcome = tokio::time::timeout(patience, see(&shared)).await;
+            let outcome = tokio::time::timeout(patience, see(&server)).await;
             let outcome = outcome.unwrap_or_else(|_| {
-                shared.links.shed();
+                server.connections.shed();
                 Err(Fault::Away("no answer in time".into()))
             });
-            shared.note_look(&outcome, asked);
+            server.note_look(&outcome, asked);
             tries += 1;
             tokio::time::sleep(PROBE_EVERY).await;
         }
@@ -135,20 +139,20 @@ pub(crate) async fn probe(shared: Arc<Shared>) {
 
 impl Watch {
     /// Looks for what others did.
-    async fn look(&mut self, shared: &Shared, stamper: &Mutex<Stamper>) -> Result<(), Fault> {
-        let own = shared.own_commits.swap(0, Ordering::AcqRel);
-        let now = shared.now();
+    async fn look(&mut self, server: &ThisServer, stamper: &Mutex<Stamper>) -> Result<(), Fault> {
+        let own = server.own_commits.swap(0, Ordering::AcqRel);
+        let now = server.now();
         // Whoever put a job to wait may have died before it was due: then it is due already.
-        let found = shared.look(now, self.looked_at - LATE).await?;
+        let found = server.look(now, self.looked_at - LATE).await?;
         self.looked_at = now;
-        if found.registry != shared.registry().version {
-            shared.read_registry().await?;
+        if found.registry != server.registry().version {
+            server.read_registry().await?;
         }
         if let Some(due) = found.due {
-            shared.due_by(due);
+            server.due_by(due);
         }
         if let Some(alarm) = found.alarm {
-            shared.first_alarm.stands_at(alarm);
+            server.first_alarm.stands_at(alarm);
         }
         let is_alarmed = found.alarm.is_some_and(|at| at <= now);
         // A commit takes its number before it is seen, and somebody else may have stamped it.
@@ -159,16 +163,16 @@ impl Watch {
         let mut has_ready = is_stirred || was_stirred;
         if !has_ready && self.ready.is_due(READY_EVERY) {
             let began = Instant::now();
-            let rows = shared.links.read(Query::HasReady, Vec::new()).await?;
+            let rows = server.connections.read(Query::HasReady, Vec::new()).await?;
             has_ready = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
             self.ready.done(began);
         }
         if has_ready {
-            shared.has_to_look.store(true, Ordering::Release);
+            server.has_to_look.store(true, Ordering::Release);
         }
-        if let Some(news) = shared.news.get() {
+        if let Some(news) = server.news.get() {
             if found.is_overdue {
-                shared.alarms().ring();
+                server.alarms().ring();
             }
             if found.is_overdue
                 || is_alarmed
@@ -187,11 +191,11 @@ impl Watch {
         let mut stamper = stamper.lock().await;
         if is_moved || stamper.is_behind(found.newest) {
             // A commit that was slow to be seen shows only here.
-            let is_any = stamper.stamp(shared).await?;
-            if let Some(news) = shared.news.get().filter(|_| is_any && !is_moved) {
+            let is_any = stamper.stamp(server).await?;
+            if let Some(news) = server.news.get().filter(|_| is_any && !is_moved) {
                 news.moved();
             }
-            held::look(shared).await?;
+            backlog::look(server).await?;
         }
         Ok(())
     }
@@ -199,38 +203,38 @@ impl Watch {
 
 /// Tells the others, in bundles, that there may be work or that jobs moved. Runs until the store is
 /// closed.
-pub(crate) async fn tell(shared: Arc<Shared>) {
-    let channel = channel(&shared);
+pub(crate) async fn tell(server: Arc<ThisServer>) {
+    let channel = channel(&server);
     loop {
-        shared.to_tell.notified().await;
+        server.to_tell.notified().await;
         tokio::time::sleep(GATHER).await;
-        if shared.has_others.load(Ordering::Acquire) {
+        if server.has_others.load(Ordering::Acquire) {
             let values: Vec<Value> =
-                vec![Box::new(channel.clone()), Box::new(shared.node.to_string())];
+                vec![Box::new(channel.clone()), Box::new(server.id.to_string())];
             // Only a hint: who misses it looks by itself.
-            let _ = shared.links.read(Query::Notify, values).await;
+            let _ = server.connections.read(Query::Notify, values).await;
         }
     }
 }
 
 /// Hears what others tell. Runs until the store is closed.
-pub(crate) async fn listen(shared: Arc<Shared>) {
+pub(crate) async fn listen(server: Arc<ThisServer>) {
     loop {
-        if let Err(fault) = hear(&shared).await {
+        if let Err(fault) = hear(&server).await {
             tracing::debug!(?fault, "the listener lost its connection");
         }
         tokio::time::sleep(LISTEN_AGAIN_AFTER).await;
     }
 }
 
-async fn hear(shared: &Shared) -> Result<(), Fault> {
+async fn hear(server: &ThisServer) -> Result<(), Fault> {
     let address: Address =
-        shared.config.url.parse().map_err(|error: BadAddress| Fault::Broken(error.to_string()))?;
+        server.config.url.parse().map_err(|error: BadAddress| Fault::Broken(error.to_string()))?;
     let (client, mut connection) = address.connect().await?;
     let mut listening =
-        Box::pin(async { client.batch_execute(&format!("LISTEN {}", channel(shared))).await });
+        Box::pin(async { client.batch_execute(&format!("LISTEN {}", channel(server))).await });
     let mut is_listening = false;
-    let own = shared.node.to_string();
+    let own = server.id.to_string();
     loop {
         let message = poll_fn(|context| {
             if !is_listening
@@ -248,11 +252,11 @@ async fn hear(shared: &Shared) -> Result<(), Fault> {
             None => return Ok(()),
             Some(Err(error)) => return Err(error.into()),
             Some(Ok(AsyncMessage::Notification(told))) if told.payload() != own => {
-                shared.has_to_look.store(true, Ordering::Release);
+                server.has_to_look.store(true, Ordering::Release);
                 if told.payload() == SUBMITTED {
-                    learn_due(shared).await;
+                    learn_due(server).await;
                 }
-                if let Some(news) = shared.news.get() {
+                if let Some(news) = server.news.get() {
                     news.work();
                     news.moved();
                     news.timers();
@@ -264,25 +268,25 @@ async fn hear(shared: &Shared) -> Result<(), Fault> {
 }
 
 /// Reads the registries if somebody changed them.
-async fn learn_registry(shared: &Shared) {
-    let version = shared.registry().version;
+async fn learn_registry(server: &ThisServer) {
+    let version = server.registry().version;
     // If the database is away, the next look says so.
-    if let Err(Fault::RegistryChanged) = shared.check_registry(version).await {
-        let _ = shared.read_registry().await;
+    if let Err(Fault::RegistryChanged) = server.check_registry(version).await {
+        let _ = server.read_registry().await;
     }
 }
 
 /// A job was submitted by SQL and may be due later: no server knows when.
-async fn learn_due(shared: &Shared) {
-    let now = shared.now();
+async fn learn_due(server: &ThisServer) {
+    let now = server.now();
     // Only a hint: if the database is away, a look finds it later.
-    if let Ok(found) = shared.look(now, now - LATE).await
+    if let Ok(found) = server.look(now, now - LATE).await
         && let Some(due) = found.due
     {
-        shared.due_by(due);
+        server.due_by(due);
     }
 }
 
-fn channel(shared: &Shared) -> String {
-    format!("{}_news", shared.config.schema)
+fn channel(server: &ThisServer) -> String {
+    format!("{}_news", server.config.schema)
 }

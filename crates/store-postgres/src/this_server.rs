@@ -1,18 +1,18 @@
 //! What the writer, the readers and the upkeep share: connections, the registries and lanes in
 //! mind, and when something is next due.
 
-use crate::alarms::Alarms;
+use crate::backlog::KnownBacklog;
 use crate::config::PostgresConfig;
-use crate::entities::FirstAlarm;
+use crate::connections::{Call, Connections, Wait};
+use crate::due::job_alarms::JobAlarms;
+use crate::entities::FirstEntityAlarm;
 use crate::fault::Fault;
-use crate::field::Field;
-use crate::heard::Heard;
-use crate::held::HeldKnown;
-use crate::link::{Call, Links, Wait};
-use crate::outage::{Line, Outages};
+use crate::neighbours::workers::WorkersTold;
+use crate::outage::log::{Line, Outages};
 use crate::queries::Query;
 use crate::registry::{Lanes, Registry, read_registry};
 use crate::rows::lane_of;
+use crate::stock::Stock;
 use crate::values::At;
 use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::shared_time::LOOK_GAP_MAX;
@@ -29,18 +29,18 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 /// What is shared.
-pub(crate) struct Shared {
-    pub(crate) links: Links,
+pub(crate) struct ThisServer {
+    pub(crate) connections: Connections,
     pub(crate) config: PostgresConfig,
-    pub(crate) node: Uuid,
+    pub(crate) id: Uuid,
     registry: RwLock<Arc<Registry>>,
     lanes: RwLock<Lanes>,
     /// When the next waiting job is due, as far as this server knows.
     next_due: AtomicI64,
     /// When the first ready job that is not due by our clock is.
     early: AtomicI64,
-    alarms: Mutex<Alarms>,
-    pub(crate) first_alarm: FirstAlarm,
+    alarms: Mutex<JobAlarms>,
+    pub(crate) first_alarm: FirstEntityAlarm,
     /// Lanes in which jobs became ready by time alone, for the writer.
     filled: Mutex<Vec<i32>>,
     /// Whether jobs became ready by time alone since the last look.
@@ -63,29 +63,29 @@ pub(crate) struct Shared {
     /// When it last took something from this server.
     served_at: RwLock<tokio::time::Instant>,
     /// What the others were told of workers.
-    pub(crate) heard: Heard,
+    pub(crate) workers_told: WorkersTold,
     /// Whether other servers use the database.
     pub(crate) has_others: AtomicBool,
     /// What jobs that have not ended come to.
-    held: Mutex<HeldKnown>,
+    backlog: Mutex<KnownBacklog>,
     pub(crate) is_closed: AtomicBool,
 }
 
 /// Waiting jobs moved at once, at most.
 const PROMOTED_MAX: i32 = 5_000;
 
-impl Shared {
-    pub(crate) fn new(links: Links, config: PostgresConfig, node: Uuid) -> Self {
-        Shared {
-            links,
+impl ThisServer {
+    pub(crate) fn new(connections: Connections, config: PostgresConfig, node: Uuid) -> Self {
+        ThisServer {
+            connections,
             config,
-            node,
+            id: node,
             registry: RwLock::default(),
             lanes: RwLock::default(),
             next_due: AtomicI64::new(i64::MIN),
             early: AtomicI64::new(i64::MAX),
             alarms: Mutex::default(),
-            first_alarm: FirstAlarm::default(),
+            first_alarm: FirstEntityAlarm::default(),
             filled: Mutex::default(),
             has_promoted: AtomicBool::new(false),
             own_commits: AtomicI64::new(0),
@@ -97,9 +97,9 @@ impl Shared {
             is_back: watch::Sender::new(0),
             looked_at: RwLock::new(tokio::time::Instant::now()),
             served_at: RwLock::new(tokio::time::Instant::now()),
-            heard: Heard::default(),
+            workers_told: WorkersTold::default(),
             has_others: AtomicBool::new(false),
-            held: Mutex::default(),
+            backlog: Mutex::default(),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -131,7 +131,7 @@ impl Shared {
     pub(crate) async fn read_registry(&self) -> Result<(), Fault> {
         let queries = [Query::ReadVersion, Query::LoadTypes, Query::LoadQueues, Query::LoadTokens];
         let calls = queries.map(|query| Call::new(query, Vec::new())).into();
-        let rows = self.links.get().await?.run(true, calls, true).await?;
+        let rows = self.connections.get().await?.run(true, calls, true).await?;
         let [version, types, queues, tokens] = rows.as_slice() else {
             return Err(Fault::Broken("the registries did not answer".into()));
         };
@@ -142,14 +142,14 @@ impl Shared {
 
     /// Fails if the registries are no longer those of `version`.
     pub(crate) async fn check_registry(&self, version: i64) -> Result<(), Fault> {
-        let rows = self.links.read(Query::ReadVersion, Vec::new()).await?;
+        let rows = self.connections.read(Query::ReadVersion, Vec::new()).await?;
         let present: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         if present == version { Ok(()) } else { Err(Fault::RegistryChanged) }
     }
 
     /// What jobs that have not ended come to, as far as this server knows.
-    pub(crate) fn held(&self) -> MutexGuard<'_, HeldKnown> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn backlog(&self) -> MutexGuard<'_, KnownBacklog> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn lanes(&self) -> RwLockReadGuard<'_, Lanes> {
@@ -183,7 +183,7 @@ impl Shared {
 
     /// Makes sure that all lanes are known: a list must not miss those of other servers.
     pub(crate) async fn know_all_lanes(&self) -> Result<(), Fault> {
-        let rows = self.links.read(Query::CountLanes, Vec::new()).await?;
+        let rows = self.connections.read(Query::CountLanes, Vec::new()).await?;
         let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
         let is_known = || usize::try_from(count).is_ok_and(|count| self.lanes().len() >= count);
         if is_known() {
@@ -195,7 +195,7 @@ impl Shared {
     }
 
     async fn load_lanes(&self, from: i32) -> Result<(), Fault> {
-        let rows = self.links.read(Query::LoadLanes, vec![Box::new(from)]).await?;
+        let rows = self.connections.read(Query::LoadLanes, vec![Box::new(from)]).await?;
         self.lanes_mut().learn(&rows)
     }
 
@@ -214,7 +214,7 @@ impl Shared {
         let user = |lane: &LaneKey| {
             lane.user.as_ref().map(|user| user.as_str().to_owned()).unwrap_or_default()
         };
-        self.links
+        self.connections
             .write(
                 wait,
                 Query::AddLanes,
@@ -261,7 +261,7 @@ impl Shared {
         while self.next_due.load(Ordering::Acquire) <= now.0 {
             // Lowered again by whoever puts a job to wait meanwhile, and if this is given up.
             self.next_due.store(i64::MAX, Ordering::Release);
-            let mut again = Again { shared: self, at: Some(now) };
+            let mut again = Again { server: self, at: Some(now) };
             let (found, is_all) = self.promote_some(now).await?;
             self.has_promoted.fetch_or(!found.is_empty(), Ordering::AcqRel);
             self.filled().extend(found);
@@ -274,8 +274,9 @@ impl Shared {
     }
 
     async fn promote_some(&self, now: Timestamp) -> Result<(Vec<i32>, bool), Fault> {
-        let values: Vec<crate::link::Value> = vec![Box::new(At(now)), Box::new(PROMOTED_MAX)];
-        let rows = self.links.read(Query::PromoteDue, values).await?;
+        let values: Vec<crate::connections::Value> =
+            vec![Box::new(At(now)), Box::new(PROMOTED_MAX)];
+        let rows = self.connections.read(Query::PromoteDue, values).await?;
         let (mut lanes, mut moved) = (Vec::new(), 0);
         for row in &rows {
             lanes.push(row.try_get(0)?);
@@ -291,9 +292,9 @@ impl Shared {
     /// Looks at what may have changed by `now`, and for the first job due after `due_from`.
     pub(crate) async fn look(&self, now: Timestamp, due_from: Timestamp) -> Result<Sight, Fault> {
         let seen_to = self.alarms().look_from();
-        let values: Vec<crate::link::Value> =
+        let values: Vec<crate::connections::Value> =
             vec![Box::new(At(now)), Box::new(At(seen_to)), Box::new(At(due_from))];
-        let rows = self.links.read(Query::NextInstants, values).await?;
+        let rows = self.connections.read(Query::NextInstants, values).await?;
         let row = rows.first().ok_or_else(|| Fault::Broken("nothing to see".into()))?;
         Ok(Sight {
             due: row.try_get::<_, Option<At>>(0)?.map(|at| at.0),
@@ -305,7 +306,7 @@ impl Shared {
         })
     }
 
-    pub(crate) fn alarms(&self) -> MutexGuard<'_, Alarms> {
+    pub(crate) fn alarms(&self) -> MutexGuard<'_, JobAlarms> {
         self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -319,7 +320,7 @@ impl Shared {
 
     /// Keeps the first alarm of the database in mind, whoever set it.
     pub(crate) async fn learn_alarms(&self) -> Result<(), Fault> {
-        let rows = self.links.read(Query::NextAlarm, Vec::new()).await?;
+        let rows = self.connections.read(Query::NextAlarm, Vec::new()).await?;
         let first: Option<At> = rows.first().map_or(Ok(None), |row| row.try_get(0))?;
         self.alarms().moved(JobId(0), None, first.map(|at| at.0));
         let now = self.now();
@@ -337,13 +338,13 @@ impl Shared {
     }
 
     /// Tells the writer where promoting put jobs.
-    pub(crate) fn fill(&self, field: &mut Field) {
+    pub(crate) fn fill(&self, stock: &mut Stock) {
         let lanes = std::mem::take(&mut *self.filled());
         for lane in lanes {
-            field.stirred(lane);
+            stock.stirred(lane);
         }
         if self.has_to_look.swap(false, Ordering::AcqRel) {
-            field.look_again();
+            stock.look_again();
         }
     }
 
@@ -410,14 +411,14 @@ impl Shared {
 
 /// Has jobs that are due by then looked for again when it is dropped.
 struct Again<'a> {
-    shared: &'a Shared,
+    server: &'a ThisServer,
     at: Option<Timestamp>,
 }
 
 impl Drop for Again<'_> {
     fn drop(&mut self) {
         if let Some(at) = self.at {
-            self.shared.due_by(at);
+            self.server.due_by(at);
         }
     }
 }

@@ -5,9 +5,9 @@
 
 mod parameters;
 
-use crate::connect::Address;
-pub use crate::connect::BadAddress;
-use crate::encryption::Mode;
+use crate::connections::connect::Address;
+pub use crate::connections::connect::BadAddress;
+use crate::connections::encryption::Mode;
 pub(crate) use parameters::without;
 use std::str::FromStr;
 use tokio_postgres::config::Host;

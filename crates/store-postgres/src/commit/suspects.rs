@@ -2,8 +2,8 @@
 //! without them proves that the culprit is among them; the next batches hand out half as many each,
 //! until one is left. That one is passed over for a while, and everybody else gets their jobs.
 
-use crate::field::Offer;
-use crate::pace::Pace;
+use crate::stock::Offer;
+use crate::throttle::Throttle;
 use crate::values::Map;
 use mainspring_kernel::JobId;
 use std::time::Duration;
@@ -20,14 +20,14 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// Who is suspected.
 #[derive(Debug, Default)]
-pub(crate) struct Suspicion {
+pub(crate) struct Suspects {
     culprits: Map<JobId, Instant>,
     /// How many may be handed out together, while a culprit is looked for.
     most: Option<usize>,
-    told: Pace,
+    told: Throttle,
 }
 
-impl Suspicion {
+impl Suspects {
     /// Tells the log why something is refused, now and then.
     pub(crate) fn tell(&mut self, why: &str) {
         if self.told.is_due(TELL_EVERY) {

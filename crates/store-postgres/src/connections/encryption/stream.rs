@@ -3,7 +3,7 @@
 
 use super::words::{TlsFault, explain_handshake};
 use super::{Check, Encryption};
-use crate::address;
+use crate::connections::address;
 use futures_util::future::BoxFuture;
 use rustls::ClientConfig;
 use rustls::pki_types::{IpAddr, Ipv4Addr, ServerName};

@@ -1,10 +1,10 @@
 //! The clock of the database, as all its servers keep it: looks, and has what servers know about it
 //! corrected by compare-and-set. The rule is the kernel's (`kernel/src/shared_time.rs`).
 
+use crate::connections::Value;
 use crate::fault::Fault;
-use crate::link::Value;
 use crate::queries::Query;
-use crate::shared::Shared;
+use crate::this_server::ThisServer;
 use mainspring_kernel::Timestamp;
 use mainspring_kernel::shared_time::{Jump, Look, SharedTime, Silence};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use tokio_postgres::Row;
 const LOOKS_MAX: usize = 4;
 
 /// Sets this server's clock by the database's; what that showed.
-pub(crate) async fn follow(shared: &Shared) -> Result<Timestamp, Fault> {
+pub(crate) async fn follow(server: &ThisServer) -> Result<Timestamp, Fault> {
     let mut wall = Timestamp::EPOCH;
     for _ in 0..LOOKS_MAX {
         let asked = Instant::now();
-        let mut look = Look { wall, slack: Duration::ZERO, blind_for: shared.blind_for() };
+        let mut look = Look { wall, slack: Duration::ZERO, blind_for: server.blind_for() };
         let gap = Box::new(micros(look.gap_max()));
-        let rows = shared.links.read(Query::LookAtClock, vec![gap]).await?;
+        let rows = server.connections.read(Query::LookAtClock, vec![gap]).await?;
         look.slack = asked.elapsed();
         let Some(row) = rows.first() else {
             return Err(Fault::Broken("the clock of the database has no row".to_owned()));
@@ -29,10 +29,10 @@ pub(crate) async fn follow(shared: &Shared) -> Result<Timestamp, Fault> {
         // The answer was made about half the way ago.
         wall = Timestamp(row.try_get::<_, i64>(0)?) + look.slack / 2;
         look.wall = wall;
-        let Some(better) = (shared.config.on_time)(&look, &record(row)?) else {
+        let Some(better) = (server.config.on_time)(&look, &record(row)?) else {
             return Ok(wall);
         };
-        correct(shared, &better).await?;
+        correct(server, &better).await?;
     }
     // Others are at it; the clock goes on by itself until the next look.
     Ok(wall)
@@ -52,7 +52,7 @@ fn record(row: &Row) -> Result<SharedTime, Fault> {
     })
 }
 
-async fn correct(shared: &Shared, better: &SharedTime) -> Result<(), Fault> {
+async fn correct(server: &ThisServer, better: &SharedTime) -> Result<(), Fault> {
     let jumps = better.jumps.iter().flat_map(|jump| [jump.from.0, jump.to.0]);
     let silences = better.silences.iter().flat_map(|silence| [silence.from.0, silence.to.0]);
     let values: Vec<Value> = vec![
@@ -62,7 +62,7 @@ async fn correct(shared: &Shared, better: &SharedTime) -> Result<(), Fault> {
         Box::new(jumps.collect::<Vec<i64>>()),
         Box::new(silences.collect::<Vec<i64>>()),
     ];
-    shared.links.read(Query::CorrectClock, values).await.map(|_| ())
+    server.connections.read(Query::CorrectClock, values).await.map(|_| ())
 }
 
 fn micros(span: Duration) -> i64 {

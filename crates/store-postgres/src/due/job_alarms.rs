@@ -13,7 +13,7 @@ const FROM_START_EVERY: u32 = 32;
 
 /// Alarms by instant.
 #[derive(Debug, Default)]
-pub(crate) struct Alarms {
+pub(crate) struct JobAlarms {
     set: BTreeSet<(Timestamp, JobId)>,
     /// Whether somebody else's alarm has rung, as far as a look could tell.
     is_rung: bool,
@@ -21,7 +21,7 @@ pub(crate) struct Alarms {
     looks: u32,
 }
 
-impl Alarms {
+impl JobAlarms {
     /// The alarm of a job moved.
     pub(crate) fn moved(&mut self, job: JobId, from: Option<Timestamp>, to: Option<Timestamp>) {
         if from == to {
@@ -84,7 +84,7 @@ mod tests {
     /// A commit of another server may become visible after its alarm has rung and was looked for.
     #[test]
     fn a_look_goes_back_beyond_what_was_seen_to() {
-        let mut alarms = Alarms::default();
+        let mut alarms = JobAlarms::default();
         alarms.ring();
         assert_eq!(alarms.begin(at(100)), Some(Timestamp(i64::MIN)), "nothing was seen to yet");
         alarms.done(at(100));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn now_and_then_a_look_goes_back_to_the_start() {
-        let mut alarms = Alarms::default();
+        let mut alarms = JobAlarms::default();
         alarms.done(at(100));
         let mut from_start = 0;
         for _ in 0..2 * FROM_START_EVERY {
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn what_is_overdue_is_in_mind_until_a_look_finds_nothing() {
-        let mut alarms = Alarms::default();
+        let mut alarms = JobAlarms::default();
         alarms.moved(JobId(1), None, Some(at(10)));
         alarms.moved(JobId(2), None, Some(at(20)));
         assert!(alarms.begin(at(10)).is_some());

@@ -1,16 +1,16 @@
 //! Loading what a batch named, in as few round trips as there are dependencies: one for most, a
 //! second for the jobs behind idempotency keys and for what the locked rows brought to light.
 
-use crate::desk::{Entry, ItemEntry, KeyEntry, PostgresDesk};
-use crate::effects::read_effect;
+use crate::commit::desk::{Entry, ItemEntry, KeyEntry, PostgresDesk};
+use crate::commit::effects::read_effect;
+use crate::connections::{Call, Connection, Value};
 use crate::entities;
 use crate::fault::Fault;
-use crate::field::{Offer, Plan};
-use crate::link::{Call, Link, Value};
 use crate::queries::Query;
 use crate::registry::Lanes;
 use crate::rows::{Stored, read_job};
-use crate::shared::Shared;
+use crate::stock::{Offer, Plan};
+use crate::this_server::ThisServer;
 use crate::values::{At, digest, hash_uuid, item_uuid, job_id, uuid};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
@@ -24,19 +24,19 @@ use uuid::Uuid;
 
 /// A transaction that may have begun.
 pub(crate) struct Transaction<'a> {
-    pub(crate) link: Link<'a>,
+    pub(crate) connection: Connection<'a>,
     has_begun: bool,
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(link: Link<'a>) -> Self {
-        Transaction { link, has_begun: false }
+    pub(crate) fn new(connection: Connection<'a>) -> Self {
+        Transaction { connection, has_begun: false }
     }
 
     /// Sends statements; the first ones begin the transaction.
     pub(crate) async fn run(&mut self, calls: Vec<Call>) -> Result<Vec<Vec<Row>>, Fault> {
         let begins = !std::mem::replace(&mut self.has_begun, true);
-        let outcome = self.link.run(begins, calls, false).await;
+        let outcome = self.connection.run(begins, calls, false).await;
         self.has_begun = outcome.is_ok();
         outcome
     }
@@ -47,9 +47,9 @@ impl<'a> Transaction<'a> {
 
     /// Sends the last statements and the commit.
     pub(crate) async fn end(mut self, calls: Vec<Call>) -> Result<(), Fault> {
-        let outcome = self.link.run(!self.has_begun, calls, true).await;
+        let outcome = self.connection.run(!self.has_begun, calls, true).await;
         // A statement that was answered with a no took the whole transaction down.
-        let is_refused = self.link.is_refused;
+        let is_refused = self.connection.is_refused;
         match outcome {
             Err(Fault::Away(why)) if !is_refused => Err(Fault::Unknown(why)),
             outcome => outcome.map(|_| ()),
@@ -59,7 +59,7 @@ impl<'a> Transaction<'a> {
     /// Undoes everything.
     pub(crate) async fn undo(mut self) {
         if self.has_begun {
-            self.link.undo().await;
+            self.connection.undo().await;
         }
     }
 }
@@ -90,7 +90,7 @@ pub(crate) struct Wants<'a> {
 impl Loaded {
     /// Loads everything.
     pub(crate) async fn load(
-        shared: &Shared,
+        server: &ThisServer,
         transaction: &mut Transaction<'_>,
         guard: Call,
         wants: Wants<'_>,
@@ -129,9 +129,9 @@ impl Loaded {
         let mut answers = transaction.run(calls).await?;
         let answers = answers.split_off(answers.len() - queries.len());
         for (query, rows) in queries.into_iter().zip(answers) {
-            loaded.take_in(shared, query, &rows).await?;
+            loaded.take_in(server, query, &rows).await?;
         }
-        loaded.load_holders(shared, transaction).await?;
+        loaded.load_holders(server, transaction).await?;
         Ok(loaded)
     }
 
@@ -145,10 +145,15 @@ impl Loaded {
         wanted.map(|(job, name)| (uuid(*job), name.to_string())).unzip()
     }
 
-    async fn take_in(&mut self, shared: &Shared, query: Query, rows: &[Row]) -> Result<(), Fault> {
+    async fn take_in(
+        &mut self,
+        server: &ThisServer,
+        query: Query,
+        rows: &[Row],
+    ) -> Result<(), Fault> {
         if query == Query::LoadJobs {
-            shared.learn_lanes(rows, 0).await?;
-            let lanes = shared.lanes();
+            server.learn_lanes(rows, 0).await?;
+            let lanes = server.lanes();
             for row in rows {
                 self.jobs.push(read_job(row, 0, true, &lanes)?);
             }
@@ -176,7 +181,7 @@ impl Loaded {
     /// The jobs behind the keys: a repeat is answered with where its job stands.
     async fn load_holders(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         transaction: &mut Transaction<'_>,
     ) -> Result<(), Fault> {
         let here: HashSet<JobId> = self
@@ -194,7 +199,7 @@ impl Loaded {
         let ids: Vec<Uuid> = missing.into_iter().map(uuid).collect();
         let call = Call::new(Query::LoadJobs, vec![Box::new(ids)]);
         let rows = transaction.run(vec![call]).await?.pop().unwrap_or_default();
-        self.take_in(shared, Query::LoadJobs, &rows).await
+        self.take_in(server, Query::LoadJobs, &rows).await
     }
 
     /// Puts everything on the desk.
@@ -232,7 +237,7 @@ impl Loaded {
 
 /// Fetches the ready jobs a plan names: locked in the transaction, or merely looked at.
 pub(crate) async fn fetch(
-    shared: &Shared,
+    server: &ThisServer,
     transaction: &mut Transaction<'_>,
     guard: Call,
     plan: &Plan,
@@ -254,10 +259,10 @@ pub(crate) async fn fetch(
         }
         transaction.run(calls).await?.pop().unwrap_or_default()
     } else {
-        shared.links.read(Query::PeekReady, values).await?
+        server.connections.read(Query::PeekReady, values).await?
     };
-    shared.learn_lanes(&rows, 2).await?;
-    let lanes = shared.lanes();
+    server.learn_lanes(&rows, 2).await?;
+    let lanes = server.lanes();
     let offer = |row: &Row| -> Result<Offer, Fault> {
         Ok((row.try_get(0)?, row.try_get(1)?, read_job(row, 2, false, &lanes)?))
     };

@@ -2,8 +2,12 @@
 //! another; behind a transaction pooler, which cannot keep either promise, they are sent unnamed
 //! and every transaction sets what it needs.
 
+pub mod address;
+pub(crate) mod connect;
+pub(crate) mod encryption;
+
 use crate::config::PostgresConfig;
-use crate::connect::Address;
+use crate::connections::connect::Address;
 use crate::fault::Fault;
 use crate::queries::{Queries, Query};
 use deadpool_postgres::{
@@ -93,7 +97,7 @@ pub fn session_settings() -> &'static [(&'static str, &'static str)] {
 }
 
 /// The connections of one store.
-pub(crate) struct Links {
+pub(crate) struct Connections {
     pool: Pool,
     pub(crate) queries: Queries,
     patience: Duration,
@@ -103,9 +107,9 @@ pub(crate) struct Links {
 }
 
 /// One connection, for one transaction or a few reads.
-pub(crate) struct Link<'a> {
+pub(crate) struct Connection<'a> {
     client: Option<Object>,
-    links: &'a Links,
+    connections: &'a Connections,
     /// Whether the last transaction certainly failed: the database answered a statement with no.
     pub(crate) is_refused: bool,
     /// Whether a transaction may be open.
@@ -114,7 +118,7 @@ pub(crate) struct Link<'a> {
     pub(crate) wait: Wait,
 }
 
-impl Links {
+impl Connections {
     /// Prepares to connect; finds out whether a pooler is in the way.
     pub(crate) async fn open(config: &PostgresConfig) -> Result<Self, Fault> {
         let queries = Queries::new(&config.schema);
@@ -127,7 +131,7 @@ impl Links {
             Err(fault) => return Err(fault),
         };
         let pool = if is_pooled { pool(config, false)? } else { direct };
-        Ok(Links { pool, queries, patience: config.patience, is_pooled, begin_pooled })
+        Ok(Connections { pool, queries, patience: config.patience, is_pooled, begin_pooled })
     }
 
     pub(crate) fn is_pooled(&self) -> bool {
@@ -135,11 +139,11 @@ impl Links {
     }
 
     /// A connection, waiting for one within the patience of callers.
-    pub(crate) async fn get(&self) -> Result<Link<'_>, Fault> {
+    pub(crate) async fn get(&self) -> Result<Connection<'_>, Fault> {
         match self.pool.get().await {
-            Ok(client) => Ok(Link {
+            Ok(client) => Ok(Connection {
                 client: Some(client),
-                links: self,
+                connections: self,
                 is_refused: false,
                 is_open: false,
                 wait: Wait::Usual,
@@ -150,8 +154,8 @@ impl Links {
 
     /// One read on any connection.
     pub(crate) async fn read(&self, query: Query, values: Vec<Value>) -> Result<Vec<Row>, Fault> {
-        let mut link = self.get().await?;
-        link.one(Call::new(query, values)).await
+        let mut connection = self.get().await?;
+        connection.one(Call::new(query, values)).await
     }
 
     /// One statement that waits no longer than that for locks.
@@ -161,9 +165,9 @@ impl Links {
         query: Query,
         values: Vec<Value>,
     ) -> Result<Vec<Row>, Fault> {
-        let mut link = self.get().await?;
-        link.wait = wait;
-        let mut rows = link.run(true, vec![Call::new(query, values)], true).await?;
+        let mut connection = self.get().await?;
+        connection.wait = wait;
+        let mut rows = connection.run(true, vec![Call::new(query, values)], true).await?;
         Ok(rows.pop().unwrap_or_default())
     }
 
@@ -217,10 +221,10 @@ fn pool(config: &PostgresConfig, is_direct: bool) -> Result<Pool, Fault> {
     builder.runtime(Runtime::Tokio1).build().map_err(|error| Fault::Broken(error.to_string()))
 }
 
-impl Link<'_> {
+impl Connection<'_> {
     /// Runs one statement outside of a transaction.
     pub(crate) async fn one(&mut self, call: Call) -> Result<Vec<Row>, Fault> {
-        if self.links.is_pooled() {
+        if self.connections.is_pooled() {
             let mut rows = self.run(true, vec![call], true).await?;
             return Ok(rows.pop().unwrap_or_default());
         }
@@ -236,7 +240,7 @@ impl Link<'_> {
         calls: Vec<Call>,
         ends: bool,
     ) -> Result<Vec<Vec<Row>>, Fault> {
-        let patience = self.links.patience;
+        let patience = self.connections.patience;
         self.run_within(patience, begins, calls, ends).await
     }
 
@@ -264,22 +268,22 @@ impl Link<'_> {
         calls: &[Call],
         ends: bool,
     ) -> Result<Vec<Vec<Row>>, Fault> {
-        let links = self.links;
+        let connections = self.connections;
         let Some(client) = &self.client else { return Err(Fault::Away("gone".into())) };
-        let is_pooled = links.is_pooled();
+        let is_pooled = connections.is_pooled();
         let mut prepared: Vec<Option<Statement>> = Vec::with_capacity(calls.len());
         for call in calls {
             prepared.push(match is_pooled {
                 true => None,
                 false => {
-                    let text = links.queries.text(call.query);
+                    let text = connections.queries.text(call.query);
                     Some(client.prepare_typed_cached(text, call.query.types()).await?)
                 }
             });
         }
         // The first poll sends, and they are polled in this order.
         let begin = async {
-            let begin = if is_pooled { links.begin_pooled.as_str() } else { "BEGIN" };
+            let begin = if is_pooled { connections.begin_pooled.as_str() } else { "BEGIN" };
             match begins {
                 true => client.batch_execute(&format!("{begin}{}", self.wait.setting())).await,
                 false => Ok(()),
@@ -296,7 +300,7 @@ impl Link<'_> {
                     let types = call.query.types().iter().cloned();
                     let values: Vec<(&(dyn ToSql + Sync), _)> =
                         call.values.iter().map(|value| &**value as _).zip(types).collect();
-                    client.query_typed(links.queries.text(call.query), &values).await
+                    client.query_typed(connections.queries.text(call.query), &values).await
                 }
             }
         }));
@@ -329,7 +333,7 @@ impl Link<'_> {
     /// Undoes a transaction that was begun.
     pub(crate) async fn undo(&mut self) {
         let Some(client) = &self.client else { return };
-        let patience = self.links.patience;
+        let patience = self.connections.patience;
         let undone = tokio::time::timeout(patience, client.batch_execute("ROLLBACK")).await;
         match undone {
             Ok(Ok(())) => self.is_open = false,
@@ -341,7 +345,7 @@ impl Link<'_> {
         if let Some(client) = self.client.take() {
             // Taken out of the pool, and closed with it.
             drop(Object::take(client));
-            self.links.shed();
+            self.connections.shed();
         }
     }
 
@@ -367,7 +371,7 @@ impl Link<'_> {
         let Some(client) = &self.client else { return Err(Fault::Away("gone".into())) };
         let values: Vec<(&(dyn ToSql + Sync), _)> =
             values.iter().map(|(value, kind)| (&**value as _, kind.clone())).collect();
-        let patience = self.links.patience;
+        let patience = self.connections.patience;
         let outcome = tokio::time::timeout(patience, client.query_typed(sql, &values)).await;
         let outcome = match outcome {
             Ok(answer) => answer.map_err(Fault::from),
@@ -380,7 +384,7 @@ impl Link<'_> {
     }
 }
 
-impl Drop for Link<'_> {
+impl Drop for Connection<'_> {
     /// Whoever gave up in the middle leaves a transaction open: that connection is closed, which
     /// undoes it, and not used again.
     fn drop(&mut self) {

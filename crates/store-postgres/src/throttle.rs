@@ -13,13 +13,13 @@ const CHEAP: Duration = Duration::from_millis(5);
 
 /// When something was last done, and how long it took.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pace {
+pub(crate) struct Throttle {
     last: Option<(Instant, Duration)>,
 }
 
-impl Pace {
+impl Throttle {
     pub(crate) const fn new() -> Self {
-        Pace { last: None }
+        Throttle { last: None }
     }
 
     /// Whether it is time again, if it is to be done every so often at most.

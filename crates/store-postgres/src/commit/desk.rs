@@ -1,12 +1,12 @@
 //! The desk of one batch: what was loaded, what the kernel's events made of it, and which ready
 //! jobs it may take. Knows no SQL; `writes.rs` turns the difference into rows.
 
+use crate::commit::tallies::Tallies;
 use crate::entities::Desked;
-use crate::registry::{Registry, is_setting};
+use crate::registry::{Registry, changes_registry};
 use crate::rows::Stored;
-use crate::shared::Shared;
-use crate::tallies::Tallies;
 use crate::terms;
+use crate::this_server::ThisServer;
 use crate::values::Map;
 use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Taken, Wanted};
 use mainspring_kernel::event::KeyHolder;
@@ -52,7 +52,7 @@ pub(crate) struct Entry {
     /// As it was loaded: the number of the code of its last failed attempt.
     pub(crate) was_code: Option<i64>,
     /// The lane's number and the order key of the row in `ready` that this transaction has locked.
-    pub(crate) locked: Option<(i32, i64)>,
+    pub(crate) ready_row: Option<(i32, i64)>,
     /// How many of the effects at hand have rows: the first ones.
     pub(crate) written_effects: usize,
     /// Whether the batch changed it.
@@ -80,7 +80,7 @@ impl Entry {
             history,
             origin,
             lane,
-            locked: None,
+            ready_row: None,
             written_effects: 0,
             is_changed: false,
             is_recalled: false,
@@ -120,7 +120,7 @@ pub(crate) struct PostgresDesk<'a> {
     pub(crate) settings: Vec<Event>,
     book: &'a mut Book<JobId>,
     /// Knows what jobs that have not ended came to before the batch.
-    shared: &'a Shared,
+    server: &'a ThisServer,
     /// Running jobs under each limit that was counted.
     running: HashMap<Digest, u32>,
     /// Limits that would have had to be counted.
@@ -145,7 +145,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) book: &'a mut Book<JobId>,
     pub(crate) running: HashMap<Digest, u32>,
-    pub(crate) shared: &'a Shared,
+    pub(crate) server: &'a ThisServer,
 }
 
 impl<'a> PostgresDesk<'a> {
@@ -161,7 +161,7 @@ impl<'a> PostgresDesk<'a> {
             registry: ground.registry,
             settings: Vec::new(),
             book: ground.book,
-            shared: ground.shared,
+            server: ground.server,
             running: ground.running,
             uncounted: HashSet::new(),
             changed: Vec::new(),
@@ -175,7 +175,7 @@ impl<'a> PostgresDesk<'a> {
     pub(crate) fn offer(&mut self, stored: Stored, number: i32, key: i64, lane: &LaneKey) {
         let id = stored.job.id;
         let entry = self.entries.entry(id).or_insert_with(|| Entry::new(stored));
-        entry.locked = Some((number, key));
+        entry.ready_row = Some((number, key));
         // By the clock of whoever put it there it is due; ours may be a moment behind.
         self.early =
             self.early.into_iter().chain(entry.job.due_at()).filter(|at| *at > self.now).min();
@@ -311,7 +311,7 @@ impl Desk for PostgresDesk<'_> {
     }
 
     fn held(&self, tenant: &TenantId) -> (u64, u64) {
-        let (own, all) = self.shared.held().of(tenant);
+        let (own, all) = self.server.backlog().of(tenant);
         let (own_here, all_here) = self.tallies.held(tenant);
         let plain = |n: i64| u64::try_from(n).unwrap_or(0);
         (plain(own.bytes + own_here), plain(all.bytes + all_here))
@@ -343,7 +343,7 @@ impl Desk for PostgresDesk<'_> {
 
     fn apply(&mut self, events: Vec<Event>) {
         for event in events {
-            if is_setting(&event) {
+            if changes_registry(&event) {
                 Arc::make_mut(&mut self.shown).apply(&event);
                 self.settings.push(event);
                 continue;

@@ -1,6 +1,6 @@
 //! Rows as columns: what statements over arrays take.
 
-use crate::link::{Call, Value};
+use crate::connections::{Call, Value};
 use crate::queries::Query;
 use crate::values::{At, uuid};
 use mainspring_kernel::{Job, Timestamp};

@@ -2,10 +2,10 @@
 //! had at the last look, and what this server has committed since. Servers that submit at the same
 //! time may together go over a bound by what they take in between two looks.
 
+use crate::connections::Value;
 use crate::fault::Fault;
-use crate::link::Value;
 use crate::queries::Query;
-use crate::shared::Shared;
+use crate::this_server::ThisServer;
 use crate::values::Map;
 use mainspring_kernel::TenantId;
 use mainspring_store::Held;
@@ -32,7 +32,7 @@ impl Amount {
 
 /// What this server knows.
 #[derive(Debug, Default)]
-pub(crate) struct HeldKnown {
+pub(crate) struct KnownBacklog {
     tenants: Map<TenantId, Amount>,
     all: Amount,
     /// Committed here since the look that is under way began.
@@ -43,7 +43,7 @@ pub(crate) struct HeldKnown {
     arrived: u64,
 }
 
-impl HeldKnown {
+impl KnownBacklog {
     /// What the jobs of a tenant, and all jobs, come to.
     pub(crate) fn of(&self, tenant: &TenantId) -> (Amount, Amount) {
         (self.tenants.get(tenant).copied().unwrap_or_default(), self.all)
@@ -84,18 +84,18 @@ impl HeldKnown {
 }
 
 /// A commit that is on its way.
-pub(crate) struct OnItsWay<'a>(&'a Shared);
+pub(crate) struct OnItsWay<'a>(&'a ThisServer);
 
 impl<'a> OnItsWay<'a> {
-    pub(crate) fn begin(shared: &'a Shared) -> Self {
-        shared.held().on_their_way += 1;
-        OnItsWay(shared)
+    pub(crate) fn begin(server: &'a ThisServer) -> Self {
+        server.backlog().on_their_way += 1;
+        OnItsWay(server)
     }
 }
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
-        let mut held = self.0.held();
+        let mut held = self.0.backlog();
         held.on_their_way -= 1;
         held.arrived += 1;
     }
@@ -106,11 +106,11 @@ const LOOKS: usize = 3;
 
 /// Looks at the numbers of the database. What is committed here meanwhile may be in them already:
 /// then it is counted twice until the next look, which errs on the side of refusing.
-pub(crate) async fn look(shared: &Shared) -> Result<(), Fault> {
+pub(crate) async fn look(server: &ThisServer) -> Result<(), Fault> {
     for left in (0..LOOKS).rev() {
-        let begun = shared.held().begin();
-        let found = read(shared).await?;
-        let mut held = shared.held();
+        let begun = server.backlog().begin();
+        let found = read(server).await?;
+        let mut held = server.backlog();
         if held.is_as_of(begun) {
             held.since.clear();
         } else if left > 0 {
@@ -122,8 +122,8 @@ pub(crate) async fn look(shared: &Shared) -> Result<(), Fault> {
     Ok(())
 }
 
-async fn read(shared: &Shared) -> Result<Map<TenantId, Amount>, Fault> {
-    let rows = shared.links.read(Query::ReadHeld, Vec::<Value>::new()).await?;
+async fn read(server: &ThisServer) -> Result<Map<TenantId, Amount>, Fault> {
+    let rows = server.connections.read(Query::ReadHeld, Vec::<Value>::new()).await?;
     let mut tenants: Map<TenantId, Amount> = Map::default();
     for row in &rows {
         let (name, n): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
@@ -148,7 +148,7 @@ mod tests {
     fn what_is_committed_during_a_look_is_not_lost() {
         let tenant = TenantId::new("t").unwrap();
         let change = |bytes| vec![(tenant.clone(), Amount { jobs: 1, bytes })];
-        let mut known = HeldKnown::default();
+        let mut known = KnownBacklog::default();
         known.committed(change(5));
         known.begin();
         known.committed(change(7));

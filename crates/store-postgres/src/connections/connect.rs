@@ -1,8 +1,8 @@
 //! How a database is reached: every connection, whoever asks for it, is made here, so that what an
 //! address says about encryption holds for all of them.
 
-use crate::address;
-use crate::encryption::{Encryption, Maker, Mode, PARAMETERS, Stream, TlsFault};
+use crate::connections::address;
+use crate::connections::encryption::{Encryption, Maker, Mode, PARAMETERS, Stream, TlsFault};
 use crate::migrate::{self, MigrateError};
 use futures_util::future::BoxFuture;
 use std::error::Error as Cause;

@@ -2,9 +2,9 @@
 //! the first ones. Only a memory: a claim proves itself by deleting the rows, looking again finds
 //! what was missed, and a server whose stock others empty takes to locking what it looks at.
 
-use crate::pace::Pace;
 use crate::registry::{Lanes, Registry};
 use crate::rows::Stored;
+use crate::throttle::Throttle;
 use crate::values::{Map, uuid};
 use mainspring_kernel::JobId;
 use mainspring_store::Ask;
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 /// A place in a lane: order key and id.
-pub(crate) type Spot = (i64, Uuid);
+pub(crate) type ReadyKey = (i64, Uuid);
 
-const START: Spot = (i64::MIN, Uuid::nil());
+const START: ReadyKey = (i64::MIN, Uuid::nil());
 
 /// Lanes looked at in one batch, at most.
 const LANES_MAX: usize = 500;
@@ -40,9 +40,9 @@ const DRY_AGAIN_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 struct Known {
-    from: Spot,
-    from_start: Pace,
-    stock: BTreeMap<Spot, Stored>,
+    from: ReadyKey,
+    from_start: Throttle,
+    stock: BTreeMap<ReadyKey, Stored>,
     stocked_at: Option<Instant>,
     /// Whether the lane had no more than what was found, and was looked at from the start.
     is_all: bool,
@@ -53,7 +53,7 @@ impl Known {
     const fn new() -> Self {
         Known {
             from: START,
-            from_start: Pace::new(),
+            from_start: Throttle::new(),
             stock: BTreeMap::new(),
             stocked_at: None,
             is_all: false,
@@ -70,11 +70,11 @@ impl Known {
 
 /// The lanes that may have ready jobs.
 #[derive(Debug, Default)]
-pub(crate) struct Field {
+pub(crate) struct Stock {
     lanes: BTreeMap<i32, Known>,
     has_to_look: bool,
     knows_nothing: bool,
-    looked: Pace,
+    looked: Throttle,
     locking_until: Option<Instant>,
     /// Where the next batch begins when there are more lanes than one batch looks at.
     turn: i32,
@@ -100,7 +100,7 @@ pub(crate) struct Plan {
 /// A ready job with its lane and order key.
 pub(crate) type Offer = (i32, i64, Stored);
 
-impl Field {
+impl Stock {
     /// Others may have made jobs ready anywhere.
     pub(crate) fn look_again(&mut self) {
         self.has_to_look = true;
@@ -153,7 +153,7 @@ impl Field {
 
     /// A job was put in a lane: into the stock too, if it is the next there or the stock is all
     /// there is. Otherwise the next look finds it.
-    pub(crate) fn filled(&mut self, lane: i32, spot: Spot, stored: Option<Stored>) {
+    pub(crate) fn filled(&mut self, lane: i32, spot: ReadyKey, stored: Option<Stored>) {
         let known = self.lanes.entry(lane).or_insert_with(Known::new);
         let is_ahead = known.stock.last_key_value().is_some_and(|(last, _)| spot < *last);
         match stored {
@@ -286,7 +286,7 @@ impl Field {
     }
 
     /// The pulls of a plan are served; `passed` names the last place taken in each lane.
-    pub(crate) fn searched(&mut self, plan: &Plan, passed: Option<&Map<i32, Spot>>) {
+    pub(crate) fn searched(&mut self, plan: &Plan, passed: Option<&Map<i32, ReadyKey>>) {
         for lane in &plan.lanes {
             let Some(known) = self.lanes.get_mut(lane) else { continue };
             if let Some(spot) = passed.and_then(|passed| passed.get(lane)) {

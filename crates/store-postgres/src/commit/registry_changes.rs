@@ -1,11 +1,11 @@
 //! Changes to the registries: written before anything else of their batch, with every waiting job
 //! moved to the lane and the place it has from now on, while no other server commits.
 
+use crate::connections::{Call, Connection};
 use crate::fault::Fault;
-use crate::link::{Call, Link};
 use crate::queries::Query;
 use crate::registry::{Registry, limit};
-use crate::shared::Shared;
+use crate::this_server::ThisServer;
 use crate::values::hash_uuid;
 use mainspring_kernel::{Event, QueueOrder, QueueSpec, TenantId, Token, TypeSpec, UserId};
 use mainspring_store::record::{encode_token, encode_type};
@@ -17,8 +17,8 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// Writes `settings` in the transaction under way: from `known` to `registry`.
 pub(crate) async fn write(
-    link: &mut Link<'_>,
-    shared: &Shared,
+    connection: &mut Connection<'_>,
+    server: &ThisServer,
     known: &Registry,
     registry: &Registry,
     settings: &[Event],
@@ -28,18 +28,20 @@ pub(crate) async fn write(
             // The last change of a name counts.
             Event::TypeSet(spec) => {
                 if let Some(spec) = registry.types.get(&spec.name) {
-                    set_type(link, known.types.get(&spec.name), spec).await?;
+                    set_type(connection, known.types.get(&spec.name), spec).await?;
                 }
             }
             Event::QueueSet(spec) => {
                 if let Some(spec) = registry.queues.get(&spec.name) {
                     let order = known.order(&spec.name);
-                    set_queue(link, order, spec).await?;
+                    set_queue(connection, order, spec).await?;
                 }
             }
-            Event::TokenIssued(token) => set_token(link, registry.tokens.get(&token.id)).await?,
+            Event::TokenIssued(token) => {
+                set_token(connection, registry.tokens.get(&token.id)).await?
+            }
             Event::TokenRevoked { token, .. } => {
-                set_token(link, registry.tokens.get(token)).await?;
+                set_token(connection, registry.tokens.get(token)).await?;
             }
             Event::JobSubmitted(_)
             | Event::JobMoved(_)
@@ -52,13 +54,14 @@ pub(crate) async fn write(
         }
     }
     // Lanes that were split are seen by this transaction only, until it commits.
-    let rows = link.run(false, vec![Call::new(Query::LoadLanes, vec![Box::new(0_i32)])], false);
+    let rows =
+        connection.run(false, vec![Call::new(Query::LoadLanes, vec![Box::new(0_i32)])], false);
     let rows = rows.await?.pop().unwrap_or_default();
-    shared.lanes_mut().learn(&rows)
+    server.lanes_mut().learn(&rows)
 }
 
 async fn set_type(
-    link: &mut Link<'_>,
+    connection: &mut Connection<'_>,
     old: Option<&TypeSpec>,
     spec: &TypeSpec,
 ) -> Result<(), Fault> {
@@ -83,7 +86,7 @@ async fn set_type(
             calls.push(Call::new(query, vec![Box::new(name.clone()), Box::new(is_by_user)]));
         }
     }
-    link.run_within(LONG, false, calls, false).await?;
+    connection.run_within(LONG, false, calls, false).await?;
     let counts_same = |old: &TypeSpec| {
         old.concurrency_limit.is_some() == spec.concurrency_limit.is_some()
             && old.concurrency_scope == spec.concurrency_scope
@@ -91,14 +94,15 @@ async fn set_type(
     match old {
         Some(old) if counts_same(old) => Ok(()),
         None if spec.concurrency_limit.is_none() => Ok(()),
-        _ => count_anew(link, spec).await,
+        _ => count_anew(connection, spec).await,
     }
 }
 
 /// Running jobs are counted under the limit that is true from now on.
-async fn count_anew(link: &mut Link<'_>, spec: &TypeSpec) -> Result<(), Fault> {
+async fn count_anew(connection: &mut Connection<'_>, spec: &TypeSpec) -> Result<(), Fault> {
     let call = Call::new(Query::LoadRunning, vec![Box::new(spec.name.as_str().to_owned())]);
-    let rows = link.run_within(LONG, false, vec![call], false).await?.pop().unwrap_or_default();
+    let rows =
+        connection.run_within(LONG, false, vec![call], false).await?.pop().unwrap_or_default();
     let (mut ids, mut keys) = (Vec::new(), Vec::new());
     for row in rows {
         let tenant = TenantId::stored(row.try_get::<_, &str>(1)?.into());
@@ -108,10 +112,14 @@ async fn count_anew(link: &mut Link<'_>, spec: &TypeSpec) -> Result<(), Fault> {
         keys.push(key.map(hash_uuid));
     }
     let call = Call::new(Query::RelimitLive, vec![Box::new(ids), Box::new(keys)]);
-    link.run_within(LONG, false, vec![call], false).await.map(|_| ())
+    connection.run_within(LONG, false, vec![call], false).await.map(|_| ())
 }
 
-async fn set_queue(link: &mut Link<'_>, old: QueueOrder, spec: &QueueSpec) -> Result<(), Fault> {
+async fn set_queue(
+    connection: &mut Connection<'_>,
+    old: QueueOrder,
+    spec: &QueueSpec,
+) -> Result<(), Fault> {
     let name = spec.name.as_str().to_owned();
     let is_by_due = spec.order == QueueOrder::Due;
     let mut calls = vec![Call::new(
@@ -123,14 +131,14 @@ async fn set_queue(link: &mut Link<'_>, old: QueueOrder, spec: &QueueSpec) -> Re
             calls.push(Call::new(query, vec![Box::new(name.clone()), Box::new(is_by_due)]));
         }
     }
-    link.run_within(LONG, false, calls, false).await.map(|_| ())
+    connection.run_within(LONG, false, calls, false).await.map(|_| ())
 }
 
-async fn set_token(link: &mut Link<'_>, token: Option<&Token>) -> Result<(), Fault> {
+async fn set_token(connection: &mut Connection<'_>, token: Option<&Token>) -> Result<(), Fault> {
     let Some(token) = token else { return Ok(()) };
     let mut record = Vec::new();
     encode_token(token, &mut record);
     let id = Uuid::from_u128(token.id.0);
     let call = Call::new(Query::SetToken, vec![Box::new(id), Box::new(record)]);
-    link.run_within(LONG, false, vec![call], false).await.map(|_| ())
+    connection.run_within(LONG, false, vec![call], false).await.map(|_| ())
 }

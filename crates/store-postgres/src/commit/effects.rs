@@ -2,10 +2,10 @@
 //! what was committed since it was loaded becomes rows. Records of before effects were rows have
 //! them inside: those become rows when the job is next written.
 
-use crate::columns::Text;
-use crate::desk::Entry;
+use crate::commit::columns::Text;
+use crate::commit::desk::Entry;
+use crate::connections::{Call, Value};
 use crate::fault::Fault;
-use crate::link::{Call, Value};
 use crate::queries::Query;
 use crate::values::{At, job_id, uuid};
 use mainspring_kernel::job::{Effect, EffectTotals};

@@ -2,10 +2,10 @@
 //! one server, and every server must know that there is one. Only for people; nothing is decided
 //! on.
 
+use crate::connections::Value;
 use crate::fault::Fault;
-use crate::link::Value;
 use crate::queries::Query;
-use crate::shared::Shared;
+use crate::this_server::ThisServer;
 use crate::values::At;
 use mainspring_kernel::Timestamp;
 use mainspring_kernel::fingerprint::{Digest, digest};
@@ -26,9 +26,9 @@ const SERVERS_MAX: i32 = 64;
 
 /// What was told last.
 #[derive(Debug, Default)]
-pub(crate) struct Heard(Mutex<Option<(Digest, Instant)>>);
+pub(crate) struct WorkersTold(Mutex<Option<(Digest, Instant)>>);
 
-impl Heard {
+impl WorkersTold {
     /// What to tell now; nothing if it is not worth a write.
     pub(crate) fn workers_to_tell(&self, news: Option<&Arc<dyn News>>) -> Option<Vec<u8>> {
         let notes = news?.workers();
@@ -62,10 +62,10 @@ fn who(notes: &[WorkerNote]) -> Digest {
 }
 
 /// The workers that other servers have heard from.
-pub(crate) async fn workers_elsewhere(shared: &Shared) -> Result<Vec<WorkerNote>, Fault> {
-    let since = At(shared.now() - HEARD_FOR);
-    let values: Vec<Value> = vec![Box::new(shared.node), Box::new(since), Box::new(SERVERS_MAX)];
-    let rows = shared.links.read(Query::ReadWorkers, values).await?;
+pub(crate) async fn workers_elsewhere(server: &ThisServer) -> Result<Vec<WorkerNote>, Fault> {
+    let since = At(server.now() - HEARD_FOR);
+    let values: Vec<Value> = vec![Box::new(server.id), Box::new(since), Box::new(SERVERS_MAX)];
+    let rows = server.connections.read(Query::ReadWorkers, values).await?;
     let mut notes = Vec::new();
     for row in &rows {
         // A newer version may tell more than this one understands.
@@ -107,7 +107,7 @@ mod tests {
     fn only_what_is_new_is_told_at_once() {
         let known = Arc::new(Known(Mutex::new(Vec::new())));
         let news: Arc<dyn News> = known.clone();
-        let heard = Heard::default();
+        let heard = WorkersTold::default();
         assert_eq!(heard.workers_to_tell(None), None);
         assert_eq!(heard.workers_to_tell(Some(&news)), None, "nobody yet");
         *known.0.lock().unwrap() = vec![note("a", 1)];

@@ -1,15 +1,15 @@
 //! What a batch changed, as statements over arrays: their number does not depend on how many jobs
 //! the batch touched.
 
-use crate::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
-use crate::desk::{Entry, Origin, PostgresDesk};
-use crate::effects::Effects;
+use crate::commit::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
+use crate::commit::desk::{Entry, Origin, PostgresDesk};
+use crate::commit::effects::Effects;
+use crate::commit::tallies::Tallies;
+use crate::connections::Call;
 use crate::fault::Fault;
-use crate::link::Call;
 use crate::queries::Query;
 use crate::registry::{Lanes, Registry};
 use crate::rows::more;
-use crate::tallies::Tallies;
 use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
 use mainspring_kernel::dispatch::LaneKey;
@@ -48,7 +48,7 @@ pub(crate) fn lanes_needed(desk: &PostgresDesk<'_>, known: &Lanes) -> HashSet<La
     let mut needed = HashSet::new();
     for entry in changed {
         let job = &entry.job;
-        if entry.origin != Origin::New && job.due_at().is_none() && entry.locked.is_some() {
+        if entry.origin != Origin::New && job.due_at().is_none() && entry.ready_row.is_some() {
             continue;
         }
         let lane = desk.registry.lane(job);
@@ -203,7 +203,7 @@ impl Writes<'_> {
     fn leave(&mut self, entry: &Entry) -> Result<(), Fault> {
         let Some(due_at) = entry.was_due_at else { return Ok(()) };
         let job = &entry.job;
-        if let Some((lane, key)) = entry.locked {
+        if let Some((lane, key)) = entry.ready_row {
             self.claimed.push(lane, key, job, due_at, false);
             self.tallies.queue(&job.queue).ready -= 1;
         } else {
@@ -309,7 +309,8 @@ fn key_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
         let hashes: Vec<Uuid> = freed.iter().map(|(hash, ..)| hash_uuid(*hash)).collect();
         let jobs: Vec<Uuid> = freed.iter().map(|(_, job, _)| uuid(*job)).collect();
         let at: Vec<At> = freed.iter().map(|(.., at)| At(*at)).collect();
-        let values: Vec<crate::link::Value> = vec![Box::new(hashes), Box::new(jobs), Box::new(at)];
+        let values: Vec<crate::connections::Value> =
+            vec![Box::new(hashes), Box::new(jobs), Box::new(at)];
         calls.push(Call::new(Query::FreeKeys, values));
     }
     calls
@@ -319,14 +320,14 @@ fn item_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
     let mut calls = Vec::new();
     let changed = desk.items.values().filter(|entry| entry.is_changed);
     let (new, old): (Vec<_>, Vec<_>) = changed.partition(|entry| entry.was.is_none());
-    let record = |entry: &&crate::desk::ItemEntry| {
+    let record = |entry: &&crate::commit::desk::ItemEntry| {
         let mut record = Vec::new();
         encode_item(&entry.item, &mut record);
         record
     };
     let version = |version: u32| i32::try_from(version).unwrap_or(i32::MAX);
     if !new.is_empty() {
-        let text = |of: fn(&crate::desk::ItemEntry) -> &str| -> Vec<String> {
+        let text = |of: fn(&crate::commit::desk::ItemEntry) -> &str| -> Vec<String> {
             new.iter().map(|entry| of(entry).to_owned()).collect()
         };
         let at: Vec<At> = new.iter().map(|entry| At(entry.item.created_at)).collect();

@@ -1,0 +1,3 @@
+//! What becomes due by time alone.
+
+pub(crate) mod job_alarms;
