@@ -93,11 +93,11 @@ fn summary(job: &Job, reasons: &[WhyWaiting]) -> String {
             Some(lease) => format!("running on worker {}, attempt {}", lease.worker, job.attempt()),
             None => "running".to_owned(),
         },
-        (StateName::Failed, _) => match &job.trouble {
-            Some(trouble) => format!(
+        (StateName::Failed, _) => match &job.last_failure {
+            Some(last_failure) => format!(
                 "failed after {} attempts with {}; dead-letter item {}",
                 job.attempt(),
-                trouble.failure.code,
+                last_failure.failure.code,
                 job.id.dlq()
             ),
             None => "failed".to_owned(),

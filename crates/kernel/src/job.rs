@@ -169,7 +169,7 @@ pub struct Failure {
 
 /// Why a job ended in the dead-letter queue, or what its last failed attempt said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct LastFailure {
     /// The last failure.
     pub failure: Failure,
     /// When.
@@ -327,7 +327,7 @@ pub struct Job {
     /// The key it was submitted under.
     pub idempotency: Option<Box<Idempotency>>,
     /// The last failed attempt.
-    pub trouble: Option<Box<Trouble>>,
+    pub last_failure: Option<Box<LastFailure>>,
     /// The last accepted report.
     pub last_report: Option<Box<AcceptedReport>>,
     /// Rare fields.

@@ -122,7 +122,7 @@ pub(crate) fn read_job(
         started_at: None,
         trace: row.try_get::<_, Option<&str>>(at + 9)?.map(Into::into),
         idempotency,
-        trouble: None,
+        last_failure: None,
         last_report: None,
         extras,
         state: State::Queued,

@@ -7,7 +7,7 @@ use crate::rows::Stored;
 use crate::throttle::Throttle;
 use crate::values::{Map, uuid};
 use mainspring_kernel::JobId;
-use mainspring_store::Ask;
+use mainspring_store::PullNeeds;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -171,7 +171,7 @@ impl Stock {
     /// `named` more are looked at: jobs that the batch names may be gone before its pulls come.
     pub(crate) fn plan(
         &mut self,
-        asks: &[Ask],
+        asks: &[PullNeeds],
         named: usize,
         registry: &Registry,
         lanes: &Lanes,

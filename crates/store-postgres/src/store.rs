@@ -25,8 +25,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::record::{Names, Record, records_of};
 use mainspring_store::{
-    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News, Page,
-    Recovery, Scope, Snapshot, Standing, Store, Ticket, Wake, Work, WorkerNote,
+    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
+    Needs, News, Page, Recovery, Scope, Standing, Store, Ticket, Wake, Work, WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -298,10 +298,10 @@ impl Store for PostgresStore {
         Box::pin(self.commit_patiently(needs, work))
     }
 
-    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         Box::pin(async move {
             let found = self.patiently(|| read::job(&self.server, id)).await?;
-            Ok(found.map(|found| Snapshot { job: *found.job, history: found.history }))
+            Ok(found.map(|found| JobWithHistory { job: *found.job, history: found.history }))
         })
     }
 
@@ -309,7 +309,7 @@ impl Store for PostgresStore {
         &'a self,
         id: JobId,
         scope: &'a Scope,
-    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<JobWithHistory>, Error>> {
         Box::pin(async move {
             // Only who may see it learns what reading it costs.
             if *scope != Scope::All

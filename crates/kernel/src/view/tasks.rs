@@ -98,6 +98,6 @@ pub fn max_attempts(job: &Job) -> u32 {
 
 /// The code of the last failed execution: its own, unless it was the last of too many.
 pub fn last_error_code(job: &Job) -> Option<&str> {
-    let trouble = job.trouble.as_ref()?;
-    Some(if trouble.is_exhausted { TASK_RETRY_EXHAUSTED } else { &trouble.failure.code })
+    let last_failure = job.last_failure.as_ref()?;
+    Some(if last_failure.is_exhausted { TASK_RETRY_EXHAUSTED } else { &last_failure.failure.code })
 }

@@ -15,7 +15,7 @@ use crate::values::{At, digest, job_id};
 use mainspring_kernel::JobId;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::job::{Effect, EffectTotals};
-use mainspring_store::Snapshot;
+use mainspring_store::JobWithHistory;
 use mainspring_store::record::Record;
 use std::collections::HashMap;
 use tokio_postgres::types::Type;
@@ -160,7 +160,7 @@ impl Cursor {
             if job.extras.as_ref().is_some_and(|it| it.effects_elsewhere.count > 0) {
                 return Err(Fault::Broken(format!("{} has lost effects", job.id)));
             }
-            Ok(Record::Job(Box::new(Snapshot { job: *job, history })))
+            Ok(Record::Job(Box::new(JobWithHistory { job: *job, history })))
         });
         jobs.collect()
     }

@@ -19,7 +19,7 @@ use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{DlqItem, Event, QueueOrder, StateName, Timestamp};
-use mainspring_store::Snapshot;
+use mainspring_store::JobWithHistory;
 use mainspring_store::record::{Record, encode_item, encode_progress, encode_token, encode_type};
 use mainspring_store::transfer::Seal;
 use std::collections::{BTreeMap, HashSet};
@@ -198,7 +198,7 @@ impl PostgresImport {
     }
 
     /// Gives the lanes of these jobs their numbers.
-    async fn number_lanes(&mut self, jobs: &[Snapshot]) -> Result<Vec<i32>, Fault> {
+    async fn number_lanes(&mut self, jobs: &[JobWithHistory]) -> Result<Vec<i32>, Fault> {
         let lanes: Vec<LaneKey> = jobs.iter().map(|it| self.registry.lane(&it.job)).collect();
         let new: HashSet<&LaneKey> =
             lanes.iter().filter(|lane| self.lanes.number(lane).is_none()).collect();
@@ -223,26 +223,27 @@ impl PostgresImport {
         lanes.iter().map(number).collect()
     }
 
-    async fn put_jobs(&mut self, jobs: &[Snapshot]) -> Result<(), Fault> {
+    async fn put_jobs(&mut self, jobs: &[JobWithHistory]) -> Result<(), Fault> {
         let lanes = self.number_lanes(jobs).await?;
         self.put_submissions(jobs, &lanes).await?;
         self.put_codes(jobs).await?;
         self.put_waits(jobs, &lanes).await?;
         self.put_effects(jobs).await?;
-        let progress = |it: &Snapshot| {
+        let progress = |it: &JobWithHistory| {
             let mut record = Vec::with_capacity(160);
             encode_progress(&it.job, &it.history, &mut record);
             record
         };
-        let state = |it: &Snapshot| it.job.state.name();
+        let state = |it: &JobWithHistory| it.job.state.name();
         for it in jobs.iter().filter(|it| !state(it).is_terminal()) {
             self.count("jobs/", it.job.tenant.as_str(), 1);
             let bytes = i64::try_from(held_bytes(&it.job)).unwrap_or(i64::MAX);
             self.count("bytes/", it.job.tenant.as_str(), bytes);
         }
-        let ended: Vec<&Snapshot> = jobs.iter().filter(|it| state(it).is_terminal()).collect();
+        let ended: Vec<&JobWithHistory> =
+            jobs.iter().filter(|it| state(it).is_terminal()).collect();
         if !ended.is_empty() {
-            let at = |it: &&Snapshot| At(it.job.finished_at().unwrap_or(it.job.updated_at));
+            let at = |it: &&JobWithHistory| At(it.job.finished_at().unwrap_or(it.job.updated_at));
             let values: Vec<Value> = vec![
                 Box::new(ended.iter().map(|it| uuid(it.job.id)).collect::<Vec<_>>()),
                 Box::new(ended.iter().map(|it| number(state(it))).collect::<Vec<_>>()),
@@ -251,7 +252,7 @@ impl PostgresImport {
             ];
             self.session.call(Query::InsertFinished, values).await?;
         }
-        let live: Vec<(&Snapshot, i32)> = jobs
+        let live: Vec<(&JobWithHistory, i32)> = jobs
             .iter()
             .zip(lanes)
             .filter(|(it, _)| !state(it).is_terminal() && state(it) != StateName::Queued)
@@ -265,8 +266,10 @@ impl PostgresImport {
                 self.count("running/", it.job.queue.as_str(), 1);
             }
         }
-        let limit = |it: &Snapshot| it.job.lease().and_then(|_| self.registry.limit_key(&it.job));
-        let worker = |it: &Snapshot| it.job.lease().map(|lease| lease.worker.as_str().to_owned());
+        let limit =
+            |it: &JobWithHistory| it.job.lease().and_then(|_| self.registry.limit_key(&it.job));
+        let worker =
+            |it: &JobWithHistory| it.job.lease().map(|lease| lease.worker.as_str().to_owned());
         let values: Vec<Value> = vec![
             Box::new(live.iter().map(|(it, _)| uuid(it.job.id)).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| number(state(it))).collect::<Vec<_>>()),
@@ -279,9 +282,9 @@ impl PostgresImport {
         self.session.call(Query::InsertLive, values).await.map(|_| ())
     }
 
-    async fn put_effects(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+    async fn put_effects(&self, jobs: &[JobWithHistory]) -> Result<(), Fault> {
         let mut effects = Effects::default();
-        for Snapshot { job, .. } in jobs {
+        for JobWithHistory { job, .. } in jobs {
             effects.push_last(job, job.effect_totals().count as usize);
         }
         match effects.insert() {
@@ -291,14 +294,14 @@ impl PostgresImport {
     }
 
     /// The codes of failed attempts, by which lists find jobs.
-    async fn put_codes(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+    async fn put_codes(&self, jobs: &[JobWithHistory]) -> Result<(), Fault> {
         let coded = jobs.iter().filter_map(|it| Some((terms::code(&it.job)?, uuid(it.job.id))));
         let (numbers, ids): (Vec<i64>, Vec<Uuid>) = coded.unzip();
         let values: Vec<Value> = vec![Box::new(numbers), Box::new(ids)];
         self.session.call(Query::InsertTerms, values).await.map(|_| ())
     }
 
-    async fn put_submissions(&self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
+    async fn put_submissions(&self, jobs: &[JobWithHistory], lanes: &[i32]) -> Result<(), Fault> {
         let jobs = || jobs.iter().map(|it| &it.job);
         let small = |n: u16| i16::try_from(n).unwrap_or(i16::MAX);
         let values: Vec<Value> = vec![
@@ -336,7 +339,7 @@ impl PostgresImport {
     }
 
     /// Jobs that wait for a worker or for their time, and when those that were never tried expire.
-    async fn put_waits(&mut self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
+    async fn put_waits(&mut self, jobs: &[JobWithHistory], lanes: &[i32]) -> Result<(), Fault> {
         let waits: Vec<_> = jobs
             .iter()
             .zip(lanes)

@@ -6,8 +6,8 @@ use crate::read::LoggedMove;
 use crate::store::{Desk, Error, Needs, Store, Wake, Work};
 use crate::ticket::Ticket;
 use crate::{
-    Counts, EntityFilter, Health, Held, ItemFilter, JobFilter, MovesPage, Page, Recovery, Snapshot,
-    Standing,
+    Counts, EntityFilter, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage, Page,
+    Recovery, Standing,
 };
 use futures_util::future::{BoxFuture, ready};
 use mainspring_kernel::backlog::held_bytes;
@@ -28,7 +28,7 @@ pub struct ModelStore(Mutex<Memory>);
 
 #[derive(Debug, Default, Clone)]
 pub(super) struct Memory {
-    pub(super) jobs: BTreeMap<JobId, Snapshot>,
+    pub(super) jobs: BTreeMap<JobId, JobWithHistory>,
     pub(super) items: BTreeMap<DlqId, DlqItem>,
     pub(super) entities: BTreeMap<EntityId, Entity>,
     pub(super) types: BTreeMap<JobType, TypeSpec>,
@@ -48,8 +48,9 @@ impl Memory {
     pub(super) fn limit(&self, job: &Job) -> Option<(u32, u32)> {
         let spec = self.types.get(&job.job_type)?;
         let (key, most) = LimitKey::of(spec, &job.tenant, Some(&job.user))?;
-        let counts =
-            |other: &&Snapshot| other.job.lease().is_some() && is_counted(spec, &key, &other.job);
+        let counts = |other: &&JobWithHistory| {
+            other.job.lease().is_some() && is_counted(spec, &key, &other.job)
+        };
         let used = self.jobs.values().filter(counts).count();
         Some((most, u32::try_from(used).unwrap_or(u32::MAX)))
     }
@@ -81,7 +82,7 @@ impl Memory {
 
     fn log(&mut self, job: JobId, transition: Transition) {
         let position = self.moves.len() as u64 + 1;
-        let Some(Snapshot { job, history }) = self.jobs.get_mut(&job) else { return };
+        let Some(JobWithHistory { job, history }) = self.jobs.get_mut(&job) else { return };
         history.push(transition.clone());
         self.moves.push(LoggedMove {
             position,
@@ -100,7 +101,7 @@ impl Memory {
         }
         self.totals.submitted += 1;
         let (id, first) = (job.id, Transition::submitted(&job));
-        self.jobs.insert(id, Snapshot { job, history: Vec::new() });
+        self.jobs.insert(id, JobWithHistory { job, history: Vec::new() });
         self.log(id, first);
     }
 
@@ -193,7 +194,7 @@ impl ModelDesk<'_> {
         let limit = LimitKey::of(spec, &job.tenant, Some(&job.user));
         let Some((key, _)) = limit else { return 0 };
         let counts = |id: &&JobId| {
-            self.memory.jobs.get(id).is_some_and(|Snapshot { job: other, .. }| {
+            self.memory.jobs.get(id).is_some_and(|JobWithHistory { job: other, .. }| {
                 other.lease().is_none() && is_counted(spec, &key, other)
             })
         };
@@ -290,7 +291,7 @@ impl Store for ModelStore {
         Box::pin(ready(Ok(Ticket::kept())))
     }
 
-    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         self.read(|memory| memory.jobs.get(&id).cloned())
     }
 
