@@ -2,6 +2,7 @@
 
 use crate::colleagues;
 use crate::engine::Shared;
+use mainspring_kernel::dispatch::has_room;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp};
 use mainspring_store::{Error, Standing};
 
@@ -61,7 +62,8 @@ fn reasons(
         if standing.is_queue_paused {
             because("QUEUE_PAUSED", format!("queue {} is paused", job.queue));
         }
-        if let Some((limit, used)) = standing.limit.filter(|(limit, used)| used >= limit) {
+        if let Some((limit, used)) = standing.limit.filter(|(limit, used)| !has_room(*used, *limit))
+        {
             let message =
                 format!("{used} of {limit} jobs of type {} may run at a time", job.job_type);
             because("CONCURRENCY_LIMIT_EXCEEDED", message);

@@ -199,6 +199,17 @@ impl Idempotency {
         KeyHolder { job, fingerprint: self.fingerprint, free_at: None }
     }
 
+    /// What is known of the key once `job` has ended; nothing if it is somebody else's by then.
+    pub fn freed_by(
+        &self,
+        holder: Option<KeyHolder>,
+        job: JobId,
+        ended_at: Timestamp,
+    ) -> Option<KeyHolder> {
+        let is_own = holder.is_none_or(|holder| holder.job == job);
+        is_own.then(|| KeyHolder { free_at: Some(self.free_at(ended_at)), ..self.held_by(job) })
+    }
+
     /// When the key is free after its job has ended; a key that is never free still has an end.
     pub fn free_at(&self, ended_at: Timestamp) -> Timestamp {
         match self.window_secs {

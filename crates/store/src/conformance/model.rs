@@ -11,13 +11,13 @@ use crate::{
 };
 use futures_util::future::{BoxFuture, ready};
 use mainspring_kernel::backlog::held_bytes;
-use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, order_key};
+use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, has_room, order_key};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueOrder,
-    QueueSpec, TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueSpec,
+    TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -67,11 +67,11 @@ impl Memory {
     }
 
     pub(super) fn is_paused(&self, queue: &QueueName) -> bool {
-        self.queues.get(queue).is_some_and(|spec| spec.is_paused)
+        !QueueSpec::is_open(self.queues.get(queue))
     }
 
     pub(super) fn order_of(&self, job: &Job) -> Option<(i64, JobId)> {
-        let order = self.queues.get(&job.queue).map_or(QueueOrder::Aged, |spec| spec.order);
+        let order = QueueSpec::order_of(self.queues.get(&job.queue));
         Some((order_key(order, job.due_at()?, job.priority), job.id))
     }
 
@@ -110,10 +110,10 @@ impl Memory {
         let transition = evolve(&mut whole.job, event).expect("decided moves apply");
         self.totals.count(&transition, &whole.job);
         if let (Some(end), Some(key)) = (whole.job.finished_at(), &whole.job.idempotency)
-            && let Some(holder) = self.keys.get_mut(&key.hash)
-            && holder.job == event.job
+            && let holder @ Some(_) = self.keys.get(&key.hash).copied()
+            && let Some(freed) = key.freed_by(holder, event.job, end)
         {
-            holder.free_at = Some(key.free_at(end));
+            self.keys.insert(key.hash, freed);
         }
         self.log(event.job, transition);
     }
@@ -175,7 +175,9 @@ impl ModelDesk<'_> {
                 && !self.taken.contains(&job.id)
                 && wanted.lane(&LaneKey::of(job, None))
                 && !memory.is_paused(&job.queue)
-                && memory.limit(job).is_none_or(|(limit, used)| used + self.reserved(job) < limit)
+                && memory
+                    .limit(job)
+                    .is_none_or(|(most, used)| has_room(used + self.reserved(job), most))
         };
         let best = memory.jobs.values().map(|whole| &whole.job).filter(is_candidate).min_by_key(
             |job| {
