@@ -172,9 +172,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 fn journal_failed(error: &JournalError) -> Error {
     match error {
         JournalError::Poisoned | JournalError::ShutDown => Error::Stopped,
-        JournalError::Io { .. }
-        | JournalError::Damaged { .. }
-        | JournalError::Newer { .. }
+        JournalError::File(_)
         | JournalError::NoSpace
         | JournalError::FrameTooLarge { .. }
         | JournalError::Died { .. }
