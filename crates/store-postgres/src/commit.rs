@@ -1,41 +1,63 @@
-//! One commit: load what the batch named, let the kernel decide, write the difference. Nothing is
-//! locked but the ready rows that may be claimed; every other change names the version it was
-//! decided on, and a batch that somebody got ahead of is decided again.
+//! One commit: load what the batch names, let the kernel decide, write the difference. Nothing is
+//! locked meanwhile but the row of `registry`, which all commits share; every change names the version
+//! it was decided on, and a batch that somebody got ahead of is tried again.
 //!
-//! Jobs that this server handed out are remembered, so that reports on them need no load: their
-//! statements travel with the beginning and the end of the transaction in one go.
+//! A try is a row of steps (`try_once`):
+//!
+//! | step | tables it reads | tables it writes |
+//! |---|---|---|
+//! | `write_registry_changes`, if there are any | `registry`, `lane`, `live` | `type`, `queue`, `token`, `lane`, and `ready`, `waiting`, `live` of jobs that count or stand elsewhere from then on |
+//! | `count_limited`, if limits matter | `live`, with a lock for each limit | |
+//! | `gather_offers` (`offers.rs`), if workers pull | `ready` with `job` and `live` | `waiting`, `ready`: what is due |
+//! | `recall` | none: jobs that this server handed out | |
+//! | `load_named` (`load.rs`) | `job`, `live`, `finished`, `effect`, `item`, `entity`, `held_key` | |
+//! | the batch works on the desk (`desk.rs`): the kernel decides | none | none |
+//! | `number_lanes` | `lane` | `lane` |
+//! | `statements` (`write.rs`), sent with COMMIT | | what changed, and `outbox` |
+//! | `Consequences::come_true` (`consequences.rs`) | none | none: what this server keeps in mind |
+//!
+//! The first statement of all is `guard()`: the registries are those that the batch decides by. Jobs
+//! that this server handed out are remembered, so that reports on them need no load: their statements
+//! travel with the beginning and the end of the transaction in one go.
 
 pub(crate) mod columns;
+mod consequences;
 pub(crate) mod desk;
 pub(crate) mod effects;
+pub(crate) mod entities;
+pub(crate) mod items;
+mod keys;
+mod lessons;
 pub(crate) mod load;
-pub(crate) mod registry_changes;
-pub(crate) mod suspects;
+mod offers;
+mod registry_changes;
+mod suspects;
 pub(crate) mod tallies;
+mod transaction;
 pub(crate) mod write;
 
 use crate::backlog::OnItsWay;
-use crate::commit::desk::{Entry, Ground, Origin, PostgresDesk};
-use crate::commit::load::{Loaded, Transaction, Wants, fetch};
-use crate::commit::registry_changes;
+use crate::commit::consequences::Consequences;
+use crate::commit::desk::{Ground, PostgresDesk};
+use crate::commit::lessons::Lessons;
+use crate::commit::load::{Loaded, Wants};
 use crate::commit::suspects::Suspects;
-use crate::commit::write;
+use crate::commit::transaction::Transaction;
 use crate::connections::{Call, Wait};
 use crate::fault::Fault;
 use crate::queries::Query;
+use crate::registry::Registry;
 use crate::rows::Stored;
-use crate::stock::{Offer, Plan, ReadyKey, Stock};
+use crate::stock::{Offer, Plan, Stock};
 use crate::this_server::ThisServer;
-use crate::values::{Map, digest, hash_uuid, uuid};
+use crate::values::{Map, digest, hash_uuid};
 use mainspring_kernel::dispatch::Book;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{Event, Job, JobId, StateName, Timestamp};
+use mainspring_kernel::{Job, JobId, Timestamp};
 use mainspring_store::{Needs, Work};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 /// What the one writer of this process keeps between batches.
@@ -43,47 +65,25 @@ use uuid::Uuid;
 pub(crate) struct Writer {
     /// Who was served when; empty of jobs between batches.
     book: Book<JobId>,
-    /// Running jobs that this server handed out, as they were last seen.
+    /// Running jobs that this server handed out, as they were last seen in `live`.
     handed_out: Map<JobId, Stored>,
-    pub(crate) stock: Stock,
+    stock: Stock,
     suspects: Suspects,
 }
 
-/// Jobs remembered, at most.
+/// Jobs handed out that are remembered, at most.
 const HANDED_OUT_MAX: usize = 100_000;
-/// Attempts at one batch before it is given back as busy.
-const ATTEMPTS_MAX: u32 = 12;
-/// From the third attempt on, whoever got ahead is given this much longer each time.
+/// Tries at one batch before it is given back as busy.
+const TRIES_MAX: u32 = 12;
+/// From the third try on, whoever got ahead is given this much longer each time.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Lanes with ready jobs that are learned of at once, at most.
-const LANES_FOUND_MAX: i32 = 10_000;
 
-/// What an attempt learned that the next one has to start from.
-#[derive(Default)]
-struct Lessons {
-    /// The changes to the registries that the batch makes.
-    settings: Vec<Event>,
-    /// Limits that the batch needs counted.
-    limits: HashSet<Digest>,
-    /// Whether remembered jobs must not be trusted.
-    is_wary: bool,
-    /// Whether somebody was found to hold something.
-    is_held: bool,
-    /// The ready jobs that the last attempt would have handed out.
-    claimed: Vec<JobId>,
-    /// Whether to hand out nothing: the database refuses something, and it may be among those.
-    is_without_offers: bool,
-}
-
-/// What others have to hear of a commit.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Done {
-    /// Ready jobs were left for others.
-    pub(crate) has_ready: bool,
-    /// Jobs moved.
-    pub(crate) has_moved: bool,
-    /// When the first of the jobs that were put to wait is due.
-    pub(crate) next_due: Option<Timestamp>,
+/// How a try ended that did not fail.
+enum Tried {
+    /// The database has taken the batch.
+    Committed,
+    /// It has to be tried again with what was learned.
+    Again,
 }
 
 impl Writer {
@@ -93,20 +93,20 @@ impl Writer {
         server: &ThisServer,
         needs: &Needs,
         work: &mut Work<'_>,
-    ) -> Result<Done, Fault> {
+    ) -> Result<(), Fault> {
         let mut lessons = Lessons::default();
         let mut last = Fault::Conflict;
-        for attempt in 0..ATTEMPTS_MAX {
+        for tries in 0..TRIES_MAX {
             self.book.mark();
-            let outcome = self.attempt(server, needs, work, &mut lessons).await;
-            if !matches!(outcome, Ok(Some(_))) {
-                // Nobody got anything: the next attempt has to serve the same ones.
+            let outcome = self.try_once(server, needs, work, &mut lessons).await;
+            if !matches!(outcome, Ok(Tried::Committed)) {
+                // Nobody got anything: the next try has to serve the same ones.
                 self.book.undo_servings();
             }
             match outcome {
-                Ok(Some(done)) => {
+                Ok(Tried::Committed) => {
                     self.suspects.learn(&lessons.claimed, lessons.is_without_offers);
-                    return Ok(done);
+                    return Ok(());
                 }
                 Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why))
                     if !lessons.is_without_offers && !lessons.claimed.is_empty() =>
@@ -117,28 +117,28 @@ impl Writer {
                     self.forget(needs);
                     lessons.is_wary = true;
                 }
-                Ok(None) => self.stock.drop_stock(),
+                Ok(Tried::Again) => self.stock.empty(),
                 Err(Fault::RegistryChanged) => {
-                    self.stock.drop_stock();
+                    self.stock.empty();
                     server.read_registry().await?;
                 }
                 Err(Fault::Conflict) => {
                     lessons.is_wary = true;
-                    self.stock.distrust();
-                    tokio::time::sleep(PAUSE * attempt.saturating_sub(2)).await;
+                    self.stock.lock_for_a_while();
+                    tokio::time::sleep(PAUSE * tries.saturating_sub(2)).await;
                 }
-                Err(Fault::Held) if needs.is_hasty || lessons.is_held => {
-                    self.stock.drop_stock();
-                    return Err(Fault::Held);
+                Err(Fault::Locked) if needs.is_hasty || lessons.has_met_lock => {
+                    self.stock.empty();
+                    return Err(Fault::Locked);
                 }
-                Err(Fault::Held) => {
+                Err(Fault::Locked) => {
                     // Perhaps only a ready job that was to be handed out: others are, then.
                     match needs.pulls.is_empty() {
-                        true => self.stock.drop_stock(),
-                        false => self.stock.distrust(),
+                        true => self.stock.empty(),
+                        false => self.stock.lock_for_a_while(),
                     }
-                    lessons.is_held = true;
-                    last = Fault::Held;
+                    lessons.has_met_lock = true;
+                    last = Fault::Locked;
                 }
                 Err(fault) => {
                     self.forget(needs);
@@ -149,58 +149,22 @@ impl Writer {
         Err(last)
     }
 
-    /// What is known of these jobs may be wrong.
-    pub(crate) fn forget(&mut self, needs: &Needs) {
-        for id in &needs.jobs {
-            self.handed_out.remove(id);
-        }
-        self.stock.forget();
-    }
-
-    /// Tries once; nothing if it has to be tried again with what was learned.
-    #[expect(clippy::too_many_lines, reason = "the steps of one attempt, read from top to bottom")]
-    async fn attempt(
+    /// The steps of one try, as the table above has them.
+    async fn try_once(
         &mut self,
         server: &ThisServer,
         needs: &Needs,
         work: &mut Work<'_>,
         lessons: &mut Lessons,
-    ) -> Result<Option<Done>, Fault> {
-        let known = server.registry();
-        let mut registry = known.clone();
-        for event in &lessons.settings {
-            Arc::make_mut(&mut registry).apply(event);
-        }
-        let wait = if needs.is_hasty || lessons.is_held { Wait::Hardly } else { Wait::Short };
-        let mut transaction = Transaction::new(server.connections.get().await?);
-        transaction.connection.wait = wait;
-        if !lessons.settings.is_empty() {
-            let guard = Call::new(Query::GuardForChange, vec![Box::new(known.version)]);
-            transaction.run(vec![guard]).await?;
-            let connection = &mut transaction.connection;
-            registry_changes::write(connection, server, &known, &registry, &lessons.settings)
-                .await?;
-            // Only this transaction sees the jobs where they are from now on.
-            self.stock.forget();
-            self.stock.distrust();
-        }
-        let guard = || Call::new(Query::Guard, vec![Box::new(known.version)]);
-        let running = count_limits(&mut transaction, guard(), &lessons.limits).await?;
-        let offered = match lessons.is_without_offers {
-            true => Ok((Plan::default(), Vec::new())),
-            false => self.offers(server, &mut transaction, guard(), needs, &registry).await,
-        };
-        let (plan, offers) = match offered {
-            Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why)) => {
-                // A ready job that cannot be read must not stop everything else.
-                self.suspects.tell(&why);
-                lessons.is_without_offers = true;
-                return Ok(None);
-            }
-            offered => offered?,
-        };
+    ) -> Result<Tried, Fault> {
+        let Round { known, mut registry, wait, mut transaction } =
+            Round::begin(server, needs, lessons).await?;
+        self.write_registry_changes(server, &mut transaction, &known, &registry, lessons).await?;
+        let running = count_limited(&mut transaction, &lessons.limits).await?;
+        let offers = self.offers(server, &mut transaction, needs, &registry, lessons).await?;
+        let Some((plan, offers)) = offers else { return Ok(Tried::Again) };
         let wants = Wants { needs, offers, recalled: self.recall(needs, lessons) };
-        let loaded = Loaded::load(server, &mut transaction, guard(), wants).await?;
+        let loaded = Loaded::load_named(server, &mut transaction, wants).await?;
         let mut desk = PostgresDesk::new(Ground {
             now: needs.now,
             shown: known.clone(),
@@ -215,112 +179,79 @@ impl Writer {
         }
         work(&mut desk);
         desk.clear_book();
-        if desk.settings != lessons.settings || !desk.uncounted.is_empty() {
-            lessons.settings = std::mem::take(&mut desk.settings);
-            lessons.limits.extend(&desk.uncounted);
+        if lessons.learn(&mut desk) {
             transaction.undo().await;
-            return Ok(None);
-        }
-        // What was remembered is proved by a change that names its version, or by a load.
-        if desk.entries.values().any(|entry| entry.is_recalled && !entry.is_changed) {
-            lessons.is_wary = true;
-            transaction.undo().await;
-            return Ok(None);
+            return Ok(Tried::Again);
         }
         let unnumbered = write::lanes_needed(&desk, &server.lanes());
         server.number_lanes(unnumbered, wait).await?;
-        let held = desk.tallies.all_held();
-        let mut calls = write::calls(&mut desk, &server.lanes())?;
-        let is_claimed = |entry: &&Entry| entry.ready_row.is_some() && entry.is_changed;
-        if !lessons.is_without_offers {
-            lessons.claimed =
-                desk.entries.values().filter(is_claimed).map(|entry| entry.job.id).collect();
+        let backlog = desk.tallies.all_held();
+        let calls = write::statements(&mut desk, &server.lanes())?;
+        lessons.note_claims(&desk);
+        let mut consequences = Consequences::of(desk, plan, &self.stock, server);
+        if calls.is_empty() && lessons.registry_changes.is_empty() {
+            end_unchanged(server, transaction, needs, known.version).await?;
+            consequences.of_nothing(self);
+            return Ok(Tried::Committed);
         }
-        let after = After::of(desk, plan, &self.stock, server);
-        if calls.is_empty() && lessons.settings.is_empty() {
-            // Refused on registries that may have changed meanwhile; a pull alone decides nothing.
-            match transaction.has_begun() {
-                true => transaction.undo().await,
-                false if needs.has_commands => server.check_registry(known.version).await?,
-                false => {}
-            }
-            self.stock.give_back(after.untaken);
-            self.stock.searched(&after.plan, None);
-            return Ok(Some(Done::default()));
-        }
-        if !transaction.has_begun() {
-            calls.insert(0, guard());
-        }
-        {
-            let _on_its_way = OnItsWay::begin(server);
-            transaction.end(calls).await?;
-            server.backlog().committed(held);
-        }
-        server.own_commits.fetch_add(1, Ordering::AcqRel);
-        if !lessons.settings.is_empty() {
+        consequences.backlog = backlog;
+        if !lessons.registry_changes.is_empty() {
             Arc::make_mut(&mut registry).version = known.version + 1;
-            server.learn_registry(registry);
+            consequences.registry = Some(registry);
         }
-        server.set_alarms(&after.alarms);
-        if let Some(at) = after.first_alarm {
-            server.first_alarm.stands_at(at);
-        }
-        Ok(Some(self.remember(after)))
+        let _on_its_way = OnItsWay::begin(server);
+        transaction.commit(calls).await?;
+        consequences.come_true(server, self);
+        Ok(Tried::Committed)
     }
 
-    /// The ready jobs that the pulls of a batch may take, and where they were looked for.
+    /// Writes what the last try found the batch to change of types, queues and tokens: before
+    /// anything is loaded, because waiting jobs change lanes and places by it.
+    async fn write_registry_changes(
+        &mut self,
+        server: &ThisServer,
+        transaction: &mut Transaction<'_>,
+        known: &Registry,
+        registry: &Registry,
+        lessons: &Lessons,
+    ) -> Result<(), Fault> {
+        if lessons.registry_changes.is_empty() {
+            return Ok(());
+        }
+        transaction.begin_for_change().await?;
+        let connection = &mut transaction.connection;
+        let changes = &lessons.registry_changes;
+        registry_changes::write(connection, server, known, registry, changes).await?;
+        // Only this transaction sees the jobs where they are from now on.
+        self.stock.forget_lanes();
+        self.stock.lock_for_a_while();
+        Ok(())
+    }
+
+    /// The rows of `ready` that the batch may claim; nothing if it has to be tried without any.
     async fn offers(
         &mut self,
         server: &ThisServer,
         transaction: &mut Transaction<'_>,
-        guard: Call,
         needs: &Needs,
-        registry: &crate::registry::Registry,
-    ) -> Result<(Plan, Vec<Offer>), Fault> {
-        let again = Call::new(guard.query, vec![Box::new(registry.version)]);
-        let plan = self.plan(server, transaction, guard, needs, registry).await?;
-        let began = Instant::now();
-        let fetched = fetch(server, transaction, again, &plan).await?;
-        let offers = self.stock.offers(&plan, fetched, began);
-        let (offers, rest) = self.suspects.sift(offers);
-        self.stock.give_back(rest);
-        Ok((plan, offers))
-    }
-
-    /// Which ready rows to lock for the pulls of a batch.
-    async fn plan(
-        &mut self,
-        server: &ThisServer,
-        transaction: &mut Transaction<'_>,
-        guard: Call,
-        needs: &Needs,
-        registry: &crate::registry::Registry,
-    ) -> Result<Plan, Fault> {
-        if needs.pulls.is_empty() {
-            return Ok(Plan::default());
+        registry: &Registry,
+        lessons: &mut Lessons,
+    ) -> Result<Option<(Plan, Vec<Offer>)>, Fault> {
+        if lessons.is_without_offers {
+            return Ok(Some(Default::default()));
         }
-        server.promote(needs.now).await?;
-        server.fill(&mut self.stock);
-        if let Some(later) = self.stock.looks_in() {
-            server.work_by(needs.now + later);
-        }
-        if self.stock.has_to_look() {
-            let began = Instant::now();
-            let mut calls = vec![Call::new(Query::FindLanes, vec![Box::new(LANES_FOUND_MAX)])];
-            if !transaction.has_begun() {
-                calls.insert(0, guard);
+        match self.gather_offers(server, transaction, needs, registry).await {
+            Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why)) => {
+                // A ready job that cannot be read must not stop everything else.
+                self.suspects.tell(&why);
+                lessons.is_without_offers = true;
+                Ok(None)
             }
-            let rows = transaction.run(calls).await?.pop().unwrap_or_default();
-            let lanes: Result<Vec<i32>, _> = rows.iter().map(|row| row.try_get(0)).collect();
-            let lanes = lanes?;
-            server.know_lanes(&lanes).await?;
-            self.stock.found(lanes, began);
+            gathered => gathered.map(Some),
         }
-        let named = needs.jobs.iter().filter(|id| !self.handed_out.contains_key(id)).count();
-        Ok(self.stock.plan(&needs.pulls, named, registry, &server.lanes()))
     }
 
-    /// The jobs of a batch that are remembered.
+    /// The jobs of a batch that this server handed out and remembers.
     fn recall(&self, needs: &Needs, lessons: &Lessons) -> Vec<Stored> {
         match lessons.is_wary {
             true => Vec::new(),
@@ -328,9 +259,17 @@ impl Writer {
         }
     }
 
-    /// Takes in what was committed.
-    fn remember(&mut self, after: After) -> Done {
-        for (id, stored) in after.held {
+    /// What is known of these jobs may be wrong.
+    fn forget(&mut self, needs: &Needs) {
+        for id in &needs.jobs {
+            self.handed_out.remove(id);
+        }
+        self.stock.forget_lanes();
+    }
+
+    /// Jobs that workers of this server hold from now on, and those they hold no more.
+    fn remember_handed_out(&mut self, jobs: Vec<(JobId, Option<Stored>)>, now: Timestamp) {
+        for (id, stored) in jobs {
             match stored {
                 Some(stored) => self.handed_out.insert(id, stored),
                 None => self.handed_out.remove(&id),
@@ -338,126 +277,58 @@ impl Writer {
         }
         if self.handed_out.len() > HANDED_OUT_MAX {
             // Leases that ran out are most likely somebody else's by now.
-            let is_live = |job: &Job| job.lease().is_some_and(|lease| lease.is_live(after.now));
+            let is_live = |job: &Job| job.lease().is_some_and(|lease| lease.is_live(now));
             self.handed_out.retain(|_, stored| is_live(&stored.job));
             if self.handed_out.len() > HANDED_OUT_MAX {
                 self.handed_out.clear();
             }
         }
-        self.stock.give_back(after.untaken);
-        self.stock.searched(&after.plan, Some(&after.passed));
-        self.stock.left(&after.left);
-        for (lane, spot, stored) in after.filled {
-            self.stock.filled(lane, spot, stored);
-        }
-        after.done
     }
 }
 
-/// What is true once a batch is committed.
-struct After {
-    held: Vec<(JobId, Option<Stored>)>,
-    alarms: Vec<(JobId, Option<Timestamp>, Option<Timestamp>)>,
-    plan: Plan,
-    /// Ready jobs that were offered and not taken.
-    untaken: Vec<Offer>,
-    /// The last place taken in each lane.
-    passed: Map<i32, ReadyKey>,
-    /// Jobs that waited, were not offered, and wait no longer.
-    left: HashSet<JobId>,
-    /// Ready rows that were written, and their jobs if those go into the stock.
-    filled: Vec<(i32, ReadyKey, Option<Stored>)>,
-    /// The first alarm of an entity that was set.
-    first_alarm: Option<Timestamp>,
-    done: Done,
-    now: Timestamp,
+/// What a try starts from.
+struct Round<'a> {
+    /// The registries as they are.
+    known: Arc<Registry>,
+    /// The registries as the batch leaves them.
+    registry: Arc<Registry>,
+    /// How long the try waits for locks.
+    wait: Wait,
+    transaction: Transaction<'a>,
 }
 
-impl After {
-    fn of(desk: PostgresDesk<'_>, plan: Plan, stock: &Stock, server: &ThisServer) -> After {
-        let first_alarm = desk.entities.first_alarm();
-        let PostgresDesk { entries, registry, now, steps, .. } = desk;
-        let mut after = After {
-            held: Vec::with_capacity(entries.len()),
-            alarms: Vec::with_capacity(entries.len()),
-            plan,
-            untaken: Vec::new(),
-            passed: Map::default(),
-            left: HashSet::new(),
-            filled: Vec::new(),
-            first_alarm,
-            done: Done { has_moved: !steps.is_empty(), ..Done::default() },
-            now,
-        };
-        let lanes = server.lanes();
-        for (id, entry) in entries {
-            if let Some((lane, key)) = entry.ready_row {
-                if !entry.is_changed {
-                    after.untaken.push((lane, key, stored(entry)));
-                    continue;
-                }
-                let spot = (key, uuid(id));
-                let passed = after.passed.entry(lane).or_insert(spot);
-                *passed = spot.max(*passed);
-            } else if entry.is_changed && entry.was_due_at.is_some() {
-                after.left.insert(id);
-            }
-            if !entry.is_changed {
-                continue;
-            }
-            after.alarms.push((id, entry.was_alarm, entry.job.alarm_at()));
-            match entry.job.due_at() {
-                Some(due_at) if due_at > now => {
-                    let next = &mut after.done.next_due;
-                    *next = Some(next.map_or(due_at, |next| next.min(due_at)));
-                }
-                Some(due_at) => {
-                    after.done.has_ready = true;
-                    if let Some(lane) = lanes.number(&registry.lane(&entry.job)) {
-                        let spot = (registry.key(&entry.job, due_at), uuid(id));
-                        let stored = stock.is_stocked(lane).then(|| stored(entry));
-                        after.filled.push((lane, spot, stored));
-                    }
-                }
-                None => {
-                    let runs = entry.job.state.name() == StateName::Running;
-                    after.held.push((id, runs.then(|| stored(entry))));
-                }
-            }
+impl<'a> Round<'a> {
+    async fn begin(
+        server: &'a ThisServer,
+        needs: &Needs,
+        lessons: &Lessons,
+    ) -> Result<Round<'a>, Fault> {
+        let known = server.registry();
+        let mut registry = known.clone();
+        for change in &lessons.registry_changes {
+            Arc::make_mut(&mut registry).apply(change);
         }
-        after
+        let wait = if needs.is_hasty || lessons.has_met_lock { Wait::Hardly } else { Wait::Short };
+        let mut transaction = Transaction::new(server.connections.get().await?, known.version);
+        transaction.connection.wait = wait;
+        Ok(Round { known, registry, wait, transaction })
     }
 }
 
-/// A job as it is in the database once the batch is committed.
-fn stored(mut entry: Entry) -> Stored {
-    entry.put_effects_away();
-    let version = match entry.origin {
-        Origin::Live(version) if entry.is_changed => Some(version + 1),
-        Origin::Live(version) => Some(version),
-        Origin::New | Origin::Queued if entry.job.state.name() == StateName::Queued => None,
-        Origin::New | Origin::Queued | Origin::Finished => Some(1),
-    };
-    Stored { job: entry.job, history: entry.history, version, lane: entry.lane }
-}
-
-/// How many run under each limit, with other servers kept from counting meanwhile.
-async fn count_limits(
+/// How many rows of `live` count under each limit, with other servers kept from counting the same
+/// ones meanwhile.
+async fn count_limited(
     transaction: &mut Transaction<'_>,
-    guard: Call,
     limits: &HashSet<Digest>,
 ) -> Result<HashMap<Digest, u32>, Fault> {
     if limits.is_empty() {
         return Ok(HashMap::new());
     }
     let keys: Vec<Uuid> = limits.iter().map(|key| hash_uuid(*key)).collect();
-    let mut calls = vec![
+    let calls = vec![
         Call::new(Query::LockLimits, vec![Box::new(keys.clone())]),
         Call::new(Query::CountLimits, vec![Box::new(keys)]),
     ];
-    if !transaction.has_begun() {
-        calls.insert(0, guard);
-    }
     let rows = transaction.run(calls).await?.pop().unwrap_or_default();
     let mut running = HashMap::new();
     for row in rows {
@@ -465,4 +336,20 @@ async fn count_limits(
         running.insert(digest(row.try_get(0)?), u32::try_from(count).unwrap_or(u32::MAX));
     }
     Ok(running)
+}
+
+/// Ends a batch that changed nothing. What it was refused must rest on registries that are true
+/// still; a pull alone decides nothing.
+async fn end_unchanged(
+    server: &ThisServer,
+    transaction: Transaction<'_>,
+    needs: &Needs,
+    registry_version: i64,
+) -> Result<(), Fault> {
+    match transaction.has_begun() {
+        true => transaction.undo().await,
+        false if needs.has_commands => server.check_registry(registry_version).await?,
+        false => {}
+    }
+    Ok(())
 }

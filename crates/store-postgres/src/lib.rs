@@ -13,6 +13,7 @@ mod stock;
 mod backlog;
 mod clock;
 mod due;
+mod lanes;
 mod neighbours;
 mod outage;
 mod registry;

@@ -1,6 +1,6 @@
-//! This server among the others: it says that it is alive, keeps its clock by the database, looks
-//! for what the others did, and tells them what they may want to know. Nothing here is needed for
-//! correctness; without it servers would only notice each other later.
+//! This server among the others: it says that it is alive (a row of `node`), keeps its clock by the
+//! database, looks for what the others did, and tells them by NOTIFY what they may want to know.
+//! Nothing here is needed for correctness; without it servers would only notice each other later.
 
 pub(crate) mod workers;
 
@@ -9,6 +9,7 @@ use crate::clock;
 use crate::connections::Value;
 use crate::connections::connect::{Address, BadAddress};
 use crate::fault::Fault;
+use crate::neighbours::workers::WorkersTold;
 use crate::queries::Query;
 use crate::stream::Stamper;
 use crate::this_server::ThisServer;
@@ -17,9 +18,9 @@ use crate::values::At;
 use futures_util::future::poll_fn;
 use mainspring_kernel::Timestamp;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_postgres::AsyncMessage;
 
@@ -41,22 +42,42 @@ const GATHER: Duration = Duration::from_millis(2);
 /// A listener that lost its connection tries again after this long.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// How often a database that is away is asked whether it is back.
-const PROBE_EVERY: Duration = Duration::from_millis(50);
-/// How long such a question waits for its answer.
-const QUICK_PROBE: Duration = Duration::from_secs(1);
-/// Every so many of them wait as long as callers do.
-const PATIENT_EVERY: u32 = 4;
+/// What this server knows of the others.
+pub(crate) struct Neighbours {
+    /// Commits of this server since it last looked.
+    pub(crate) own_commits: AtomicI64,
+    /// Whether others may have put rows in `ready`.
+    pub(crate) has_to_look: AtomicBool,
+    /// Rung when others have to hear of ready jobs or moves.
+    pub(crate) to_tell: Notify,
+    /// Whether there are others.
+    pub(crate) has_others: AtomicBool,
+    /// What they were told of workers.
+    workers_told: WorkersTold,
+}
+
+impl Default for Neighbours {
+    /// Nobody has looked yet: there may be ready jobs, and nobody is known of.
+    fn default() -> Self {
+        Neighbours {
+            own_commits: AtomicI64::new(0),
+            has_to_look: AtomicBool::new(true),
+            to_tell: Notify::new(),
+            has_others: AtomicBool::new(false),
+            workers_told: WorkersTold::default(),
+        }
+    }
+}
 
 /// Says that this server is alive, and sets its clock.
-pub(crate) async fn see(server: &ThisServer) -> Result<(), Fault> {
+pub(crate) async fn say_alive(server: &ThisServer) -> Result<(), Fault> {
     let wall = clock::follow(server).await?;
     let values: Vec<Value> = vec![
         Box::new(server.id),
         Box::new(server.config.node_name.clone()),
         Box::new(env!("CARGO_PKG_VERSION").to_owned()),
         Box::new(At(server.now())),
-        Box::new(server.workers_told.workers_to_tell(server.news.get())),
+        Box::new(server.neighbours.workers_told.workers_to_tell(server.news.get())),
     ];
     server.connections.read(Query::SeeNode, values).await?;
     // Signs of life are stamped by the database's clock, wherever time may be.
@@ -66,7 +87,7 @@ pub(crate) async fn see(server: &ThisServer) -> Result<(), Fault> {
         .read(Query::CountNodes, vec![Box::new(server.id), Box::new(since)])
         .await?;
     let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-    server.has_others.store(others > 0, Ordering::Release);
+    server.neighbours.has_others.store(others > 0, Ordering::Release);
     Ok(())
 }
 
@@ -82,7 +103,7 @@ struct Watch {
 }
 
 /// Runs until the store is closed: life signs and looking.
-pub(crate) async fn run(server: Arc<ThisServer>, stamper: Arc<Mutex<Stamper>>) {
+pub(crate) async fn watch(server: Arc<ThisServer>, stamper: Arc<Mutex<Stamper>>) {
     let mut seen_at = Instant::now();
     let mut watch = Watch {
         newest: 0,
@@ -108,31 +129,8 @@ pub(crate) async fn run(server: Arc<ThisServer>, stamper: Arc<Mutex<Stamper>>) {
         // In an outage the probe sees to it.
         if seen_at.elapsed() >= SEEN_EVERY && server.away().is_none() {
             seen_at = Instant::now();
-            let outcome = see(&server).await;
+            let outcome = say_alive(&server).await;
             server.note_look(&outcome, seen_at);
-        }
-    }
-}
-
-/// Finds out when an outage ends. Runs until the store is closed.
-pub(crate) async fn probe(server: Arc<ThisServer>) {
-    loop {
-        server.is_lost.notified().await;
-        let mut tries: u32 = 0;
-        while server.away().is_some() {
-            // What went into a dead connection never comes back; a slow one gets its time, too.
-            let is_quick = !tries.is_multiple_of(PATIENT_EVERY);
-            let patience = server.config.patience;
-            let patience = if is_quick { patience.min(QUICK_PROBE) } else { patience };
-            let asked = Instant::now();
-            let outcome = tokio::time::timeout(patience, see(&server)).await;
-            let outcome = outcome.unwrap_or_else(|_| {
-                server.connections.shed();
-                Err(Fault::Away("no answer in time".into()))
-            });
-            server.note_look(&outcome, asked);
-            tries += 1;
-            tokio::time::sleep(PROBE_EVERY).await;
         }
     }
 }
@@ -140,7 +138,7 @@ pub(crate) async fn probe(server: Arc<ThisServer>) {
 impl Watch {
     /// Looks for what others did.
     async fn look(&mut self, server: &ThisServer, stamper: &Mutex<Stamper>) -> Result<(), Fault> {
-        let own = server.own_commits.swap(0, Ordering::AcqRel);
+        let own = server.neighbours.own_commits.swap(0, Ordering::AcqRel);
         let now = server.now();
         // Whoever put a job to wait may have died before it was due: then it is due already.
         let found = server.look(now, self.looked_at - LATE).await?;
@@ -152,7 +150,7 @@ impl Watch {
             server.due_by(due);
         }
         if let Some(alarm) = found.alarm {
-            server.first_alarm.stands_at(alarm);
+            server.due.entities.stands_at(alarm);
         }
         let is_alarmed = found.alarm.is_some_and(|at| at <= now);
         // A commit takes its number before it is seen, and somebody else may have stamped it.
@@ -168,11 +166,11 @@ impl Watch {
             self.ready.done(began);
         }
         if has_ready {
-            server.has_to_look.store(true, Ordering::Release);
+            server.neighbours.has_to_look.store(true, Ordering::Release);
         }
         if let Some(news) = server.news.get() {
             if found.is_overdue {
-                server.alarms().ring();
+                server.job_alarms().ring();
             }
             if found.is_overdue
                 || is_alarmed
@@ -206,9 +204,9 @@ impl Watch {
 pub(crate) async fn tell(server: Arc<ThisServer>) {
     let channel = channel(&server);
     loop {
-        server.to_tell.notified().await;
+        server.neighbours.to_tell.notified().await;
         tokio::time::sleep(GATHER).await;
-        if server.has_others.load(Ordering::Acquire) {
+        if server.neighbours.has_others.load(Ordering::Acquire) {
             let values: Vec<Value> =
                 vec![Box::new(channel.clone()), Box::new(server.id.to_string())];
             // Only a hint: who misses it looks by itself.
@@ -252,7 +250,7 @@ async fn hear(server: &ThisServer) -> Result<(), Fault> {
             None => return Ok(()),
             Some(Err(error)) => return Err(error.into()),
             Some(Ok(AsyncMessage::Notification(told))) if told.payload() != own => {
-                server.has_to_look.store(true, Ordering::Release);
+                server.neighbours.has_to_look.store(true, Ordering::Release);
                 if told.payload() == SUBMITTED {
                     learn_due(server).await;
                 }

@@ -1,16 +1,15 @@
 //! Reads of one thing. Lists are in `list.rs`.
 
-use crate::commit::effects::read_effect;
-use crate::commit::load::read_item;
 use crate::connections::Value;
 use crate::fault::Fault;
 use crate::queries::Query;
-use crate::rows::{Stored, read_job};
+use crate::rows::{Stored, read_effect, read_item, read_job};
 use crate::this_server::ThisServer;
-use crate::values::{item_uuid, uuid};
+use crate::values::{item_uuid, job_id, uuid};
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{DlqId, DlqItem, JobId};
 use mainspring_store::{Scope, Standing};
+use uuid::Uuid;
 
 /// Jobs counted ahead of one that waits.
 const AHEAD_MAX: i32 = 1_000;
@@ -108,4 +107,15 @@ pub(crate) async fn standing(server: &ThisServer, id: JobId) -> Result<Option<St
         }
     }
     Ok(Some(standing))
+}
+
+/// Those of `jobs` that a statement picks.
+pub(crate) async fn find_jobs(
+    server: &ThisServer,
+    query: Query,
+    jobs: &[JobId],
+) -> Result<Vec<JobId>, Fault> {
+    let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
+    let rows = server.connections.read(query, vec![Box::new(ids)]).await?;
+    rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
 }

@@ -1,19 +1,24 @@
-//! Where this server believes ready jobs to be: which lanes, from which place on, and a stock of
-//! the first ones. Only a memory: a claim proves itself by deleting the rows, looking again finds
-//! what was missed, and a server whose stock others empty takes to locking what it looks at.
+//! The stock: rows of `ready`, with their jobs, that the writer of this server has read ahead and may
+//! hand out to pulls. By lane: from which row on to read, and the first rows from there.
+//!
+//! Only a memory. Nothing in it is locked: the claim proves itself by deleting the row (`DeleteReady`),
+//! reading again finds what was missed, and a server whose stock others empty locks what it reads for
+//! a while (`LockReady` instead of `PeekReady`). Never talks to the database; `commit/offers.rs` does.
 
-use crate::registry::{Lanes, Registry};
+use crate::lanes::Lanes;
+use crate::registry::Registry;
 use crate::rows::Stored;
 use crate::throttle::Throttle;
 use crate::values::{Map, uuid};
 use mainspring_kernel::JobId;
+use mainspring_kernel::dispatch::has_room;
 use mainspring_store::PullNeeds;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// A place in a lane: order key and id.
+/// Where a row of `ready` stands in its lane: order key and id.
 pub(crate) type ReadyKey = (i64, Uuid);
 
 const START: ReadyKey = (i64::MIN, Uuid::nil());
@@ -38,140 +43,150 @@ const FROM_START_EVERY: Duration = Duration::from_secs(2);
 /// A lane that has run dry is looked at from the start this often.
 const DRY_AGAIN_EVERY: Duration = Duration::from_millis(100);
 
+/// What is known of the rows that one lane has in `ready`.
 #[derive(Debug)]
-struct Known {
+struct LaneStock {
+    /// Rows are read from here on: those before were claimed.
     from: ReadyKey,
+    /// When the lane was last read from its start.
     from_start: Throttle,
-    stock: BTreeMap<ReadyKey, Stored>,
+    rows: BTreeMap<ReadyKey, Stored>,
+    /// When the rows were read.
     stocked_at: Option<Instant>,
     /// Whether the lane had no more than what was found, and was looked at from the start.
     is_all: bool,
     is_from_start: bool,
 }
 
-impl Known {
+impl LaneStock {
     const fn new() -> Self {
-        Known {
+        LaneStock {
             from: START,
             from_start: Throttle::new(),
-            stock: BTreeMap::new(),
+            rows: BTreeMap::new(),
             stocked_at: None,
             is_all: false,
             is_from_start: false,
         }
     }
 
-    fn drop_stock(&mut self) {
-        self.stock.clear();
+    fn empty(&mut self) {
+        self.rows.clear();
         self.stocked_at = None;
         self.is_all = false;
     }
 }
 
-/// The lanes that may have ready jobs.
+/// The lanes that may have rows in `ready`, and the first of those rows.
 #[derive(Debug, Default)]
 pub(crate) struct Stock {
-    lanes: BTreeMap<i32, Known>,
-    has_to_look: bool,
+    lanes: BTreeMap<i32, LaneStock>,
+    /// Whether others may have put rows in lanes that are not known here.
+    has_to_find_lanes: bool,
     knows_nothing: bool,
-    looked: Throttle,
+    /// When lanes with rows were last looked for.
+    found_at: Throttle,
+    /// Until when rows are locked as they are read.
     locking_until: Option<Instant>,
     /// Where the next batch begins when there are more lanes than one batch looks at.
     turn: i32,
 }
 
-/// What to look at for the pulls of one batch.
+/// Which rows of `ready` to read for the pulls of one batch.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// The lanes that may serve the pulls.
     pub(crate) lanes: Vec<i32>,
     /// How many of each are offered, at most.
     pub(crate) per_lane: usize,
-    /// The lanes that have to be fetched, and from where.
-    pub(crate) fetched: Vec<i32>,
+    /// The lanes that have to be read, and from where.
+    pub(crate) to_read: Vec<i32>,
     pub(crate) keys: Vec<i64>,
     pub(crate) ids: Vec<Uuid>,
-    /// How many of each are fetched, at most.
-    pub(crate) fetch: usize,
-    /// Whether what is fetched is locked.
+    /// How many of each are read, at most.
+    pub(crate) read_most: usize,
+    /// Whether the rows that are read are locked.
     pub(crate) is_locking: bool,
 }
 
-/// A ready job with its lane and order key.
+/// A row of `ready` that may be claimed: its lane, its order key and its job.
 pub(crate) type Offer = (i32, i64, Stored);
 
 impl Stock {
-    /// Others may have made jobs ready anywhere.
-    pub(crate) fn look_again(&mut self) {
-        self.has_to_look = true;
+    /// Others may have put rows in `ready`, in any lane.
+    pub(crate) fn others_filled_lanes(&mut self) {
+        self.has_to_find_lanes = true;
     }
 
-    /// Whether to look for lanes with ready jobs now.
-    pub(crate) fn has_to_look(&self) -> bool {
-        self.knows_nothing || (self.has_to_look && self.looked.is_due(Duration::ZERO))
+    /// Whether to look for lanes with rows in `ready` now (`FindLanes`).
+    pub(crate) fn has_to_find_lanes(&self) -> bool {
+        self.knows_nothing || (self.has_to_find_lanes && self.found_at.is_due(Duration::ZERO))
     }
 
     /// How long a look that is due has to be put off.
-    pub(crate) fn looks_in(&self) -> Option<Duration> {
-        (self.has_to_look && !self.has_to_look()).then(|| self.looked.due_in(Duration::ZERO))
+    pub(crate) fn finds_lanes_in(&self) -> Option<Duration> {
+        (self.has_to_find_lanes && !self.has_to_find_lanes())
+            .then(|| self.found_at.due_in(Duration::ZERO))
     }
 
     /// Nothing is known any more.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn forget_lanes(&mut self) {
         self.lanes.clear();
         self.knows_nothing = true;
     }
 
     /// What was in stock went to a batch that came to nothing.
-    pub(crate) fn drop_stock(&mut self) {
-        self.lanes.values_mut().for_each(Known::drop_stock);
+    pub(crate) fn empty(&mut self) {
+        self.lanes.values_mut().for_each(LaneStock::empty);
     }
 
-    /// Somebody got ahead: the stock is worthless, and for a while what is looked at is locked.
-    pub(crate) fn distrust(&mut self) {
-        self.drop_stock();
+    /// Somebody got ahead: the stock is worthless, and for a while rows are locked as they are read.
+    pub(crate) fn lock_for_a_while(&mut self) {
+        self.empty();
         self.locking_until = Some(Instant::now() + LOCKING);
     }
 
-    /// A look that began then found ready jobs in these lanes.
-    pub(crate) fn found(&mut self, lanes: impl IntoIterator<Item = i32>, began: Instant) {
-        self.has_to_look = false;
+    /// A look that began then found rows in these lanes.
+    pub(crate) fn found_lanes(&mut self, lanes: impl IntoIterator<Item = i32>, began: Instant) {
+        self.has_to_find_lanes = false;
         self.knows_nothing = false;
-        self.looked.done(began);
+        self.found_at.done(began);
         for lane in lanes {
-            let known = self.lanes.entry(lane).or_insert_with(Known::new);
-            if known.stock.is_empty() {
-                *known = Known::new();
+            let lane_stock = self.lanes.entry(lane).or_insert_with(LaneStock::new);
+            if lane_stock.rows.is_empty() {
+                *lane_stock = LaneStock::new();
             }
         }
     }
 
-    /// Jobs became ready in a lane, nobody here knows which.
-    pub(crate) fn stirred(&mut self, lane: i32) {
-        *self.lanes.entry(lane).or_insert_with(Known::new) = Known::new();
+    /// Rows were put in a lane, nobody here knows which.
+    pub(crate) fn lane_filled(&mut self, lane: i32) {
+        *self.lanes.entry(lane).or_insert_with(LaneStock::new) = LaneStock::new();
     }
 
-    /// A job was put in a lane: into the stock too, if it is the next there or the stock is all
+    /// A batch of this server put a row in a lane: it goes into the stock too, if it is the next there or the stock is all
     /// there is. Otherwise the next look finds it.
-    pub(crate) fn filled(&mut self, lane: i32, spot: ReadyKey, stored: Option<Stored>) {
-        let known = self.lanes.entry(lane).or_insert_with(Known::new);
-        let is_ahead = known.stock.last_key_value().is_some_and(|(last, _)| spot < *last);
+    pub(crate) fn row_written(&mut self, lane: i32, place: ReadyKey, stored: Option<Stored>) {
+        let lane_stock = self.lanes.entry(lane).or_insert_with(LaneStock::new);
+        let is_ahead = lane_stock.rows.last_key_value().is_some_and(|(last, _)| place < *last);
         match stored {
-            Some(stored) if is_ahead || (known.is_all && known.stock.len() < STOCK_MAX) => {
-                known.stock.insert(spot, stored);
+            Some(stored)
+                if is_ahead || (lane_stock.is_all && lane_stock.rows.len() < STOCK_MAX) =>
+            {
+                lane_stock.rows.insert(place, stored);
             }
-            Some(_) => known.is_all = false,
-            None => known.drop_stock(),
+            Some(_) => lane_stock.is_all = false,
+            None => lane_stock.empty(),
         }
         // The place before: rows that lie between were taken, or will be found from the start.
-        known.from = known.from.min((spot.0, before(spot.1)));
+        lane_stock.from = lane_stock.from.min((place.0, before(place.1)));
     }
 
-    /// What to look at for `asks`; nothing if no lane that is wanted may have jobs. In each lane
-    /// `named` more are looked at: jobs that the batch names may be gone before its pulls come.
-    pub(crate) fn plan(
+    /// Which rows to read for `pulls`; none if no lane that is wanted may have jobs. In each lane
+    /// `named` more are read: jobs that the batch names may be gone before its pulls come.
+    pub(crate) fn plan_reads(
         &mut self,
-        asks: &[PullNeeds],
+        pulls: &[PullNeeds],
         named: usize,
         registry: &Registry,
         lanes: &Lanes,
@@ -180,8 +195,8 @@ impl Stock {
         let is_wanted = |number: &i32| {
             lanes.key(*number).is_none_or(|lane| {
                 registry.is_open(&lane.queue)
-                    && registry.limit(lane).is_none_or(|(most, _)| most > 0)
-                    && asks.iter().any(|ask| ask.wanted().lane(lane))
+                    && registry.limit(lane).is_none_or(|(most, _)| has_room(0, most))
+                    && pulls.iter().any(|pull| pull.wanted().lane(lane))
             })
         };
         let turn = self.turn;
@@ -192,22 +207,26 @@ impl Stock {
             self.turn = last + 1;
         }
         let is_locking = self.locking_until.is_some_and(|until| now < until);
-        let most: usize = asks.iter().map(|ask| ask.limit).sum();
+        let most: usize = pulls.iter().map(|pull| pull.limit).sum();
         let share = match chosen.len() {
             0 | 1 => most,
             lanes => (most * 3 / 2 / lanes).max(PER_LANE_MIN).min(most),
         };
         let per_lane = share + named.min(NAMED_MAX);
-        let fetch = match is_locking {
+        let read_most = match is_locking {
             true => per_lane,
             false => per_lane.max(STOCK / chosen.len().max(1)),
         };
-        let mut plan = Plan { per_lane, fetch, is_locking, ..Plan::default() };
+        let mut plan = Plan { per_lane, read_most, is_locking, ..Plan::default() };
         for lane in chosen {
-            let Some(known) = self.lanes.get_mut(&lane) else { continue };
-            let is_fresh = known.stocked_at.is_some_and(|at| now - at < STOCK_AGE_MAX);
-            let is_enough = known.stock.len() >= per_lane || known.is_all;
-            if !is_fresh && known.is_all && known.stock.is_empty() && known.is_from_start {
+            let Some(lane_stock) = self.lanes.get_mut(&lane) else { continue };
+            let is_fresh = lane_stock.stocked_at.is_some_and(|at| now - at < STOCK_AGE_MAX);
+            let is_enough = lane_stock.rows.len() >= per_lane || lane_stock.is_all;
+            if !is_fresh
+                && lane_stock.is_all
+                && lane_stock.rows.is_empty()
+                && lane_stock.is_from_start
+            {
                 // Dry: whoever fills it again is heard of, or found by looking.
                 self.lanes.remove(&lane);
                 continue;
@@ -216,46 +235,46 @@ impl Stock {
             if !is_locking && is_fresh && is_enough {
                 continue;
             }
-            known.drop_stock();
-            if known.from_start.is_due(FROM_START_EVERY) {
-                known.from = START;
+            lane_stock.empty();
+            if lane_stock.from_start.is_due(FROM_START_EVERY) {
+                lane_stock.from = START;
             }
-            known.is_from_start = known.from == START;
-            plan.fetched.push(lane);
-            plan.keys.push(known.from.0);
-            plan.ids.push(known.from.1);
+            lane_stock.is_from_start = lane_stock.from == START;
+            plan.to_read.push(lane);
+            plan.keys.push(lane_stock.from.0);
+            plan.ids.push(lane_stock.from.1);
         }
         plan
     }
 
-    /// Takes in what was fetched and answers what the batch may take.
-    pub(crate) fn offers(
+    /// Takes in the rows that were read and answers what the batch may take.
+    pub(crate) fn take_offers(
         &mut self,
         plan: &Plan,
-        fetched: Vec<Offer>,
+        rows: Vec<Offer>,
         began: Instant,
     ) -> Vec<Offer> {
-        for lane in &plan.fetched {
-            if let Some(known) = self.lanes.get_mut(lane) {
-                known.stocked_at = Some(began);
-                if known.is_from_start {
-                    known.from_start.done(began);
+        for lane in &plan.to_read {
+            if let Some(lane_stock) = self.lanes.get_mut(lane) {
+                lane_stock.stocked_at = Some(began);
+                if lane_stock.is_from_start {
+                    lane_stock.from_start.done(began);
                 }
             }
         }
-        for (lane, key, stored) in fetched {
-            if let Some(known) = self.lanes.get_mut(&lane) {
-                known.stock.insert((key, uuid(stored.job.id)), stored);
+        for (lane, key, stored) in rows {
+            if let Some(lane_stock) = self.lanes.get_mut(&lane) {
+                lane_stock.rows.insert((key, uuid(stored.job.id)), stored);
             }
         }
         let mut offers = Vec::new();
         for lane in &plan.lanes {
-            let Some(known) = self.lanes.get_mut(lane) else { continue };
-            if plan.fetched.contains(lane) {
-                known.is_all = known.stock.len() < plan.fetch;
+            let Some(lane_stock) = self.lanes.get_mut(lane) else { continue };
+            if plan.to_read.contains(lane) {
+                lane_stock.is_all = lane_stock.rows.len() < plan.read_most;
             }
             for _ in 0..plan.per_lane {
-                let Some(((key, _), stored)) = known.stock.pop_first() else { break };
+                let Some(((key, _), stored)) = lane_stock.rows.pop_first() else { break };
                 offers.push((*lane, key, stored));
             }
         }
@@ -264,44 +283,45 @@ impl Stock {
 
     /// Whether a job put in this lane would go into its stock.
     pub(crate) fn is_stocked(&self, lane: i32) -> bool {
-        self.lanes.get(&lane).is_some_and(|known| known.stocked_at.is_some())
+        self.lanes.get(&lane).is_some_and(|lane_stock| lane_stock.stocked_at.is_some())
     }
 
-    /// These jobs wait no longer.
-    pub(crate) fn left(&mut self, gone: &HashSet<JobId>) {
+    /// These jobs have no rows any more.
+    pub(crate) fn rows_gone(&mut self, gone: &HashSet<JobId>) {
         if !gone.is_empty() {
-            for known in self.lanes.values_mut() {
-                known.stock.retain(|_, stored| !gone.contains(&stored.job.id));
+            for lane_stock in self.lanes.values_mut() {
+                lane_stock.rows.retain(|_, stored| !gone.contains(&stored.job.id));
             }
         }
     }
 
     /// What was offered and not taken goes back into stock.
-    pub(crate) fn give_back(&mut self, untaken: Vec<Offer>) {
+    pub(crate) fn put_back(&mut self, untaken: Vec<Offer>) {
         for (lane, key, stored) in untaken {
-            if let Some(known) = self.lanes.get_mut(&lane) {
-                known.stock.insert((key, uuid(stored.job.id)), stored);
+            if let Some(lane_stock) = self.lanes.get_mut(&lane) {
+                lane_stock.rows.insert((key, uuid(stored.job.id)), stored);
             }
         }
     }
 
     /// The pulls of a plan are served; `passed` names the last place taken in each lane.
-    pub(crate) fn searched(&mut self, plan: &Plan, passed: Option<&Map<i32, ReadyKey>>) {
+    pub(crate) fn rows_claimed(&mut self, plan: &Plan, passed: Option<&Map<i32, ReadyKey>>) {
         for lane in &plan.lanes {
-            let Some(known) = self.lanes.get_mut(lane) else { continue };
-            if let Some(spot) = passed.and_then(|passed| passed.get(lane)) {
+            let Some(lane_stock) = self.lanes.get_mut(lane) else { continue };
+            if let Some(place) = passed.and_then(|passed| passed.get(lane)) {
                 // Not beyond what is still there.
-                let first = known.stock.first_key_value().map(|(first, _)| *first);
-                let spot = first.map_or(*spot, |(key, id)| (*spot).min((key, before(id))));
-                known.from = known.from.max(spot);
+                let first = lane_stock.rows.first_key_value().map(|(first, _)| *first);
+                let place = first.map_or(*place, |(key, id)| (*place).min((key, before(id))));
+                lane_stock.from = lane_stock.from.max(place);
             }
-            let is_dry = known.stock.is_empty() && known.is_all;
-            if is_dry && !known.is_from_start && known.from_start.is_due(DRY_AGAIN_EVERY) {
-                // Only as far as was looked: rows that others let go of may lie before.
-                known.from = START;
+            let is_dry = lane_stock.rows.is_empty() && lane_stock.is_all;
+            if is_dry && !lane_stock.is_from_start && lane_stock.from_start.is_due(DRY_AGAIN_EVERY)
+            {
+                // Only as far as was read: rows that others let go of may lie before.
+                lane_stock.from = START;
             }
             if plan.is_locking && !is_dry {
-                known.drop_stock();
+                lane_stock.empty();
             }
         }
     }

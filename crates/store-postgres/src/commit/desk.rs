@@ -1,9 +1,9 @@
 //! The desk of one batch: what was loaded, what the kernel's events made of it, and which ready
-//! jobs it may take. Knows no SQL; `writes.rs` turns the difference into rows.
+//! jobs it may take. Knows no SQL; `write.rs` turns the difference into rows.
 
+use crate::commit::entities::DeskEntities;
 use crate::commit::tallies::Tallies;
-use crate::entities::Desked;
-use crate::registry::{Registry, changes_registry};
+use crate::registry::{Registry, RegistryChange};
 use crate::rows::Stored;
 use crate::terms;
 use crate::this_server::ThisServer;
@@ -51,7 +51,8 @@ pub(crate) struct Entry {
     pub(crate) was_seq: u32,
     /// As it was loaded: the number of the code of its last failed attempt.
     pub(crate) was_code: Option<i64>,
-    /// The lane's number and the order key of the row in `ready` that this transaction has locked.
+    /// The lane's number and the order key of its row in `ready`, if the batch may claim it. The row
+    /// was looked at and is not locked, unless others are too quick for that.
     pub(crate) ready_row: Option<(i32, i64)>,
     /// How many of the effects at hand have rows: the first ones.
     pub(crate) written_effects: usize,
@@ -109,7 +110,7 @@ pub(crate) struct PostgresDesk<'a> {
     pub(crate) now: Timestamp,
     pub(crate) entries: Map<JobId, Entry>,
     pub(crate) items: HashMap<DlqId, ItemEntry>,
-    pub(crate) entities: Desked,
+    pub(crate) entities: DeskEntities,
     pub(crate) keys: HashMap<Digest, KeyEntry>,
     /// Keys of jobs that ended: free from then on.
     pub(crate) freed: Vec<(Digest, JobId, Timestamp)>,
@@ -117,7 +118,8 @@ pub(crate) struct PostgresDesk<'a> {
     shown: Arc<Registry>,
     /// The registries as they are when the batch is over: those that count for dispatch.
     pub(crate) registry: &'a Registry,
-    pub(crate) settings: Vec<Event>,
+    /// How the batch changes types, queues and tokens.
+    pub(crate) registry_changes: Vec<RegistryChange>,
     book: &'a mut Book<JobId>,
     /// Knows what jobs that have not ended came to before the batch.
     server: &'a ThisServer,
@@ -131,11 +133,6 @@ pub(crate) struct PostgresDesk<'a> {
     pub(crate) tallies: Tallies,
     /// When the first of the ready jobs that are not due by our clock is.
     pub(crate) early: Option<Timestamp>,
-}
-
-/// Where a job stands in its lane.
-fn rank(id: JobId, key: i64) -> Rank {
-    Rank { key, number: (id.0 >> 64) as u64 }
 }
 
 /// What a desk starts from.
@@ -154,12 +151,12 @@ impl<'a> PostgresDesk<'a> {
             now: ground.now,
             entries: Map::default(),
             items: HashMap::new(),
-            entities: Desked::default(),
+            entities: DeskEntities::default(),
             keys: HashMap::new(),
             freed: Vec::new(),
             shown: ground.shown,
             registry: ground.registry,
-            settings: Vec::new(),
+            registry_changes: Vec::new(),
             book: ground.book,
             server: ground.server,
             running: ground.running,
@@ -180,7 +177,7 @@ impl<'a> PostgresDesk<'a> {
         self.early =
             self.early.into_iter().chain(entry.job.due_at()).filter(|at| *at > self.now).min();
         if entry.job.due_at().is_some_and(|due_at| due_at <= self.now) {
-            let rank = rank(id, key);
+            let rank = Rank::of(key, id);
             entry.place = Some((self.book.insert(lane, rank, id), rank));
         }
     }
@@ -189,7 +186,7 @@ impl<'a> PostgresDesk<'a> {
     fn stand(&mut self, id: JobId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Some(due_at) = entry.job.due_at().filter(|due_at| *due_at <= self.now) else { return };
-        let rank = rank(id, self.registry.key(&entry.job, due_at));
+        let rank = Rank::of(self.registry.key(&entry.job, due_at), id);
         let place = self.book.insert(&self.registry.lane(&entry.job), rank, id);
         entry.place = Some((place, rank));
     }
@@ -270,14 +267,12 @@ impl<'a> PostgresDesk<'a> {
 
     /// A job has ended: its key is free after its window.
     fn free(&mut self, key: &Idempotency, job: JobId, ended_at: Timestamp) {
-        let free_at = key.free_at(ended_at);
-        if let Some(entry) = self.keys.get_mut(&key.hash) {
-            match &mut entry.now {
-                Some(holder) if holder.job == job => holder.free_at = Some(free_at),
-                _ => return,
-            }
+        let holder = self.keys.get(&key.hash).and_then(|entry| entry.now);
+        let Some(freed) = key.freed_by(holder, job, ended_at) else { return };
+        if let Some(KeyEntry { now: Some(now), .. }) = self.keys.get_mut(&key.hash) {
+            *now = freed;
         }
-        self.freed.push((key.hash, job, free_at));
+        self.freed.push((key.hash, job, key.free_at(ended_at)));
     }
 }
 
@@ -343,11 +338,6 @@ impl Desk for PostgresDesk<'_> {
 
     fn apply(&mut self, events: Vec<Event>) {
         for event in events {
-            if changes_registry(&event) {
-                Arc::make_mut(&mut self.shown).apply(&event);
-                self.settings.push(event);
-                continue;
-            }
             match event {
                 Event::JobSubmitted(job) => self.submit(job),
                 Event::JobMoved(event) => self.advance(&event),
@@ -374,16 +364,24 @@ impl Desk for PostgresDesk<'_> {
                 }
                 Event::EntitySet(entity) => self.entities.set(entity.id, Some(*entity)),
                 Event::EntityRemoved { entity, .. } => self.entities.set(entity, None),
-                Event::TypeSet(_)
-                | Event::QueueSet(_)
-                | Event::TokenIssued(_)
-                | Event::TokenRevoked { .. } => {}
+                Event::TypeSet(spec) => self.change_registry(RegistryChange::Type(spec)),
+                Event::QueueSet(spec) => self.change_registry(RegistryChange::Queue(spec)),
+                Event::TokenIssued(token) => self.change_registry(RegistryChange::Token(token)),
+                Event::TokenRevoked { token, at } => {
+                    self.change_registry(RegistryChange::Revoked { token, at });
+                }
             }
         }
     }
 }
 
 impl PostgresDesk<'_> {
+    /// The rest of the batch is decided by the changed registries.
+    fn change_registry(&mut self, change: RegistryChange) {
+        Arc::make_mut(&mut self.shown).apply(&change);
+        self.registry_changes.push(change);
+    }
+
     /// Changes a job in place: not a move.
     fn touch(&mut self, id: JobId, change: impl FnOnce(&mut Job)) {
         let Some(entry) = self.entries.get_mut(&id) else { return };

@@ -5,12 +5,10 @@
 use crate::commit::columns::Text;
 use crate::commit::desk::Entry;
 use crate::connections::{Call, Value};
-use crate::fault::Fault;
 use crate::queries::Query;
-use crate::values::{At, job_id, uuid};
+use crate::values::{At, uuid};
+use mainspring_kernel::Job;
 use mainspring_kernel::job::{Effect, EffectTotals};
-use mainspring_kernel::{Job, JobId};
-use tokio_postgres::Row;
 use uuid::Uuid;
 
 /// Rows of `effect`, as columns.
@@ -52,16 +50,6 @@ impl Effects {
         ];
         Some(Call::new(Query::InsertEffects, values))
     }
-}
-
-/// An effect with the job it belongs to.
-pub(crate) fn read_effect(row: &Row) -> Result<(JobId, Effect), Fault> {
-    let effect = Effect {
-        name: row.try_get::<_, &str>(1)?.into(),
-        value: row.try_get::<_, &str>(2)?.into(),
-        committed_at: row.try_get::<_, At>(3)?.0,
-    };
-    Ok((job_id(row.try_get(0)?), effect))
 }
 
 impl Entry {

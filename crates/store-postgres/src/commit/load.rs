@@ -1,15 +1,15 @@
-//! Loading what a batch named, in as few round trips as there are dependencies: one for most, a
-//! second for the jobs behind idempotency keys and for what the locked rows brought to light.
+//! Loading what a batch names: jobs, effects, items, entities and idempotency keys, in as few round
+//! trips as there are dependencies. Nothing is locked.
 
 use crate::commit::desk::{Entry, ItemEntry, KeyEntry, PostgresDesk};
-use crate::commit::effects::read_effect;
-use crate::connections::{Call, Connection, Value};
+use crate::commit::transaction::Transaction;
+use crate::connections::{Call, Value};
 use crate::entities;
 use crate::fault::Fault;
+use crate::lanes::Lanes;
 use crate::queries::Query;
-use crate::registry::Lanes;
-use crate::rows::{Stored, read_job};
-use crate::stock::{Offer, Plan};
+use crate::rows::{Stored, read_effect, read_item, read_job};
+use crate::stock::Offer;
 use crate::this_server::ThisServer;
 use crate::values::{At, digest, hash_uuid, item_uuid, job_id, uuid};
 use mainspring_kernel::event::KeyHolder;
@@ -17,52 +17,9 @@ use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{DlqItem, Entity, JobId};
 use mainspring_store::Needs;
-use mainspring_store::record::{Names, Record, records_of};
 use std::collections::{HashMap, HashSet};
 use tokio_postgres::Row;
 use uuid::Uuid;
-
-/// A transaction that may have begun.
-pub(crate) struct Transaction<'a> {
-    pub(crate) connection: Connection<'a>,
-    has_begun: bool,
-}
-
-impl<'a> Transaction<'a> {
-    pub(crate) fn new(connection: Connection<'a>) -> Self {
-        Transaction { connection, has_begun: false }
-    }
-
-    /// Sends statements; the first ones begin the transaction.
-    pub(crate) async fn run(&mut self, calls: Vec<Call>) -> Result<Vec<Vec<Row>>, Fault> {
-        let begins = !std::mem::replace(&mut self.has_begun, true);
-        let outcome = self.connection.run(begins, calls, false).await;
-        self.has_begun = outcome.is_ok();
-        outcome
-    }
-
-    pub(crate) fn has_begun(&self) -> bool {
-        self.has_begun
-    }
-
-    /// Sends the last statements and the commit.
-    pub(crate) async fn end(mut self, calls: Vec<Call>) -> Result<(), Fault> {
-        let outcome = self.connection.run(!self.has_begun, calls, true).await;
-        // A statement that was answered with a no took the whole transaction down.
-        let is_refused = self.connection.is_refused;
-        match outcome {
-            Err(Fault::Away(why)) if !is_refused => Err(Fault::Unknown(why)),
-            outcome => outcome.map(|_| ()),
-        }
-    }
-
-    /// Undoes everything.
-    pub(crate) async fn undo(mut self) {
-        if self.has_begun {
-            self.connection.undo().await;
-        }
-    }
-}
 
 /// What was loaded.
 #[derive(Default)]
@@ -88,61 +45,56 @@ pub(crate) struct Wants<'a> {
 }
 
 impl Loaded {
-    /// Loads everything.
-    pub(crate) async fn load(
+    /// Loads what the batch names and what is not recalled, in one round trip for most; the jobs
+    /// behind idempotency keys take a second one.
+    pub(crate) async fn load_named(
         server: &ThisServer,
         transaction: &mut Transaction<'_>,
-        guard: Call,
         wants: Wants<'_>,
     ) -> Result<Loaded, Fault> {
         let Wants { needs, offers, recalled } = wants;
         let mut loaded = Loaded { recalled, offers, ..Loaded::default() };
-        let known: HashSet<JobId> = loaded.recalled.iter().map(|it| it.job.id).collect();
-        let ids: Vec<Uuid> =
-            needs.jobs.iter().filter(|id| !known.contains(id)).map(|id| uuid(*id)).collect();
-        let items: Vec<Uuid> = needs.items.iter().map(|id| item_uuid(*id)).collect();
-        let keys: Vec<Uuid> = needs.keys.iter().map(|key| hash_uuid(*key)).collect();
-        for key in &needs.keys {
-            loaded.keys.insert(*key, None);
-        }
-        let mut calls = Vec::new();
-        for (query, ids) in
-            [(Query::LoadJobs, ids), (Query::LoadItems, items), (Query::LoadKeys, keys)]
-        {
-            if !ids.is_empty() {
-                calls.push(Call::new(query, vec![Box::new(ids)]));
-            }
-        }
-        calls.extend(entities::load(&needs.entities));
-        // After the jobs: an effect that is committed in between is no surprise, a missing one is.
-        let (jobs, names) = loaded.effects_wanted(needs);
-        if !jobs.is_empty() {
-            calls.push(Call::new(Query::LoadEffects, vec![Box::new(jobs), Box::new(names)]));
-        }
+        loaded.keys.extend(needs.keys.iter().map(|key| (*key, None)));
+        let calls = [
+            loaded.load_named_jobs(needs),
+            load_by_ids(Query::LoadItems, needs.items.iter().map(|id| item_uuid(*id))),
+            load_by_ids(Query::LoadKeys, needs.keys.iter().map(|key| hash_uuid(*key))),
+            entities::load(&needs.entities),
+            // After the jobs: an effect that is committed in between is no surprise, a missing one
+            // is.
+            loaded.load_named_effects(needs),
+        ];
+        let calls: Vec<Call> = calls.into_iter().flatten().collect();
         if calls.is_empty() {
             return Ok(loaded);
         }
         let queries: Vec<Query> = calls.iter().map(|call| call.query).collect();
-        if !transaction.has_begun() {
-            calls.insert(0, guard);
-        }
-        let mut answers = transaction.run(calls).await?;
-        let answers = answers.split_off(answers.len() - queries.len());
+        let answers = transaction.run(calls).await?;
         for (query, rows) in queries.into_iter().zip(answers) {
             loaded.take_in(server, query, &rows).await?;
         }
-        loaded.load_holders(server, transaction).await?;
+        loaded.load_key_holders(server, transaction).await?;
         Ok(loaded)
     }
 
-    /// The effects to look for: not those of jobs that are known to have none.
-    fn effects_wanted(&self, needs: &Needs) -> (Vec<Uuid>, Vec<String>) {
+    /// `job` with `live` and `finished`, for the jobs that are not recalled.
+    fn load_named_jobs(&self, needs: &Needs) -> Option<Call> {
+        let known: HashSet<JobId> = self.recalled.iter().map(|it| it.job.id).collect();
+        let ids = needs.jobs.iter().filter(|id| !known.contains(id)).map(|id| uuid(*id));
+        load_by_ids(Query::LoadJobs, ids)
+    }
+
+    /// `effect`, by job and name: not of jobs that are known to have none.
+    fn load_named_effects(&self, needs: &Needs) -> Option<Call> {
         let has_none = |id: JobId| {
             let known = self.recalled.iter().find(|stored| stored.job.id == id);
             known.is_some_and(|stored| stored.job.effect_totals().count == 0)
         };
         let wanted = needs.effects.iter().filter(|(job, _)| !has_none(*job));
-        wanted.map(|(job, name)| (uuid(*job), name.to_string())).unzip()
+        let (jobs, names): (Vec<Uuid>, Vec<String>) =
+            wanted.map(|(job, name)| (uuid(*job), name.to_string())).unzip();
+        let values: Vec<Value> = vec![Box::new(jobs.clone()), Box::new(names)];
+        (!jobs.is_empty()).then(|| Call::new(Query::LoadEffects, values))
     }
 
     async fn take_in(
@@ -179,7 +131,7 @@ impl Loaded {
     }
 
     /// The jobs behind the keys: a repeat is answered with where its job stands.
-    async fn load_holders(
+    async fn load_key_holders(
         &mut self,
         server: &ThisServer,
         transaction: &mut Transaction<'_>,
@@ -197,8 +149,7 @@ impl Loaded {
             return Ok(());
         }
         let ids: Vec<Uuid> = missing.into_iter().map(uuid).collect();
-        let call = Call::new(Query::LoadJobs, vec![Box::new(ids)]);
-        let rows = transaction.run(vec![call]).await?.pop().unwrap_or_default();
+        let rows = transaction.run_one(Call::new(Query::LoadJobs, vec![Box::new(ids)])).await?;
         self.take_in(server, Query::LoadJobs, &rows).await
     }
 
@@ -222,7 +173,7 @@ impl Loaded {
             desk.items.insert(item.id, ItemEntry { item, was, is_changed: false });
         }
         for entity in self.entities {
-            desk.entities.bring(entity);
+            desk.entities.lay_out(entity);
         }
         for (hash, was) in self.keys {
             desk.keys.insert(hash, KeyEntry { was, now: was });
@@ -235,46 +186,8 @@ impl Loaded {
     }
 }
 
-/// Fetches the ready jobs a plan names: locked in the transaction, or merely looked at.
-pub(crate) async fn fetch(
-    server: &ThisServer,
-    transaction: &mut Transaction<'_>,
-    guard: Call,
-    plan: &Plan,
-) -> Result<Vec<Offer>, Fault> {
-    if plan.fetched.is_empty() {
-        return Ok(Vec::new());
-    }
-    let most = i32::try_from(plan.fetch).unwrap_or(i32::MAX);
-    let values: Vec<Value> = vec![
-        Box::new(plan.fetched.clone()),
-        Box::new(plan.keys.clone()),
-        Box::new(plan.ids.clone()),
-        Box::new(most),
-    ];
-    let rows = if plan.is_locking {
-        let mut calls = vec![Call::new(Query::LockReady, values)];
-        if !transaction.has_begun() {
-            calls.insert(0, guard);
-        }
-        transaction.run(calls).await?.pop().unwrap_or_default()
-    } else {
-        server.connections.read(Query::PeekReady, values).await?
-    };
-    server.learn_lanes(&rows, 2).await?;
-    let lanes = server.lanes();
-    let offer = |row: &Row| -> Result<Offer, Fault> {
-        Ok((row.try_get(0)?, row.try_get(1)?, read_job(row, 2, false, &lanes)?))
-    };
-    rows.iter().map(offer).collect()
-}
-
-/// A dead-letter item from its record.
-pub(crate) fn read_item(record: &[u8]) -> Result<DlqItem, Fault> {
-    let mut names = Names::default();
-    match records_of(record, &mut names).next() {
-        Some(Ok(Record::Item(item))) => Ok(*item),
-        Some(Err(bad)) => Err(bad.into()),
-        _ => Err(Fault::Broken("a dead-letter item is no item".into())),
-    }
+/// The statement that loads rows by their ids, if there are any.
+fn load_by_ids(query: Query, ids: impl Iterator<Item = Uuid>) -> Option<Call> {
+    let ids: Vec<Uuid> = ids.collect();
+    (!ids.is_empty()).then(|| Call::new(query, vec![Box::new(ids)]))
 }

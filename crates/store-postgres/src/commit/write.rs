@@ -4,17 +4,20 @@
 use crate::commit::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
 use crate::commit::desk::{Entry, Origin, PostgresDesk};
 use crate::commit::effects::Effects;
+use crate::commit::items::write_items;
+use crate::commit::keys::write_keys;
 use crate::commit::tallies::Tallies;
 use crate::connections::Call;
 use crate::fault::Fault;
+use crate::lanes::Lanes;
 use crate::queries::Query;
-use crate::registry::{Lanes, Registry};
-use crate::rows::more;
+use crate::registry::Registry;
+use crate::rows::{more, state_number};
 use crate::terms;
-use crate::values::{At, hash_uuid, item_uuid, uuid};
+use crate::values::{At, hash_uuid, uuid};
 use mainspring_kernel::dispatch::LaneKey;
-use mainspring_kernel::{DlqItem, Job, StateName, Timestamp};
-use mainspring_store::record::{encode_item, encode_progress, encode_steps};
+use mainspring_kernel::{Job, StateName, Timestamp};
+use mainspring_store::record::{encode_progress, encode_steps};
 use std::collections::HashSet;
 use uuid::Uuid;
 
@@ -23,20 +26,27 @@ struct Writes<'a> {
     registry: &'a Registry,
     lanes: &'a Lanes,
     now: Timestamp,
-    jobs: Submissions,
-    ready: Waits,
-    waiting: Waits,
+    /// Rows of `job`.
+    submitted: Submissions,
+    /// Rows that come into `ready` and `waiting`.
+    to_ready: Waits,
+    to_waiting: Waits,
+    /// Rows of `ready` that are claimed, and rows of `ready` or `waiting` that go for another reason.
     claimed: Waits,
-    unwaiting: Waits,
-    expiring: (Vec<At>, Vec<Uuid>),
-    unexpiring: (Vec<At>, Vec<Uuid>),
-    started: Lives,
-    changed: Lives,
-    ended: (Vec<Uuid>, Vec<i32>),
-    finished: Ends,
+    left_waiting: Waits,
+    /// Rows that come into `expiry` and go from there.
+    to_expiry: (Vec<At>, Vec<Uuid>),
+    left_expiry: (Vec<At>, Vec<Uuid>),
+    /// Rows of `live`: new, changed, and gone.
+    to_live: Lives,
+    changed_live: Lives,
+    left_live: (Vec<Uuid>, Vec<i32>),
+    /// Rows of `finished`.
+    to_finished: Ends,
     effects: Effects,
-    coded: (Vec<i64>, Vec<Uuid>),
-    uncoded: (Vec<i64>, Vec<Uuid>),
+    /// Rows of `term` for the codes of failed attempts.
+    new_codes: (Vec<i64>, Vec<Uuid>),
+    old_codes: (Vec<i64>, Vec<Uuid>),
     tallies: &'a mut Tallies,
 }
 
@@ -64,100 +74,101 @@ pub(crate) fn lanes_needed(desk: &PostgresDesk<'_>, known: &Lanes) -> HashSet<La
 }
 
 /// The statements that make the database agree with the desk; none if nothing changed.
-pub(crate) fn calls(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Call>, Fault> {
+pub(crate) fn statements(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Call>, Fault> {
     let mut tallies = std::mem::take(&mut desk.tallies);
     let mut writes = Writes {
         registry: desk.registry,
         lanes,
         now: desk.now,
-        jobs: Submissions::default(),
-        ready: Waits::default(),
-        waiting: Waits::default(),
+        submitted: Submissions::default(),
+        to_ready: Waits::default(),
+        to_waiting: Waits::default(),
         claimed: Waits::default(),
-        unwaiting: Waits::default(),
-        expiring: Default::default(),
-        unexpiring: Default::default(),
-        started: Lives::default(),
-        changed: Lives::default(),
-        ended: Default::default(),
-        finished: Ends::default(),
+        left_waiting: Waits::default(),
+        to_expiry: Default::default(),
+        left_expiry: Default::default(),
+        to_live: Lives::default(),
+        changed_live: Lives::default(),
+        left_live: Default::default(),
+        to_finished: Ends::default(),
         effects: Effects::default(),
-        coded: Default::default(),
-        uncoded: Default::default(),
+        new_codes: Default::default(),
+        old_codes: Default::default(),
         tallies: &mut tallies,
     };
     for id in &desk.changed {
         if let Some(entry) = desk.entries.get(id) {
-            writes.entry(entry)?;
+            writes.write_job(entry)?;
         }
     }
     let mut calls = writes.into_calls();
-    calls.extend(key_calls(desk));
-    calls.extend(item_calls(desk));
-    calls.extend(desk.entities.calls());
-    calls.extend(outbox(desk, &tallies));
+    calls.extend(write_keys(desk));
+    calls.extend(write_items(desk));
+    calls.extend(desk.entities.write_entities());
+    calls.extend(write_outbox(desk, &tallies));
     Ok(calls)
 }
 
 impl Writes<'_> {
-    fn entry(&mut self, entry: &Entry) -> Result<(), Fault> {
+    /// The rows of one job that the batch changed.
+    fn write_job(&mut self, entry: &Entry) -> Result<(), Fault> {
         let job = &entry.job;
         let state = job.state.name();
         match entry.origin {
-            Origin::New => self.submitted(job)?,
+            Origin::New => self.write_submission(job)?,
             Origin::Queued if state == StateName::Queued => return Ok(()),
             Origin::Queued => {
-                self.leave(entry)?;
-                if let Some(expires_at) = job.expires_at() {
-                    self.unexpiring.0.push(At(expires_at));
-                    self.unexpiring.1.push(uuid(job.id));
+                self.leave_line(entry)?;
+                if let Some(alarm_at) = entry.was_alarm {
+                    self.left_expiry.0.push(At(alarm_at));
+                    self.left_expiry.1.push(uuid(job.id));
                 }
             }
             Origin::Live(_) => {
                 if entry.was_due_at.is_some() && job.seq != entry.was_seq {
-                    self.leave(entry)?;
+                    self.leave_line(entry)?;
                 }
             }
             Origin::Finished => return Ok(()),
         }
         self.effects.push_last(job, entry.unwritten_effects());
-        self.code(entry);
+        self.write_error_code(entry);
         let version = match entry.origin {
             Origin::Live(version) => Some(version),
             Origin::New | Origin::Queued | Origin::Finished => None,
         };
         if state.is_terminal() {
             if let Some(version) = version {
-                self.ended.0.push(uuid(job.id));
-                self.ended.1.push(version);
+                self.left_live.0.push(uuid(job.id));
+                self.left_live.1.push(version);
             }
-            self.finish(entry);
+            self.write_end(entry);
         } else if state == StateName::Queued {
-            self.wait(job, false)?;
-            if let Some(expires_at) = job.expires_at() {
-                self.expiring.0.push(At(expires_at));
-                self.expiring.1.push(uuid(job.id));
+            self.write_wait(job, false)?;
+            if let Some(alarm_at) = job.alarm_at() {
+                self.to_expiry.0.push(At(alarm_at));
+                self.to_expiry.1.push(uuid(job.id));
             }
         } else {
             if state == StateName::Retrying {
-                self.wait(job, true)?;
+                self.write_wait(job, true)?;
             }
-            self.live(entry, version)?;
+            self.write_live(entry, version)?;
         }
         Ok(())
     }
 
     /// Lists find a job by the code of its last failed attempt. One that failed before there were
     /// such lists is noted when it moves next.
-    fn code(&mut self, entry: &Entry) {
+    fn write_error_code(&mut self, entry: &Entry) {
         let (id, code) = (uuid(entry.job.id), terms::code(&entry.job));
         if let Some(code) = code.filter(|_| entry.job.seq != entry.was_seq) {
-            self.coded.0.push(code);
-            self.coded.1.push(id);
+            self.new_codes.0.push(code);
+            self.new_codes.1.push(id);
         }
         if let Some(was) = entry.was_code.filter(|_| code != entry.was_code) {
-            self.uncoded.0.push(was);
-            self.uncoded.1.push(id);
+            self.old_codes.0.push(was);
+            self.old_codes.1.push(id);
         }
     }
 
@@ -167,9 +178,10 @@ impl Writes<'_> {
         number.ok_or_else(|| Fault::Broken(format!("{lane:?} has no number")))
     }
 
-    fn submitted(&mut self, job: &Job) -> Result<(), Fault> {
+    /// A row of `job`, written once and never changed.
+    fn write_submission(&mut self, job: &Job) -> Result<(), Fault> {
         let lane = self.lane(job)?;
-        let jobs = &mut self.jobs;
+        let jobs = &mut self.submitted;
         jobs.ids.push(uuid(job.id));
         jobs.lanes.push(lane);
         jobs.priorities.push(i16::from(job.priority));
@@ -183,44 +195,53 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// A job begins to wait.
-    fn wait(&mut self, job: &Job, is_retry: bool) -> Result<(), Fault> {
+    /// A job begins to wait: in `ready` if it is due, else in `waiting`.
+    fn write_wait(&mut self, job: &Job, is_retry: bool) -> Result<(), Fault> {
         let Some(due_at) = job.due_at() else { return Ok(()) };
         let lane = self.lane(job)?;
         let tally = self.tallies.queue(&job.queue);
         let waits = if due_at <= self.now {
             tally.ready += 1;
-            &mut self.ready
+            &mut self.to_ready
         } else {
             tally.pending += 1;
-            &mut self.waiting
+            &mut self.to_waiting
         };
         waits.push(lane, self.registry.key(job, due_at), job, due_at, is_retry);
         Ok(())
     }
 
     /// A job waits no longer where it was loaded from.
-    fn leave(&mut self, entry: &Entry) -> Result<(), Fault> {
-        let Some(due_at) = entry.was_due_at else { return Ok(()) };
-        let job = &entry.job;
-        if let Some((lane, key)) = entry.ready_row {
-            self.claimed.push(lane, key, job, due_at, false);
-            self.tallies.queue(&job.queue).ready -= 1;
-        } else {
-            let lane = self.lane(job)?;
-            let key = self.registry.key(job, due_at);
-            self.unwaiting.push(lane, key, job, due_at, false);
+    fn leave_line(&mut self, entry: &Entry) -> Result<(), Fault> {
+        match (entry.was_due_at, entry.ready_row) {
+            (Some(due_at), Some(row)) => self.claim_by_delete(&entry.job, row, due_at),
+            (Some(due_at), None) => self.delete_wait(&entry.job, due_at)?,
+            (None, _) => {}
         }
         Ok(())
     }
 
-    fn live(&mut self, entry: &Entry, version: Option<i32>) -> Result<(), Fault> {
+    /// Claims an offered job: `ready` gives its row to one who deletes it, and only to one.
+    fn claim_by_delete(&mut self, job: &Job, (lane, key): (i32, i64), due_at: Timestamp) {
+        self.claimed.push(lane, key, job, due_at, false);
+        self.tallies.queue(&job.queue).ready -= 1;
+    }
+
+    /// Takes a job that was not offered out of `waiting`, or out of `ready` if it became due since.
+    fn delete_wait(&mut self, job: &Job, due_at: Timestamp) -> Result<(), Fault> {
+        let (lane, key) = (self.lane(job)?, self.registry.key(job, due_at));
+        self.left_waiting.push(lane, key, job, due_at, false);
+        Ok(())
+    }
+
+    /// A row of `live`: a job that was started and has not ended, at its next version.
+    fn write_live(&mut self, entry: &Entry, version: Option<i32>) -> Result<(), Fault> {
         let job = &entry.job;
         let lane = entry.lane.map_or_else(|| self.lane(job), Ok)?;
-        let lives = if version.is_some() { &mut self.changed } else { &mut self.started };
+        let lives = if version.is_some() { &mut self.changed_live } else { &mut self.to_live };
         lives.ids.push(uuid(job.id));
         lives.versions.extend(version);
-        lives.states.push(number(job.state.name()));
+        lives.states.push(state_number(job.state.name()));
         lives.lanes.push(lane);
         lives.alarms.push(job.alarm_at().map(At));
         let limit = job.lease().and_then(|_| self.registry.limit_key(job));
@@ -230,40 +251,36 @@ impl Writes<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, entry: &Entry) {
+    /// A row of `finished`.
+    fn write_end(&mut self, entry: &Entry) {
         let job = &entry.job;
-        self.finished.ids.push(uuid(job.id));
-        self.finished.states.push(number(job.state.name()));
-        self.finished.at.push(At(job.finished_at().unwrap_or(self.now)));
-        self.finished.records.push(record(entry));
+        self.to_finished.ids.push(uuid(job.id));
+        self.to_finished.states.push(state_number(job.state.name()));
+        self.to_finished.at.push(At(job.finished_at().unwrap_or(self.now)));
+        self.to_finished.records.push(record(entry));
     }
 
     /// In an order in which no row is written before what it takes the place of is gone.
     fn into_calls(self) -> Vec<Call> {
         let created_at = At(self.now);
         let calls = [
-            self.jobs.insert(created_at),
+            self.submitted.insert(created_at),
             self.claimed.delete(Query::DeleteReady),
-            self.unwaiting.delete(Query::DeleteWaiting),
-            pairs(Query::DeleteExpiry, self.unexpiring),
-            pairs(Query::DeleteLive, self.ended),
-            self.changed.update(),
-            self.started.insert(),
-            self.finished.insert(),
+            self.left_waiting.delete(Query::DeleteWaiting),
+            pairs(Query::DeleteExpiry, self.left_expiry),
+            pairs(Query::DeleteLive, self.left_live),
+            self.changed_live.update(),
+            self.to_live.insert(),
+            self.to_finished.insert(),
             self.effects.insert(),
-            self.ready.insert_ready(),
-            self.waiting.insert_waiting(),
-            pairs(Query::InsertExpiry, self.expiring),
-            pairs(Query::DeleteTerms, self.uncoded),
-            pairs(Query::InsertTerms, self.coded),
+            self.to_ready.insert_ready(),
+            self.to_waiting.insert_waiting(),
+            pairs(Query::InsertExpiry, self.to_expiry),
+            pairs(Query::DeleteTerms, self.old_codes),
+            pairs(Query::InsertTerms, self.new_codes),
         ];
         calls.into_iter().flatten().collect()
     }
-}
-
-/// The number of a state in the tables.
-pub(crate) fn number(state: StateName) -> i16 {
-    StateName::ALL.iter().position(|other| *other == state).unwrap_or(0) as i16
 }
 
 fn record(entry: &Entry) -> Vec<u8> {
@@ -272,112 +289,9 @@ fn record(entry: &Entry) -> Vec<u8> {
     record
 }
 
-fn key_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
-    let mut calls = Vec::new();
-    let (mut hashes, mut jobs, mut fingerprints, mut old, mut free_at) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut taken = HashSet::new();
-    // Sorted, so that two servers that take the same keys wait for each other in one order.
-    let mut keys: Vec<_> = desk.keys.iter().collect();
-    keys.sort_by_key(|(hash, _)| **hash);
-    for (hash, key) in keys {
-        let Some(now) = key.now else { continue };
-        if key.was.is_some_and(|was| was.job == now.job) {
-            continue;
-        }
-        taken.insert(*hash);
-        hashes.push(hash_uuid(*hash));
-        jobs.push(uuid(now.job));
-        fingerprints.push(now.fingerprint.map(hash_uuid));
-        old.push(key.was.map(|was| uuid(was.job)));
-        free_at.push(now.free_at.map(At));
-    }
-    if !hashes.is_empty() {
-        calls.push(Call::new(
-            Query::InsertKeys,
-            vec![
-                Box::new(hashes),
-                Box::new(jobs),
-                Box::new(fingerprints),
-                Box::new(old),
-                Box::new(free_at),
-            ],
-        ));
-    }
-    let freed: Vec<_> = desk.freed.iter().filter(|(hash, ..)| !taken.contains(hash)).collect();
-    if !freed.is_empty() {
-        let hashes: Vec<Uuid> = freed.iter().map(|(hash, ..)| hash_uuid(*hash)).collect();
-        let jobs: Vec<Uuid> = freed.iter().map(|(_, job, _)| uuid(*job)).collect();
-        let at: Vec<At> = freed.iter().map(|(.., at)| At(*at)).collect();
-        let values: Vec<crate::connections::Value> =
-            vec![Box::new(hashes), Box::new(jobs), Box::new(at)];
-        calls.push(Call::new(Query::FreeKeys, values));
-    }
-    calls
-}
-
-fn item_calls(desk: &PostgresDesk<'_>) -> Vec<Call> {
-    let mut calls = Vec::new();
-    let changed = desk.items.values().filter(|entry| entry.is_changed);
-    let (new, old): (Vec<_>, Vec<_>) = changed.partition(|entry| entry.was.is_none());
-    let record = |entry: &&crate::commit::desk::ItemEntry| {
-        let mut record = Vec::new();
-        encode_item(&entry.item, &mut record);
-        record
-    };
-    let version = |version: u32| i32::try_from(version).unwrap_or(i32::MAX);
-    if !new.is_empty() {
-        let text = |of: fn(&crate::commit::desk::ItemEntry) -> &str| -> Vec<String> {
-            new.iter().map(|entry| of(entry).to_owned()).collect()
-        };
-        let at: Vec<At> = new.iter().map(|entry| At(entry.item.created_at)).collect();
-        calls.push(Call::new(
-            Query::InsertItems,
-            vec![
-                Box::new(new.iter().map(|it| item_uuid(it.item.id)).collect::<Vec<_>>()),
-                Box::new(new.iter().map(|it| version(it.item.version)).collect::<Vec<_>>()),
-                Box::new(text(|entry| entry.item.state.as_str())),
-                Box::new(text(|entry| entry.item.job.tenant.as_str())),
-                Box::new(text(|entry| entry.item.job.user.as_str())),
-                Box::new(text(|entry| entry.item.job.job_type.as_str())),
-                Box::new(at),
-                Box::new(new.iter().map(record).collect::<Vec<_>>()),
-            ],
-        ));
-        calls.extend(item_terms(new.iter().map(|entry| &entry.item)));
-    }
-    if !old.is_empty() {
-        let states: Vec<String> =
-            old.iter().map(|entry| entry.item.state.as_str().to_owned()).collect();
-        let was: Vec<i32> = old.iter().filter_map(|entry| entry.was.map(version)).collect();
-        calls.push(Call::new(
-            Query::UpdateItems,
-            vec![
-                Box::new(old.iter().map(|it| item_uuid(it.item.id)).collect::<Vec<_>>()),
-                Box::new(was),
-                Box::new(old.iter().map(|it| version(it.item.version)).collect::<Vec<_>>()),
-                Box::new(states),
-                Box::new(old.iter().map(record).collect::<Vec<_>>()),
-            ],
-        ));
-    }
-    calls
-}
-
-/// The facts by which lists find items.
-pub(crate) fn item_terms<'a>(items: impl Iterator<Item = &'a DlqItem>) -> Option<Call> {
-    let (mut numbers, mut ids) = (Vec::new(), Vec::new());
-    for item in items {
-        for number in terms::of_item(item) {
-            numbers.push(number);
-            ids.push(item_uuid(item.id));
-        }
-    }
-    pairs(Query::InsertItemTerms, (numbers, ids))
-}
-
-/// What the batch moved and counted, if anything.
-fn outbox(desk: &PostgresDesk<'_>, tallies: &Tallies) -> Option<Call> {
+/// What the batch moved and counted, if anything: one row of `outbox`, from which it is stamped into
+/// `stream` and `tally`.
+fn write_outbox(desk: &PostgresDesk<'_>, tallies: &Tallies) -> Option<Call> {
     let (names, deltas) = tallies.by_name();
     if desk.steps.is_empty() && deltas.is_empty() {
         return None;

@@ -1,8 +1,17 @@
-//! When the reaper has to look: the alarms this server set itself, to the instant. Those of other
+//! When the reaper has to look for jobs whose lease, timeout, expiry or unfinished DLQ move is due
+//! (`live.alarm_at`, `expiry`): the alarms this server set itself, to the instant. Those of other
 //! servers are theirs; if they die, a look finds what they left.
 
+use crate::connections::Value;
+use crate::fault::Fault;
+use crate::queries::Query;
+use crate::this_server::ThisServer;
+use crate::values::{At, job_id};
 use mainspring_kernel::{JobId, Timestamp};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Alarms in mind, at most; those beyond are found by looking.
 const ALARMS_MAX: usize = 200_000;
@@ -10,6 +19,8 @@ const ALARMS_MAX: usize = 200_000;
 const LATE_MICROS: i64 = 3_000_000;
 /// Every so many looks go back to the start.
 const FROM_START_EVERY: u32 = 32;
+/// A lease that ran out this long ago and is still there was left alone by everybody.
+const UNREAPED_MIN: Duration = Duration::from_millis(250);
 
 /// Alarms by instant.
 #[derive(Debug, Default)]
@@ -70,6 +81,48 @@ impl JobAlarms {
         while self.set.first().is_some_and(|(at, _)| *at <= now) {
             self.set.pop_first();
         }
+    }
+}
+
+impl ThisServer {
+    pub(crate) fn job_alarms(&self) -> MutexGuard<'_, JobAlarms> {
+        self.due.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Alarms of jobs moved, each from an instant to another.
+    pub(crate) fn set_alarms(&self, moved: &[(JobId, Option<Timestamp>, Option<Timestamp>)]) {
+        let mut alarms = self.job_alarms();
+        for (job, from, to) in moved {
+            alarms.moved(*job, *from, *to);
+        }
+    }
+
+    /// Jobs whose alarm has rung by `now`, for the reaper.
+    pub(crate) async fn find_overdue(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<JobId>, Fault> {
+        let Some(from) = self.job_alarms().begin(now) else { return Ok(Vec::new()) };
+        let most = i32::try_from(limit).unwrap_or(i32::MAX);
+        let values: Vec<Value> = vec![Box::new(At(now)), Box::new(At(from)), Box::new(most)];
+        let rows = self.connections.read(Query::FindOverdue, values).await?;
+        if rows.is_empty() {
+            self.job_alarms().done(now);
+        }
+        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
+    }
+
+    /// Jobs that run, for extending their leases after a restart.
+    pub(crate) async fn find_running(&self) -> Result<Vec<JobId>, Fault> {
+        // While others serve, workers have somebody to send their heartbeats to, and a lease that
+        // ran out is reaped at once: one that was not shows that nobody served.
+        let by = match self.neighbours.has_others.load(Ordering::Acquire) {
+            true => self.now() - UNREAPED_MIN,
+            false => Timestamp::MAX,
+        };
+        let rows = self.connections.read(Query::FindRunning, vec![Box::new(At(by))]).await?;
+        rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
     }
 }
 

@@ -3,10 +3,10 @@
 use super::lead::{self, Lead};
 use super::pieces::{self, Bound, Conditions, Pieces, Span, counted, run};
 use super::{LOOKED_AT, candidates};
-use crate::commit::load::read_item;
-use crate::connections::{Call, Value};
+use crate::connections::{Call, Part, Value};
 use crate::fault::Fault;
 use crate::queries::Query;
+use crate::rows::read_item;
 use crate::terms;
 use crate::this_server::ThisServer;
 use crate::values::{At, item_uuid, uuid};
@@ -176,6 +176,6 @@ pub(crate) async fn list_old_items(server: &ThisServer) -> Result<(), Fault> {
             Call::new(Query::MarkItemsListed, vec![Box::new(ids), Box::new(versions)]),
         ];
         let mut connection = server.connections.get().await?;
-        connection.run(true, calls, true).await?;
+        connection.run(Part::All, calls).await?;
     }
 }

@@ -1,9 +1,9 @@
 //! Which index leads a list.
 
 use super::pieces::{self, Pieces, Span};
-use crate::commit::write::number;
 use crate::connections::Value;
 use crate::fault::Fault;
+use crate::rows::state_number;
 use crate::this_server::ThisServer;
 use mainspring_kernel::StateName;
 use mainspring_store::{JobFilter, Term};
@@ -191,13 +191,14 @@ pub(super) async fn choose(
         }
         Some(StateName::Queued) => leads.push(standing(OnTheWay::Queued)),
         Some(state @ StateName::Retrying) => {
-            leads.extend([standing(OnTheWay::Retrying), Lead::Live(number(state))]);
+            leads.extend([standing(OnTheWay::Retrying), Lead::Live(state_number(state))]);
         }
         Some(state @ (StateName::Running | StateName::DlqPending | StateName::DlqRecorded)) => {
-            leads.extend([Lead::OnTheWay(OnTheWay::Alarmed, None), Lead::Live(number(state))]);
+            leads
+                .extend([Lead::OnTheWay(OnTheWay::Alarmed, None), Lead::Live(state_number(state))]);
         }
         // What most jobs come to; before the lanes, whose newest jobs may all be waiting.
-        Some(state @ StateName::Succeeded) => leads.push(Lead::Finished(number(state))),
+        Some(state @ StateName::Succeeded) => leads.push(Lead::Finished(state_number(state))),
         None => {}
     }
     if let Some(lanes) = few_lanes {

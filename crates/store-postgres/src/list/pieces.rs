@@ -1,10 +1,10 @@
 //! The statements of lists, put together from fixed pieces.
 
 use super::lead::Lead;
-use crate::commit::write::number;
 use crate::connections::Value;
 use crate::fault::Fault;
 use crate::queries::in_schema;
+use crate::rows::state_number;
 use crate::terms;
 use crate::this_server::ThisServer;
 use crate::values::uuid;
@@ -138,7 +138,7 @@ impl Pieces<'_> {
             Some(state) => {
                 let column =
                     if state.is_terminal() { "f.state" } else { "f.id IS NULL AND l.state" };
-                to.with(&format!(" AND {column} = ?"), Box::new(number(state)), Type::INT2);
+                to.with(&format!(" AND {column} = ?"), Box::new(state_number(state)), Type::INT2);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Workers that servers have heard from, told through the row of each server: a worker pulls from
-//! one server, and every server must know that there is one. Only for people; nothing is decided
+//! Workers that servers have heard from, told through the row of each server in `node`: a worker pulls
+//! from one server, and every server must know that there is one. Only for people; nothing is decided
 //! on.
 
 use crate::connections::Value;

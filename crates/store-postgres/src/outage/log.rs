@@ -1,7 +1,5 @@
-//! Whether the database can be used, and what the log is told of it: a line when an outage begins
-//! and one when it ends, however many ask meanwhile. Whoever fails to reach it begins an outage;
-//! only a look that also writes ends it (`node::see`), because an answer may be one of before, may
-//! need no database at all, or come from one that takes no writes. Knows no log; `shared.rs` does.
+//! Outages as they are told: a line when one begins and one when it ends, however many ask meanwhile.
+//! Knows no log; `outage.rs` writes the lines.
 
 use std::time::Duration;
 use tokio::time::Instant;

@@ -1,16 +1,15 @@
 //! Reading everything.
 
 use super::Session;
-use crate::commit::effects::read_effect;
-use crate::commit::load::read_item;
 use crate::config::PostgresConfig;
 use crate::connections::Value;
 use crate::entities;
 use crate::fault::Fault;
+use crate::lanes::Lanes;
 use crate::migrate::{self, MIGRATIONS, MigrateError};
 use crate::queries::{Queries, Query};
-use crate::registry::{Lanes, read_registry};
-use crate::rows::{Stored, read_job};
+use crate::registry::read_registry;
+use crate::rows::{Stored, read_effect, read_item, read_job};
 use crate::values::{At, digest, job_id};
 use mainspring_kernel::JobId;
 use mainspring_kernel::event::KeyHolder;

@@ -3,24 +3,25 @@
 use super::Session;
 use super::export::{Cursor, TOTALS};
 use crate::commit::effects::Effects;
-use crate::commit::write::{item_terms, number};
+use crate::commit::entities::{insert, insert_terms};
+use crate::commit::items::item_terms;
 use crate::config::PostgresConfig;
 use crate::connections::{Call, Value};
-use crate::entities;
 use crate::fault::Fault;
+use crate::lanes::Lanes;
 use crate::migrate::{self, MigrateError, failed};
 use crate::queries::{Queries, Query};
-use crate::registry::{Lanes, Registry};
-use crate::rows::more;
+use crate::registry::{Registry, RegistryChange, write_queue, write_token, write_type};
+use crate::rows::{more, state_number};
 use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{DlqItem, Event, QueueOrder, StateName, Timestamp};
+use mainspring_kernel::{DlqItem, StateName, Timestamp};
 use mainspring_store::JobWithHistory;
-use mainspring_store::record::{Record, encode_item, encode_progress, encode_token, encode_type};
+use mainspring_store::record::{Record, encode_item, encode_progress};
 use mainspring_store::transfer::Seal;
 use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::types::Type;
@@ -82,9 +83,9 @@ impl PostgresImport {
                 Record::Item(item) => items.push(*item),
                 Record::Entity(entity) => entities.push(*entity),
                 Record::Key { hash, holder } => keys.push((hash, holder)),
-                Record::Type(spec) => self.set(Event::TypeSet(spec)).await?,
-                Record::Queue(spec) => self.set(Event::QueueSet(spec)).await?,
-                Record::Token(token) => self.set(Event::TokenIssued(token)).await?,
+                Record::Type(spec) => self.set(RegistryChange::Type(spec)).await?,
+                Record::Queue(spec) => self.set(RegistryChange::Queue(spec)).await?,
+                Record::Token(token) => self.set(RegistryChange::Token(token)).await?,
                 Record::Counters(counters) => {
                     for (name, n) in TOTALS.iter().zip(counters) {
                         self.count(name, "", i64::try_from(n).unwrap_or(i64::MAX));
@@ -99,7 +100,7 @@ impl PostgresImport {
             self.put_items(&items).await?;
         }
         let entities: Vec<_> = entities.iter().collect();
-        let calls = [entities::insert(&entities), entities::insert_terms(&entities)];
+        let calls = [insert(&entities), insert_terms(&entities)];
         for Call { query, values } in calls.into_iter().flatten() {
             self.session.call(query, values).await?;
         }
@@ -155,46 +156,16 @@ impl PostgresImport {
         *self.tally.entry(format!("{kind}{name}")).or_default() += n;
     }
 
-    async fn set(&mut self, event: Event) -> Result<(), Fault> {
-        let mut record = Vec::new();
-        match &event {
-            Event::TypeSet(spec) => {
-                encode_type(spec, &mut record);
-                let values: Vec<Value> = vec![
-                    Box::new(spec.name.as_str().to_owned()),
-                    Box::new(spec.queue.as_str().to_owned()),
-                    Box::new(i16::from(spec.priority)),
-                    Box::new(i16::try_from(spec.max_retries).unwrap_or(i16::MAX)),
-                    Box::new(i32::try_from(spec.timeout_ms).unwrap_or(i32::MAX)),
-                    Box::new(spec.is_limited_by_user()),
-                    Box::new(record),
-                ];
-                self.session.call(Query::SetType, values).await?;
-            }
-            Event::QueueSet(spec) => {
-                let is_by_due = spec.order == QueueOrder::Due;
-                let name = spec.name.as_str().to_owned();
-                let values: Vec<Value> =
-                    vec![Box::new(name), Box::new(spec.is_paused), Box::new(is_by_due)];
-                self.session.call(Query::SetQueue, values).await?;
-            }
-            Event::TokenIssued(token) => {
-                encode_token(token, &mut record);
-                let id = Uuid::from_u128(token.id.0);
-                self.session.call(Query::SetToken, vec![Box::new(id), Box::new(record)]).await?;
-            }
-            Event::JobSubmitted(_)
-            | Event::JobMoved(_)
-            | Event::LeaseRenewed { .. }
-            | Event::EffectCommitted { .. }
-            | Event::ItemOpened(_)
-            | Event::ItemChanged { .. }
-            | Event::EntitySet(_)
-            | Event::EntityRemoved { .. }
-            | Event::TokenRevoked { .. } => {}
-        }
-        self.registry.apply(&event);
-        Ok(())
+    async fn set(&mut self, change: RegistryChange) -> Result<(), Fault> {
+        self.registry.apply(&change);
+        let call = match &change {
+            RegistryChange::Type(spec) => write_type(spec),
+            RegistryChange::Queue(spec) => write_queue(spec),
+            RegistryChange::Token(token) => write_token(token),
+            // A token comes with all that happened to it.
+            RegistryChange::Revoked { .. } => return Ok(()),
+        };
+        self.session.call(call.query, call.values).await.map(|_| ())
     }
 
     /// Gives the lanes of these jobs their numbers.
@@ -246,7 +217,7 @@ impl PostgresImport {
             let at = |it: &&JobWithHistory| At(it.job.finished_at().unwrap_or(it.job.updated_at));
             let values: Vec<Value> = vec![
                 Box::new(ended.iter().map(|it| uuid(it.job.id)).collect::<Vec<_>>()),
-                Box::new(ended.iter().map(|it| number(state(it))).collect::<Vec<_>>()),
+                Box::new(ended.iter().map(|it| state_number(state(it))).collect::<Vec<_>>()),
                 Box::new(ended.iter().map(at).collect::<Vec<_>>()),
                 Box::new(ended.iter().map(|it| progress(it)).collect::<Vec<_>>()),
             ];
@@ -272,7 +243,7 @@ impl PostgresImport {
             |it: &JobWithHistory| it.job.lease().map(|lease| lease.worker.as_str().to_owned());
         let values: Vec<Value> = vec![
             Box::new(live.iter().map(|(it, _)| uuid(it.job.id)).collect::<Vec<_>>()),
-            Box::new(live.iter().map(|(it, _)| number(state(it))).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(it, _)| state_number(state(it))).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(_, lane)| *lane).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| it.job.alarm_at().map(At)).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| limit(it).map(hash_uuid)).collect::<Vec<_>>()),
@@ -351,7 +322,7 @@ impl PostgresImport {
             self.count(kind, job.queue.as_str(), 1);
             if job.state.name() == StateName::Queued {
                 self.count("state/", StateName::Queued.as_str(), 1);
-                if let Some(at) = job.expires_at() {
+                if let Some(at) = job.alarm_at() {
                     expiring.0.push(At(at));
                     expiring.1.push(uuid(job.id));
                 }
