@@ -102,6 +102,7 @@ impl Writer {
             if !matches!(outcome, Ok(Tried::Committed)) {
                 // Nobody got anything: the next try has to serve the same ones.
                 self.book.undo_servings();
+                server.lanes_mut().forget(&std::mem::take(&mut lessons.uncommitted_lanes));
             }
             match outcome {
                 Ok(Tried::Committed) => {
@@ -213,7 +214,7 @@ impl Writer {
         transaction: &mut Transaction<'_>,
         known: &Registry,
         registry: &Registry,
-        lessons: &Lessons,
+        lessons: &mut Lessons,
     ) -> Result<(), Fault> {
         if lessons.registry_changes.is_empty() {
             return Ok(());
@@ -221,7 +222,8 @@ impl Writer {
         transaction.begin_for_change().await?;
         let connection = &mut transaction.connection;
         let changes = &lessons.registry_changes;
-        registry_changes::write(connection, server, known, registry, changes).await?;
+        lessons.uncommitted_lanes =
+            registry_changes::write(connection, server, known, registry, changes).await?;
         // Only this transaction sees the jobs where they are from now on.
         self.stock.forget_lanes();
         self.stock.lock_for_a_while();

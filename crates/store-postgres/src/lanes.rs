@@ -1,6 +1,6 @@
 //! The numbers of lanes: each tenant, queue and type (and user, where a limit is counted by user) that
 //! ever had a job has a row in `lane`, and rows of `job`, `ready`, `waiting` and `live` name it by its
-//! number. Rows are only ever added, so what was learned stays true.
+//! number. Rows are only ever added, so what was learned from committed rows stays true.
 
 use crate::connections::Wait;
 use crate::fault::Fault;
@@ -45,7 +45,9 @@ impl Lanes {
         (self.newest - 64).max(0)
     }
 
-    pub(crate) fn learn(&mut self, rows: &[Row]) -> Result<(), Fault> {
+    /// Takes in rows of `lane`; answers the numbers that were new.
+    pub(crate) fn learn(&mut self, rows: &[Row]) -> Result<Vec<i32>, Fault> {
+        let mut new = Vec::new();
         for row in rows {
             let number: i32 = row.try_get(0)?;
             if self.by_number.contains_key(&number) {
@@ -62,8 +64,18 @@ impl Lanes {
             self.newest = self.newest.max(number);
             self.by_key.insert(key.clone(), number);
             self.by_number.insert(number, key);
+            new.push(number);
         }
-        Ok(())
+        Ok(new)
+    }
+
+    /// These numbers were never given: the transaction that saw them did not commit.
+    pub(crate) fn forget(&mut self, numbers: &[i32]) {
+        for number in numbers {
+            if let Some(key) = self.by_number.remove(number) {
+                self.by_key.remove(&key);
+            }
+        }
     }
 }
 
@@ -112,7 +124,7 @@ impl ThisServer {
 
     async fn load_lanes(&self, from: i32) -> Result<(), Fault> {
         let rows = self.connections.read(Query::LoadLanes, vec![Box::new(from)]).await?;
-        self.lanes_mut().learn(&rows)
+        self.lanes_mut().learn(&rows).map(|_| ())
     }
 
     /// Gives lanes that have none a number.

@@ -11,6 +11,8 @@ use std::collections::HashSet;
 pub(super) struct Lessons {
     /// The changes to the registries that the batch makes.
     pub(super) registry_changes: Vec<RegistryChange>,
+    /// Lanes that are there only if the try commits.
+    pub(super) uncommitted_lanes: Vec<i32>,
     /// Limits under which running jobs have to be counted.
     pub(super) limits: HashSet<Digest>,
     /// Whether remembered jobs must not be trusted.

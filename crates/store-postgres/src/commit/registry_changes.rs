@@ -14,14 +14,15 @@ use uuid::Uuid;
 /// A queue of a million jobs takes a while to be put in another order.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Writes `changes` in the transaction under way: from `known` to `registry`.
+/// Writes `changes` in the transaction under way: from `known` to `registry`. Answers the lanes that it
+/// learned of and that are not there unless it commits.
 pub(crate) async fn write(
     connection: &mut Connection<'_>,
     server: &ThisServer,
     known: &Registry,
     registry: &Registry,
     changes: &[RegistryChange],
-) -> Result<(), Fault> {
+) -> Result<Vec<i32>, Fault> {
     for change in changes {
         match change {
             // The last change of a name counts.
