@@ -1,24 +1,26 @@
 //! One commit: load what the batch names, let the kernel decide, write the difference. Nothing is
-//! locked meanwhile but the row of `registry`, which all commits share; every change names the version
-//! it was decided on, and a batch that somebody got ahead of is tried again.
+//! locked meanwhile but the row of `registry`, which all commits share; every change names the
+//! version it was decided on, and a batch that somebody got ahead of is tried again.
 //!
 //! A try is a row of steps (`try_once`):
 //!
 //! | step | tables it reads | tables it writes |
 //! |---|---|---|
-//! | `write_registry_changes`, if there are any | `registry`, `lane`, `live` | `type`, `queue`, `token`, `lane`, and `ready`, `waiting`, `live` of jobs that count or stand elsewhere from then on |
-//! | `count_limited`, if limits matter | `live`, with a lock for each limit | |
-//! | `gather_offers` (`offers.rs`), if workers pull | `ready` with `job` and `live` | `waiting`, `ready`: what is due |
-//! | `recall` | none: jobs that this server handed out | |
-//! | `load_named` (`load.rs`) | `job`, `live`, `finished`, `effect`, `item`, `entity`, `held_key` | |
-//! | the batch works on the desk (`desk.rs`): the kernel decides | none | none |
+//! | `write_registry_changes`, if any | `registry`, `lane`, `live` | `type`, `queue`, `token` |
+//! | ... and jobs that count or stand elsewhere by it | | `lane`, `ready`, `waiting`, `live` |
+//! | `count_limited`, if limits matter | `live`, with a lock per limit | |
+//! | `gather_offers` (`offers.rs`), for pulls | `ready`, `job`, `live` | `waiting`, `ready` |
+//! | `recall`: jobs that this server handed out | | |
+//! | `load_named` (`load.rs`) | `job`, `live`, `finished`, `effect` | |
+//! | ... in the same round trip | `item`, `entity`, `held_key` | |
+//! | the batch works on the desk (`desk.rs`) | | |
 //! | `number_lanes` | `lane` | `lane` |
-//! | `statements` (`write.rs`), sent with COMMIT | | what changed, and `outbox` |
-//! | `Consequences::come_true` (`consequences.rs`) | none | none: what this server keeps in mind |
+//! | `statements` (`write.rs`), with COMMIT | | whatever changed, and `outbox` |
+//! | `Consequences::come_true` | | none: what this server keeps in mind |
 //!
-//! The first statement of all is `guard()`: the registries are those that the batch decides by. Jobs
-//! that this server handed out are remembered, so that reports on them need no load: their statements
-//! travel with the beginning and the end of the transaction in one go.
+//! The first statement of all is `guard()`: the registries are those that the batch decides by.
+//! Jobs that this server handed out are remembered, so that reports on them need no load: their
+//! statements travel with the beginning and the end of the transaction in one go.
 
 pub(crate) mod columns;
 mod consequences;

@@ -1,6 +1,6 @@
-//! The connections to the database. Statements are prepared once per connection and sent without waiting
-//! for one another; behind a transaction pooler, which cannot keep either promise, they are sent unnamed
-//! and every transaction sets what it needs (`session.rs`).
+//! The connections to the database. Statements are prepared once per connection and sent without
+//! waiting for one another; behind a transaction pooler, which cannot keep either promise, they are
+//! sent unnamed and every transaction sets what it needs (`session.rs`).
 
 pub mod address;
 pub(crate) mod connect;

@@ -1,7 +1,7 @@
 //! What happens by time alone, and when this server next has to see to it: jobs that become due
-//! (`waiting.rs`), jobs whose lease, timeout or expiry rings (`job_alarms.rs`), entities whose alarm
-//! stands (`entity_alarms.rs`). Every server sees to what it set itself, to the instant; what others
-//! set it finds by looking.
+//! (`waiting.rs`), jobs whose lease, timeout or expiry rings (`job_alarms.rs`), entities whose
+//! alarm stands (`entity_alarms.rs`). Every server sees to what it set itself, to the instant; what
+//! others set it finds by looking.
 
 pub(crate) mod entity_alarms;
 pub(crate) mod job_alarms;

@@ -1,6 +1,6 @@
-//! The numbers of lanes: each tenant, queue and type (and user, where a limit is counted by user) that
-//! ever had a job has a row in `lane`, and rows of `job`, `ready`, `waiting` and `live` name it by its
-//! number. Rows are only ever added, so what was learned from committed rows stays true.
+//! The numbers of lanes: each tenant, queue and type (and user, where a limit is counted by user)
+//! that ever had a job has a row in `lane`, and rows of `job`, `ready`, `waiting` and `live` name
+//! it by its number. Rows are only ever added, so what was learned from committed rows stays true.
 
 use crate::connections::Wait;
 use crate::fault::Fault;

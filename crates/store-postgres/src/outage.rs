@@ -1,10 +1,10 @@
-//! Whether the database can be used, and what is done while it cannot: callers wait as long as they are
-//! patient (`patience.rs`), the probe finds out when it is back (`probe.rs`), the log gets a line at the
-//! beginning and one at the end (`log.rs`).
+//! Whether the database can be used, and what is done while it cannot: callers wait as long as they
+//! are patient (`patience.rs`), the probe finds out when it is back (`probe.rs`), the log gets a
+//! line at the beginning and one at the end (`log.rs`).
 //!
-//! Whoever fails to reach the database begins an outage; only a look that also writes to `node` ends it
-//! (`neighbours::say_alive`), because an answer may be one of before, may need no database at all, or
-//! come from one that takes no writes.
+//! Whoever fails to reach the database begins an outage; only a look that also writes to `node`
+//! ends it (`neighbours::say_alive`), because an answer may be one of before, may need no database
+//! at all, or come from one that takes no writes.
 
 pub(crate) mod log;
 mod patience;

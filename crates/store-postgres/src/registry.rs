@@ -1,6 +1,6 @@
 //! The registries (tables `type`, `queue` and `token`) as every server keeps them in mind, with the
-//! version they were read at (`registry.version`). Every commit checks that version (`guard()`); whoever
-//! changes a registry makes it the next one.
+//! version they were read at (`registry.version`). Every commit checks that version (`guard()`);
+//! whoever changes a registry makes it the next one.
 
 use crate::connections::{Call, Part, Value};
 use crate::fault::Fault;

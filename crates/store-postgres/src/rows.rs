@@ -1,4 +1,5 @@
-//! Rows as jobs, effects and dead-letter items; and the parts of a job's row that are not plain columns.
+//! Rows as jobs, effects and dead-letter items; and the parts of a job's row that are not plain
+//! columns.
 
 use crate::fault::Fault;
 use crate::lanes::Lanes;

@@ -1,9 +1,10 @@
-//! The stock: rows of `ready`, with their jobs, that the writer of this server has read ahead and may
-//! hand out to pulls. By lane: from which row on to read, and the first rows from there.
+//! The stock: rows of `ready`, with their jobs, that the writer of this server has read ahead and
+//! may hand out to pulls. By lane: from which row on to read, and the first rows from there.
 //!
-//! Only a memory. Nothing in it is locked: the claim proves itself by deleting the row (`DeleteReady`),
-//! reading again finds what was missed, and a server whose stock others empty locks what it reads for
-//! a while (`LockReady` instead of `PeekReady`). Never talks to the database; `commit/offers.rs` does.
+//! Only a memory. Nothing in it is locked: the claim proves itself by deleting the row
+//! (`DeleteReady`), reading again finds what was missed, and a server whose stock others empty
+//! locks what it reads for a while (`LockReady` instead of `PeekReady`). Never talks to the
+//! database; `commit/offers.rs` does.
 
 use crate::lanes::Lanes;
 use crate::registry::Registry;
@@ -140,7 +141,8 @@ impl Stock {
         self.lanes.values_mut().for_each(LaneStock::empty);
     }
 
-    /// Somebody got ahead: the stock is worthless, and for a while rows are locked as they are read.
+    /// Somebody got ahead: the stock is worthless, and for a while rows are locked as they are
+    /// read.
     pub(crate) fn lock_for_a_while(&mut self) {
         self.empty();
         self.locking_until = Some(Instant::now() + LOCKING);
@@ -164,8 +166,8 @@ impl Stock {
         *self.lanes.entry(lane).or_insert_with(LaneStock::new) = LaneStock::new();
     }
 
-    /// A batch of this server put a row in a lane: it goes into the stock too, if it is the next there or the stock is all
-    /// there is. Otherwise the next look finds it.
+    /// A batch of this server put a row in a lane: it goes into the stock too, if it is the next
+    /// there or the stock is all there is. Otherwise the next look finds it.
     pub(crate) fn row_written(&mut self, lane: i32, place: ReadyKey, stored: Option<Stored>) {
         let lane_stock = self.lanes.entry(lane).or_insert_with(LaneStock::new);
         let is_ahead = lane_stock.rows.last_key_value().is_some_and(|(last, _)| place < *last);

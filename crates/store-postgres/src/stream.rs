@@ -1,9 +1,10 @@
 //! The stream: every move of every job in one order, which all servers tell alike.
 //!
-//! A commit leaves what it moved and counted in `outbox`, without an order between servers, so that no
-//! commit waits for a counter. Whoever reads the stream or the numbers stamps first (`stamper.rs`), so
-//! readers see everything that was committed before they asked. The table's name is of the first
-//! schema; messages to the outside are jobs and never go through it (`docs/decisions/0008`).
+//! A commit leaves what it moved and counted in `outbox`, without an order between servers, so that
+//! no commit waits for a counter. Whoever reads the stream or the numbers stamps first
+//! (`stamper.rs`), so readers see everything that was committed before they asked. The table's name
+//! is of the first schema; messages to the outside are jobs and never go through it
+//! (`docs/decisions/0008`).
 
 mod counts;
 mod stamper;

@@ -1,5 +1,6 @@
-//! This server, as its writer, its readers and its background tasks all know it: the connections, and
-//! what it keeps in mind of the database. What each part means stands in the room it comes from.
+//! This server, as its writer, its readers and its background tasks all know it: the connections,
+//! and what it keeps in mind of the database. What each part means stands in the room it comes
+//! from.
 
 use crate::backlog::KnownBacklog;
 use crate::config::PostgresConfig;

@@ -1,5 +1,5 @@
-//! The view of contract 004 (`scheduler`): a job waits for its time, runs, and ends; one that failed
-//! too often is a dead letter.
+//! The view of contract 004 (`scheduler`): a job waits for its time, runs, and ends; one that
+//! failed too often is a dead letter.
 
 use super::{Moves, states};
 use crate::evolve::Transition;

@@ -1,6 +1,7 @@
-//! What a commit brought about: one value, made from the desk before the batch is sent, and handled in
-//! one place once the database has taken it. Whatever this server keeps in mind (the stock, the jobs it
-//! handed out, alarms, due instants, backlogs, registries) learns of a commit here and nowhere else.
+//! What a commit brought about: one value, made from the desk before the batch is sent, and handled
+//! in one place once the database has taken it. Whatever this server keeps in mind (the stock, the
+//! jobs it handed out, alarms, due instants, backlogs, registries) learns of a commit here and
+//! nowhere else.
 
 use super::Writer;
 use super::desk::{Entry, Origin, PostgresDesk};

@@ -51,8 +51,8 @@ pub(crate) struct Entry {
     pub(crate) was_seq: u32,
     /// As it was loaded: the number of the code of its last failed attempt.
     pub(crate) was_code: Option<i64>,
-    /// The lane's number and the order key of its row in `ready`, if the batch may claim it. The row
-    /// was looked at and is not locked, unless others are too quick for that.
+    /// The lane's number and the order key of its row in `ready`, if the batch may claim it. The
+    /// row was looked at and is not locked, unless others are too quick for that.
     pub(crate) ready_row: Option<(i32, i64)>,
     /// How many of the effects at hand have rows: the first ones.
     pub(crate) written_effects: usize,

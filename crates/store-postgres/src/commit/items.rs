@@ -1,5 +1,5 @@
-//! Dead-letter items as rows of `item`: written when a job goes there, changed at the version they were
-//! decided on.
+//! Dead-letter items as rows of `item`: written when a job goes there, changed at the version they
+//! were decided on.
 
 use crate::commit::columns::pairs;
 use crate::commit::desk::{ItemEntry, PostgresDesk};
@@ -10,7 +10,8 @@ use crate::values::{At, item_uuid};
 use mainspring_kernel::DlqItem;
 use mainspring_store::record::encode_item;
 
-/// The dead-letter items that the batch opened or changed: rows of `item`, with `item_term` for lists.
+/// The dead-letter items that the batch opened or changed: rows of `item`, with `item_term` for
+/// lists.
 pub(super) fn write_items(desk: &PostgresDesk<'_>) -> Vec<Call> {
     let mut calls = Vec::new();
     let changed = desk.items.values().filter(|entry| entry.is_changed);

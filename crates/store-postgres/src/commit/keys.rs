@@ -1,5 +1,5 @@
-//! Idempotency keys as rows of `held_key`. That no two jobs have the same key is the table's doing, not
-//! a server's: its primary key lets one in, and the other batch is decided again.
+//! Idempotency keys as rows of `held_key`. That no two jobs have the same key is the table's doing,
+//! not a server's: its primary key lets one in, and the other batch is decided again.
 
 use crate::commit::desk::PostgresDesk;
 use crate::connections::{Call, Value};
@@ -8,8 +8,8 @@ use crate::values::{At, hash_uuid, uuid};
 use std::collections::HashSet;
 use uuid::Uuid;
 
-/// Who holds which key once the batch is committed: rows of `held_key` that are taken, and those of jobs
-/// that ended, free after their window.
+/// Who holds which key once the batch is committed: rows of `held_key` that are taken, and those of
+/// jobs that ended, free after their window.
 pub(super) fn write_keys(desk: &PostgresDesk<'_>) -> Vec<Call> {
     let mut calls = Vec::new();
     let (mut hashes, mut jobs, mut fingerprints, mut old, mut free_at) =

@@ -1,6 +1,6 @@
-//! The ready jobs that the pulls of a batch may take: rows of `ready` from the stock, and what has to
-//! be read to fill it. They are only looked at, unless the stock says that others are too quick; the
-//! claim is the deletion of the row, in `write.rs`.
+//! The ready jobs that the pulls of a batch may take: rows of `ready` from the stock, and what has
+//! to be read to fill it. They are only looked at, unless the stock says that others are too quick;
+//! the claim is the deletion of the row, in `write.rs`.
 
 use super::Writer;
 use super::transaction::Transaction;

@@ -14,8 +14,8 @@ use uuid::Uuid;
 /// A queue of a million jobs takes a while to be put in another order.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Writes `changes` in the transaction under way: from `known` to `registry`. Answers the lanes that it
-/// learned of and that are not there unless it commits.
+/// Writes `changes` in the transaction under way: from `known` to `registry`. Answers the lanes
+/// that it learned of and that are not there unless it commits.
 pub(crate) async fn write(
     connection: &mut Connection<'_>,
     server: &ThisServer,

@@ -31,7 +31,8 @@ struct Writes<'a> {
     /// Rows that come into `ready` and `waiting`.
     to_ready: Waits,
     to_waiting: Waits,
-    /// Rows of `ready` that are claimed, and rows of `ready` or `waiting` that go for another reason.
+    /// Rows of `ready` that are claimed, and rows of `ready` or `waiting` that go for another
+    /// reason.
     claimed: Waits,
     left_waiting: Waits,
     /// Rows that come into `expiry` and go from there.
@@ -289,8 +290,8 @@ fn record(entry: &Entry) -> Vec<u8> {
     record
 }
 
-/// What the batch moved and counted, if anything: one row of `outbox`, from which it is stamped into
-/// `stream` and `tally`.
+/// What the batch moved and counted, if anything: one row of `outbox`, from which it is stamped
+/// into `stream` and `tally`.
 fn write_outbox(desk: &PostgresDesk<'_>, tallies: &Tallies) -> Option<Call> {
     let (names, deltas) = tallies.by_name();
     if desk.steps.is_empty() && deltas.is_empty() {

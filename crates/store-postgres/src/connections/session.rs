@@ -1,6 +1,6 @@
 //! How a session of ours is set: what plans it may make, how long it waits, and that a commit it
-//! acknowledges is durable. Directly it is set when it is opened; behind a pooler nobody knows whose
-//! session it is, and every transaction sets it itself.
+//! acknowledges is durable. Directly it is set when it is opened; behind a pooler nobody knows
+//! whose session it is, and every transaction sets it itself.
 
 use crate::config::PostgresConfig;
 use crate::connections::connect::Address;

@@ -1,5 +1,5 @@
-//! When the alarm of an entity stands (`entity.alarm_at`): the first one, and who is to be rung. Which
-//! kinds have alarms, and what ringing means, is the kernel's.
+//! When the alarm of an entity stands (`entity.alarm_at`): the first one, and who is to be rung.
+//! Which kinds have alarms, and what ringing means, is the kernel's.
 
 use crate::fault::Fault;
 use crate::queries::Query;

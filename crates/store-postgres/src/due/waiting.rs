@@ -1,6 +1,6 @@
-//! Jobs that wait for their time: rows of `waiting`, moved to `ready` when they are due by whichever
-//! server comes first. This server knows when the next one is due, as far as it put it there itself,
-//! was told, or looked.
+//! Jobs that wait for their time: rows of `waiting`, moved to `ready` when they are due by
+//! whichever server comes first. This server knows when the next one is due, as far as it put it
+//! there itself, was told, or looked.
 
 use super::Due;
 use crate::connections::Value;

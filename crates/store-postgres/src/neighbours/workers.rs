@@ -1,6 +1,6 @@
-//! Workers that servers have heard from, told through the row of each server in `node`: a worker pulls
-//! from one server, and every server must know that there is one. Only for people; nothing is decided
-//! on.
+//! Workers that servers have heard from, told through the row of each server in `node`: a worker
+//! pulls from one server, and every server must know that there is one. Only for people; nothing is
+//! decided on.
 
 use crate::connections::Value;
 use crate::fault::Fault;

@@ -1,5 +1,5 @@
-//! Outages as they are told: a line when one begins and one when it ends, however many ask meanwhile.
-//! Knows no log; `outage.rs` writes the lines.
+//! Outages as they are told: a line when one begins and one when it ends, however many ask
+//! meanwhile. Knows no log; `outage.rs` writes the lines.
 
 use std::time::Duration;
 use tokio::time::Instant;

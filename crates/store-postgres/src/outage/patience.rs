@@ -1,5 +1,5 @@
-//! Callers and a database that is away: they wait for it, each as long as it is patient, and not one
-//! after the other.
+//! Callers and a database that is away: they wait for it, each as long as it is patient, and not
+//! one after the other.
 
 use super::NO_ANSWER;
 use crate::fault::Fault;

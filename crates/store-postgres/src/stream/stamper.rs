@@ -1,6 +1,6 @@
-//! Stamping: what commits left in `outbox` gets its place in the one order of moves (`stream`), and is
-//! added to the numbers kept (`tally`). Commits of all servers go on meanwhile. One server stamps at a
-//! time; none has to.
+//! Stamping: what commits left in `outbox` gets its place in the one order of moves (`stream`), and
+//! is added to the numbers kept (`tally`). Commits of all servers go on meanwhile. One server
+//! stamps at a time; none has to.
 
 use super::{NEWEST, newest};
 use crate::connections::{Call, Part, Value};

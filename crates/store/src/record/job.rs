@@ -100,7 +100,9 @@ pub(super) fn write_job(pen: &mut Pen<'_>, job: &Job, base: Timestamp) {
         pen.optional(idempotency.as_deref(), write_idempotency); // 18
     }
     if is_left() {
-        pen.optional(last_failure.as_deref(), |pen, it| write_last_failure(pen, it, *created_at)); // 19
+        pen.optional(last_failure.as_deref(), |pen, it| {
+            write_last_failure(pen, it, *created_at); // 19
+        });
     }
     if is_left() {
         pen.optional(last_report.as_deref(), write_report); // 20
