@@ -14,6 +14,8 @@ pub struct Config {
     pub is_public: bool,
     /// Host names served on a loopback address besides `localhost`, `127.0.0.1` and `[::1]`.
     pub hosts: Vec<String>,
+    /// How jobs are executed; only `pull` is built so far.
+    pub executor_mode: &'static str,
     /// Whether the routes for moving jobs by hand exist.
     pub has_internal_routes: bool,
     /// Whether public writes need an idempotency key.
@@ -56,6 +58,7 @@ impl Config {
         Config {
             is_public: false,
             hosts: Vec::new(),
+            executor_mode: "pull",
             has_internal_routes: false,
             is_key_required: false,
             is_trace_required: false,

@@ -207,11 +207,14 @@ pub(super) fn read_state(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<S
 }
 
 pub(super) fn write_trouble(pen: &mut Pen<'_>, trouble: &Trouble, base: Timestamp) {
-    let Trouble { failure, at, is_exhausted } = trouble;
-    pen.array(3);
+    let Trouble { failure, at, is_exhausted, result } = trouble;
+    pen.array(length(3, [result.is_some()]));
     write_failure(pen, failure); // 0
     pen.instant(*at, base); // 1
     pen.flag(*is_exhausted); // 2
+    if let Some(result) = result {
+        pen.text(result); // 3
+    }
 }
 
 pub(super) fn read_trouble(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Trouble>> {
@@ -221,6 +224,7 @@ pub(super) fn read_trouble(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read
         failure: reader.field(at, read_failure)?,
         at: reader.field(at, |reader| reader.instant(base))?,
         is_exhausted: reader.field(at, Reader::flag)?,
+        result: reader.optional(at, Reader::payload)?,
     };
     reader.end(fields)?;
     Ok(Box::new(trouble))

@@ -60,7 +60,12 @@ fn full(state: State) -> Job {
         started_at: Some(Timestamp(3)),
         trace: Some("tr".into()),
         idempotency: Some(Box::new(key)),
-        trouble: Some(Box::new(Trouble { failure, at: Timestamp(5), is_exhausted: true })),
+        trouble: Some(Box::new(Trouble {
+            failure,
+            at: Timestamp(5),
+            is_exhausted: true,
+            result: None,
+        })),
         extras: Some(Box::new(extras)),
         state,
         ..plain()
