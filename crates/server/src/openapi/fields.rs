@@ -89,7 +89,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("CompleteItem" | "FailItem" | "ReleaseItem" | "HeartbeatItem", "lease_token") => {
             Allowed::Any
         }
-        ("CompleteItem", "result") => Allowed::Any,
+        ("CompleteItem" | "FailItem", "result") => Allowed::Any,
         ("FailItem", "error_code" | "message" | "retryable") => Allowed::Any,
         ("FailItem", "retry_delay_ms") => whole(0, u64::MAX),
         ("ReleaseItem", "reason") => Allowed::Any,

@@ -5,7 +5,9 @@ use mainspring_kernel::event::TASK_TIMEOUT;
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::job::{Actor, Failure, Trouble};
-use mainspring_kernel::{DlqId, JobType, Lease, QueueName, TenantId, Timestamp, UserId, WorkerId};
+use mainspring_kernel::{
+    DlqId, JobType, Lease, QueueName, State, TenantId, Timestamp, UserId, WorkerId,
+};
 use serde_json::Value;
 
 fn plain() -> Job {
