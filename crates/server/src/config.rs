@@ -1,6 +1,7 @@
 //! What the server can be told. The command line fills it in; nothing here reads files or the
 //! environment.
 
+use crate::contracts;
 use crate::limits;
 use crate::shares::Bounds;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
@@ -14,6 +15,8 @@ pub struct Config {
     pub is_public: bool,
     /// Host names served on a loopback address besides `localhost`, `127.0.0.1` and `[::1]`.
     pub hosts: Vec<String>,
+    /// The names of the contracts that are spoken; see [`crate::contract_names`].
+    pub contracts: Vec<&'static str>,
     /// How jobs are executed; only `pull` is built so far.
     pub executor_mode: &'static str,
     /// Whether the routes for moving jobs by hand exist.
@@ -58,6 +61,7 @@ impl Config {
         Config {
             is_public: false,
             hosts: Vec::new(),
+            contracts: contracts::names(),
             executor_mode: "pull",
             has_internal_routes: false,
             is_key_required: false,
