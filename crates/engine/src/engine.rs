@@ -22,8 +22,8 @@ use mainspring_kernel::{
     StateName, TenantId, Timestamp, Token, TokenId, TypeSpec, WorkerId,
 };
 use mainspring_store::{
-    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, News, Page, Scope,
-    Snapshot, Standing, Store, WorkerNote,
+    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
+    News, Page, Scope, Standing, Store, WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -308,7 +308,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn job(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
+    pub async fn job(&self, id: JobId) -> Result<Option<JobWithHistory>, Error> {
         self.shared.store.job(id).await
     }
 
@@ -316,7 +316,11 @@ impl Engine {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn job_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+    pub async fn job_within(
+        &self,
+        id: JobId,
+        scope: &Scope,
+    ) -> Result<Option<JobWithHistory>, Error> {
         self.shared.store.job_within(id, scope).await
     }
 
@@ -332,7 +336,11 @@ impl Engine {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn job_ended(&self, id: JobId, wait: Duration) -> Result<Option<Snapshot>, Error> {
+    pub async fn job_ended(
+        &self,
+        id: JobId,
+        wait: Duration,
+    ) -> Result<Option<JobWithHistory>, Error> {
         let mut place = self.shared.waiters.jobs.wait(id);
         let deadline = Instant::now() + wait;
         loop {

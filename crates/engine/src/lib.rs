@@ -21,6 +21,7 @@ mod dispatcher;
 mod leaving;
 mod oldest;
 mod request;
+pub mod schedules;
 mod timers;
 mod waiters;
 
@@ -34,4 +35,5 @@ pub use mainspring_store as store;
 pub use mainspring_store::Error;
 pub use oldest::Most;
 pub use pull::{Grant, Pull};
+pub use schedules::{Backfilled, Ensured};
 pub use workers::WorkerSeen;

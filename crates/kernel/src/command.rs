@@ -10,7 +10,7 @@ use crate::job::{Failure, Idempotency, LeaseToken, Payload, StateName};
 use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
 use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
-use crate::view::orchestration;
+use crate::view::jobs;
 
 /// A request to change something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub enum Command {
         /// Which job.
         job: JobId,
         /// Where to: `running`, `succeeded` or `failed`. The others are a cancel and a requeue.
-        to: orchestration::State,
+        to: jobs::State,
         /// Who asks.
         by: UserId,
     },
@@ -134,6 +134,16 @@ pub enum Command {
         entity: EntityId,
         /// For when its alarm was set.
         at: Timestamp,
+        /// Jobs of it to look at, if it wants that: see [`crate::Receipt::Wanting`].
+        jobs: Vec<JobId>,
+    },
+    /// Tell an entity of jobs it fired that have ended. A hint: it may get lost, come twice, or be
+    /// wrong.
+    Settle {
+        /// Which entity.
+        entity: EntityId,
+        /// Which jobs.
+        jobs: Vec<JobId>,
     },
     /// Register or replace a type.
     SetType(Box<TypeSpec>),
@@ -330,6 +340,7 @@ impl Command {
             | Command::BreakGlass { .. }
             | Command::Entity(_)
             | Command::Ring { .. }
+            | Command::Settle { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -361,6 +372,7 @@ impl Command {
             | Command::BreakGlass { .. }
             | Command::Entity(_)
             | Command::Ring { .. }
+            | Command::Settle { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -392,6 +404,7 @@ impl Command {
             | Command::MoveShown { .. }
             | Command::Entity(_)
             | Command::Ring { .. }
+            | Command::Settle { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -401,21 +414,31 @@ impl Command {
 
     /// The entity this command is about.
     pub fn entity(&self) -> Option<EntityId> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "entities have these two commands")]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "entities have these three commands")]
         match self {
             Command::Entity(command) => Some(command.entity()),
-            Command::Ring { entity, .. } => Some(*entity),
+            Command::Ring { entity, .. } | Command::Settle { entity, .. } => Some(*entity),
             _ => None,
         }
     }
 
     /// The idempotency key of the job that this command may submit.
     pub fn key(&self) -> Option<Digest> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "two commands submit under a key")]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "three commands submit under a key")]
         match self {
             Command::Submit(wish) => wish.idempotency.as_ref().map(|key| key.hash),
-            Command::Ring { entity, at } => Some(firing::key(*entity, *at)),
+            Command::Ring { entity, at, .. } => Some(firing::key(*entity, *at)),
+            Command::Entity(command) => command.key(),
             _ => None,
+        }
+    }
+
+    /// Jobs it looks at besides.
+    pub fn watched(&self) -> &[JobId] {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "entities watch jobs")]
+        match self {
+            Command::Ring { jobs, .. } | Command::Settle { jobs, .. } => jobs,
+            _ => &[],
         }
     }
 
@@ -453,6 +476,7 @@ impl Command {
             Command::BreakGlass { .. } => "break_glass",
             Command::Entity(command) => command.name(),
             Command::Ring { .. } => "ring",
+            Command::Settle { .. } => "settle",
             Command::SetType(_) => "set_type",
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",

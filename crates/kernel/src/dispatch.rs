@@ -1,13 +1,13 @@
 //! Who goes next: tenants in turn, each tenant's queues in turn, and within a queue the order the
 //! queue chose. A pure structure; the memory store keeps all ready jobs in one, and a database
-//! store fills a small one from the candidates it locked.
+//! store fills a small one from the ready rows it has looked at.
 
 mod book;
 mod lane;
 mod turns;
 
 pub use book::{Book, Place, Rank, Wanted};
-pub use lane::{LaneKey, LimitKey, Taken};
+pub use lane::{LaneKey, LimitKey, Taken, has_room};
 
 use crate::job::Job;
 use crate::limits::AGING_MICROS_PER_POINT;
@@ -38,9 +38,7 @@ pub fn order_key(order: QueueOrder, due_at: Timestamp, priority: u8) -> i64 {
     }
 }
 
-/// The rank of a waiting job. Ids rise with time, so their upper half orders equal keys by
-/// submission.
+/// The rank of a waiting job.
 pub fn rank(order: QueueOrder, job: &Job) -> Rank {
-    let key = order_key(order, job.due_at().unwrap_or_default(), job.priority);
-    Rank { key, number: (job.id.0 >> 64) as u64 }
+    Rank::of(order_key(order, job.due_at().unwrap_or_default(), job.priority), job.id)
 }

@@ -2,7 +2,7 @@
 
 use crate::event::{Change, JOB_CANCELLED, JobEvent, RELEASED, TASK_RETRY_EXHAUSTED};
 use crate::fingerprint::digest;
-use crate::job::{AcceptedReport, Actor, Effect, Job, State, StateName, Trouble};
+use crate::job::{AcceptedReport, Actor, Effect, Job, LastFailure, State, StateName};
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
@@ -177,8 +177,8 @@ fn apply(job: &mut Job, event: &JobEvent) {
             job.retry_count += 1;
             job.last_report.clone_from(report);
             let failure = failure.clone();
-            let trouble = Trouble { failure, at, is_exhausted: false, result: None };
-            job.trouble = Some(Box::new(trouble));
+            let last_failure = LastFailure { failure, at, is_exhausted: false, result: None };
+            job.last_failure = Some(Box::new(last_failure));
             job.state = State::Retrying { due_at: *due_at };
         }
         Change::Released { report, .. } => {
@@ -188,8 +188,8 @@ fn apply(job: &mut Job, event: &JobEvent) {
         Change::DeadLettered { failure, is_exhausted, report, result } => {
             job.last_report.clone_from(report);
             let (failure, result) = (failure.clone(), result.clone());
-            let trouble = Trouble { failure, at, is_exhausted: *is_exhausted, result };
-            job.trouble = Some(Box::new(trouble));
+            let last_failure = LastFailure { failure, at, is_exhausted: *is_exhausted, result };
+            job.last_failure = Some(Box::new(last_failure));
             job.state = State::DlqPending;
         }
         Change::DlqRecorded => job.state = State::DlqRecorded,

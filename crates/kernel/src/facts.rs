@@ -1,11 +1,12 @@
-//! Everything a decision may look at besides the command. The kernel never asks: the engine loads
-//! what [`Command`](crate::Command) names and hands it in here.
+//! Everything a decision may look at besides the command. The kernel never asks: the store loads
+//! what [`Command`](crate::Command) names, and `store/src/desk.rs` hands it in here.
 
 use crate::access::Token;
 use crate::backlog::Backlog;
 use crate::dlq::DlqItem;
 use crate::entity::Entity;
 use crate::event::KeyHolder;
+use crate::id::JobId;
 use crate::job::Job;
 use crate::registry::TypeSpec;
 use crate::shared_time::{Jump, Silence};
@@ -16,7 +17,7 @@ use crate::time::Timestamp;
 pub struct Facts<'a> {
     /// The instant of the commit; never before the job's last change.
     pub now: Timestamp,
-    /// A fresh id for a job, and a fresh secret for a lease, should one be needed.
+    /// A fresh id for a job, should one be made.
     pub fresh_id: u128,
     /// Unguessable bits for a lease, should one be granted.
     pub fresh_secret: u128,
@@ -26,6 +27,8 @@ pub struct Facts<'a> {
     pub item: Option<&'a DlqItem>,
     /// The entity the command names.
     pub entity: Option<&'a Entity>,
+    /// The jobs the command names besides, each with what is kept of it.
+    pub watched: &'a [(JobId, Option<&'a Job>)],
     /// The registered type of the job, or the type a submission names.
     pub job_type: Option<&'a TypeSpec>,
     /// Whether types must be registered.
@@ -56,6 +59,7 @@ impl Facts<'_> {
             job: None,
             item: None,
             entity: None,
+            watched: &[],
             job_type: None,
             are_types_strict: false,
             key_holder: None,

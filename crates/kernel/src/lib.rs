@@ -4,6 +4,7 @@
 //! turns a job and an event into the next job. Live operation, journal recovery and every test
 //! use the same two functions. Read the modules in the order they stand here.
 
+pub mod calendar;
 pub mod id;
 pub mod limits;
 pub mod name;

@@ -385,7 +385,7 @@ fn by_hand_only_the_moves_of_the_contract_can_be_made() {
 /// means is let through.
 #[test]
 fn a_move_by_hand_is_exactly_the_one_that_is_shown() {
-    use mainspring_kernel::view::orchestration::State;
+    use mainspring_kernel::view::jobs::State;
     let legal = [
         (StateName::Queued, State::Running),
         (StateName::Running, State::Succeeded),

@@ -8,8 +8,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::conformance::ModelStore;
 use mainspring_store::{
-    Counts, EntityFilter, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page,
-    Promise, Snapshot, Standing, Store, Ticket, Wake, Work,
+    Counts, EntityFilter, Error, Health, ItemFilter, JobFilter, JobWithHistory, MovesPage, Needs,
+    News, Page, Promise, Standing, Store, Ticket, Wake, Work,
 };
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -63,6 +63,8 @@ pub(crate) struct Scripted {
     pub(crate) job_reads: AtomicUsize,
     pub(crate) ended_reads: AtomicUsize,
     pub(crate) moves_reads: AtomicUsize,
+    /// Looks for what is due.
+    pub(crate) looks: AtomicUsize,
     /// Called in the middle of the next read of moves, after it has looked.
     pub(crate) in_read: Mutex<Option<BoxFuture<'static, ()>>>,
     pub(crate) news: OnceLock<Arc<dyn News>>,
@@ -155,7 +157,7 @@ impl Store for Scripted {
         Box::pin(self.try_commit(needs, work))
     }
 
-    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         self.job_reads.fetch_add(1, Ordering::Relaxed);
         self.model.job(id)
     }
@@ -236,6 +238,7 @@ impl Store for Scripted {
         now: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.model.alarms(now, limit)
     }
 
@@ -295,6 +298,7 @@ impl Store for Scripted {
     }
 
     fn wake(&self, now: Timestamp) -> BoxFuture<'_, Result<Wake, Error>> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.model.wake(now)
     }
 

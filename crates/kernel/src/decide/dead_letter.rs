@@ -2,14 +2,14 @@
 //! in one commit. The reaper finishes what stopped half way.
 
 use super::attempt::Failed;
-use super::{Decision, Moves};
+use super::{Decision, MoveChain};
 use crate::dlq::{DlqItem, DlqState};
 use crate::event::{Change, Event};
 use crate::evolve::evolve;
 use crate::job::{Job, StateName};
 
 /// Moves `job` all the way to `failed`.
-pub(super) fn bury(job: &Job, failed: Failed, is_exhausted: bool, mut moves: Moves) -> Decision {
+pub(super) fn bury(job: &Job, failed: Failed, is_exhausted: bool, mut moves: MoveChain) -> Decision {
     let mut buried = job.clone();
     let Failed { failure, report, result } = failed;
     let event = moves.push(Change::DeadLettered { failure, is_exhausted, report, result });
@@ -21,10 +21,10 @@ pub(super) fn bury(job: &Job, failed: Failed, is_exhausted: bool, mut moves: Mov
 
 /// Writes the item of a job that is `dlq_pending`. Effects and a partial result stay with the job:
 /// a requeue starts without them, and an item must not grow by what may be megabytes.
-pub(super) fn record(mut job: Job, moves: &mut Moves) {
+pub(super) fn record(mut job: Job, moves: &mut MoveChain) {
     job.forget_effects();
-    if let Some(trouble) = &mut job.trouble {
-        trouble.result = None;
+    if let Some(failed) = &mut job.last_failure {
+        failed.result = None;
     }
     moves.events.push(Event::ItemOpened(Box::new(DlqItem {
         id: job.id.dlq(),

@@ -1,6 +1,6 @@
 //! Moves by hand, for replay and rehearsal. They obey the same transition table as everything else.
 
-use super::{Decision, Moves, Receipt, attempt, claim, dead_letter};
+use super::{Decision, MoveChain, Receipt, attempt, claim, dead_letter};
 use crate::command::{Ending, RunInternally};
 use crate::event::{Change, Event, INTERNAL_TRANSITION, TASK_EXECUTION_FAILED};
 use crate::evolve::evolve;
@@ -10,7 +10,7 @@ use crate::limits::LEASE_MS_DEFAULT;
 use crate::name::{UserId, WorkerId};
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
-use crate::view::orchestration;
+use crate::view::jobs;
 
 pub(super) fn transition(
     to: StateName,
@@ -23,7 +23,7 @@ pub(super) fn transition(
     if !from.may_become(to) || to == StateName::Cancelled || no_try_left {
         return Err(Rejection::IllegalMove { from, to });
     }
-    let mut moves = Moves::of(job, facts, Actor::User(by.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
     match to {
         StateName::Running => {
             let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
@@ -62,14 +62,14 @@ pub(super) fn transition(
 /// like one of its moves is refused unless exactly that is brought about. So a job that waits for
 /// its next try, which it shows as running, cannot be started, nor end, by hand.
 pub(super) fn move_shown(
-    to: orchestration::State,
+    to: jobs::State,
     by: &UserId,
     facts: &Facts<'_>,
 ) -> Result<Decision, Rejection> {
-    use orchestration::State;
+    use jobs::State;
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
     let from = job.state.name();
-    let mut moves = Moves::of(job, facts, Actor::User(by.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
     match (from, to) {
         (StateName::Queued, State::Running) => {
             let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
@@ -102,7 +102,7 @@ pub(super) fn move_shown(
 pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
     let from = job.state.name();
-    let mut moves = Moves::of(job, facts, Actor::User(run.by.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::User(run.by.clone()));
     let mut running = job.clone();
     if from != StateName::Running {
         if !from.may_become(StateName::Running) {

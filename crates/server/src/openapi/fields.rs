@@ -15,7 +15,7 @@ use mainspring_kernel::limits::{
     WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
-use mainspring_kernel::view::orchestration;
+use mainspring_kernel::view::jobs;
 use mainspring_kernel::{DlqId, DlqState, JobId, QueueOrder, Role, StateName, TokenId};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn job_states() -> Allowed {
 }
 
 fn task_states() -> Allowed {
-    Allowed::Words(orchestration::State::ALL.iter().map(|state| state.as_str()).collect())
+    Allowed::Words(jobs::State::ALL.iter().map(|state| state.as_str()).collect())
 }
 
 fn item_states() -> Allowed {

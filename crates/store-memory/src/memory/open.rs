@@ -3,7 +3,7 @@
 
 use super::keeper::Keeper;
 use super::settled::Settled;
-use super::{MemoryConfig, MemoryStore, Shared};
+use super::{Memory, MemoryConfig, MemoryStore};
 use crate::archive::Archive;
 use crate::disk::{Disk, is_out_of_space};
 use crate::error::FileError;
@@ -84,11 +84,12 @@ impl MemoryStore {
                 false => Preparation::Inline,
             },
         };
-        let mut journal_bytes = 0;
+        let (mut frames, mut journal_bytes) = (0, 0);
         let mut replay = |lsn: u64, body: &[u8]| {
             if lsn < span.start {
                 return Ok(());
             }
+            frames += 1;
             journal_bytes += body.len() as u64;
             for event in events_of(body, &mut names) {
                 loader.replay(event.map_err(|bad| bad.to_string())?, lsn)?;
@@ -103,7 +104,7 @@ impl MemoryStore {
         let state = loader.finish(now).map_err(OpenError::Mismatch)?;
         let run_number = run_number(disk.as_ref())?;
         remove_strays(disk.as_ref(), manifest.as_ref())?;
-        let recovery = summary(&state, found);
+        let recovery = Recovery { frames, journal_bytes, ..summary(&state, found) };
         let parts = Parts {
             state,
             archive,
@@ -139,7 +140,7 @@ impl MemoryStore {
             }
         });
         let has_keeper = config.has_threads && journal.is_some();
-        let shared = Arc::new(Shared {
+        let memory = Arc::new(Memory {
             state: RwLock::new(parts.state),
             archive: RwLock::new(parts.archive),
             journal,
@@ -156,8 +157,8 @@ impl MemoryStore {
             is_closed: AtomicBool::new(false),
             lock: Mutex::new(lock),
         });
-        let keeper = Keeper::new(has_keeper.then(|| shared.clone()));
-        MemoryStore { shared, keeper }
+        let keeper = Keeper::new(has_keeper.then(|| memory.clone()));
+        MemoryStore { memory, keeper }
     }
 }
 
@@ -198,7 +199,7 @@ fn load_snapshot(
         for record in records_of(chunk, names) {
             let record = record.map_err(|bad| OpenError::Mismatch(format!("{name}: {bad}")))?;
             match record {
-                Record::Job(snapshot) => loader.job(snapshot.job, snapshot.history),
+                Record::Job(found) => loader.job(found.job, found.history),
                 Record::Item(item) => loader.item(*item),
                 Record::Entity(entity) => loader.entity(*entity),
                 Record::Type(spec) => loader.job_type(*spec),
@@ -260,5 +261,11 @@ fn remove_strays(disk: &dyn Disk, manifest: Option<&Manifest>) -> Result<(), Ope
 
 fn summary(state: &State, found: RecoverySummary) -> Recovery {
     let (jobs, running) = Loader::tally(state);
-    Recovery { jobs, running, frames: found.frames, torn_bytes: found.torn_bytes_cut, took_ms: 0 }
+    Recovery {
+        jobs,
+        running,
+        entities: state.entities.len() as u64,
+        torn_bytes: found.torn_bytes_cut,
+        ..Recovery::default()
+    }
 }

@@ -1,11 +1,13 @@
 //! Strategies for every type that is ever written.
 
 use mainspring_kernel::dlq::Proposal;
+use mainspring_kernel::entity::Body;
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
-    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LeaseToken, Payload, Trouble,
+    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
+    Payload,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -14,7 +16,7 @@ use mainspring_kernel::{
     Lease, QueueName, QueueOrder, QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token,
     TokenId, Transition, TypeSpec, UserId, WorkerId,
 };
-use mainspring_store::Snapshot;
+use mainspring_store::JobWithHistory;
 use mainspring_store::record::Record;
 use proptest::collection::vec;
 use proptest::option::of;
@@ -116,10 +118,10 @@ fn idempotency() -> BoxedStrategy<Box<Idempotency>> {
         .boxed()
 }
 
-fn trouble() -> BoxedStrategy<Box<Trouble>> {
+fn last_failure() -> BoxedStrategy<Box<LastFailure>> {
     (failure(), instant(), any::<bool>(), of(payload()))
         .prop_map(|(failure, at, is_exhausted, result)| {
-            Box::new(Trouble { failure, at, is_exhausted, result })
+            Box::new(LastFailure { failure, at, is_exhausted, result })
         })
         .boxed()
 }
@@ -153,7 +155,7 @@ pub(crate) fn job() -> BoxedStrategy<Job> {
     let names = (name(), name(), name(), name(), payload());
     let numbers = any::<(u8, u16, u16, u32, u32, u32)>();
     let instants = (instant(), instant(), instant(), of(instant()));
-    let rare = (of(text()), of(idempotency()), of(trouble()), of(report()), of(extras()));
+    let rare = (of(text()), of(idempotency()), of(last_failure()), of(report()), of(extras()));
     (job_id(), names, numbers, instants, rare, state())
         .prop_map(|(id, names, numbers, instants, rare, state)| Job {
             id,
@@ -174,7 +176,7 @@ pub(crate) fn job() -> BoxedStrategy<Job> {
             started_at: instants.3,
             trace: rare.0,
             idempotency: rare.1,
-            trouble: rare.2,
+            last_failure: rare.2,
             last_report: rare.3,
             extras: rare.4,
             state,
@@ -335,8 +337,13 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 }
 
 fn entity() -> BoxedStrategy<Box<Entity>> {
-    let body = (name(), any::<u64>(), of(instant()), any::<u32>())
-        .prop_map(|(name, large, at, small)| super::samples::body(name, large, at, small));
+    let body =
+        (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
+            match large % 2 {
+                0 => super::samples::body(name, large, at, small),
+                _ => Body::Schedule(Box::new(super::samples::full_schedule(name, small, at))),
+            }
+        });
     (any::<u128>(), any::<u32>(), name(), user(), instant(), instant(), body)
         .prop_map(|(bits, version, tenant, owner, created_at, updated_at, body)| {
             let id = EntityId { kind: body.kind(), bits };
@@ -366,7 +373,7 @@ fn transition() -> BoxedStrategy<Transition> {
 pub(crate) fn record() -> BoxedStrategy<Record> {
     prop_oneof![
         3 => (job(), vec(transition(), 0..6))
-            .prop_map(|(job, history)| Record::Job(Box::new(Snapshot { job, history }))),
+            .prop_map(|(job, history)| Record::Job(Box::new(JobWithHistory { job, history }))),
         1 => item().prop_map(Record::Item),
         1 => entity().prop_map(Record::Entity),
         1 => spec().prop_map(Record::Type),

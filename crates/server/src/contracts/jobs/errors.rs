@@ -6,7 +6,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::write::Out;
 use hyper::{Response, StatusCode};
 use mainspring_kernel::Rejection;
-use mainspring_kernel::view::orchestration::{State, shown};
+use mainspring_kernel::view::jobs::{State, shown};
 
 /// Codes of this contract alone.
 pub(super) const CODES: &[&str] = &[

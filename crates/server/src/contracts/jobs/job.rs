@@ -13,7 +13,7 @@ use crate::refusal::{self, Refusal};
 use hyper::header::{HeaderName, HeaderValue};
 use mainspring_engine::Most;
 use mainspring_engine::store::{ItemFilter, JobFilter, Scope};
-use mainspring_kernel::view::orchestration::{self, State};
+use mainspring_kernel::view::jobs::{self, State};
 use mainspring_kernel::{
     Command, DlqId, DlqState, Job, JobId, JobType, Principal, Receipt, Rejection, Role, StateName,
 };
@@ -113,7 +113,7 @@ pub(super) async fn retry(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         Ok(_) => Err(refusal::internal()),
         // Only what has failed lies there.
         Err(Rejection::ItemUnknown) => {
-            Err(errors::illegal(orchestration::state(&job), State::Queued))
+            Err(errors::illegal(jobs::state(&job), State::Queued))
         }
         Err(rejection) => Err(rejection.into()),
     }

@@ -6,7 +6,7 @@ use mainspring_engine::store::{JobFilter, Scope};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::idempotency::Keyed;
-use mainspring_kernel::view::orchestration::State;
+use mainspring_kernel::view::jobs::State;
 use mainspring_kernel::{JobType, Payload, Principal};
 
 /// The command of a submission by `who` in the trace of the request. Keys last `window_secs`.

@@ -3,7 +3,7 @@
 
 use crate::answer::Reply;
 use crate::write::Out;
-use mainspring_kernel::view::orchestration::{self, CONCURRENCY_LIMIT_EXCEEDED};
+use mainspring_kernel::view::jobs::{self, CONCURRENCY_LIMIT_EXCEEDED};
 use mainspring_kernel::{Job, JobId};
 use serde::Serialize;
 
@@ -60,7 +60,7 @@ pub(super) fn job(job: &Job, beside: Beside, out: &mut Out) {
     out.raw(",\"idempotencyKey\":");
     out.maybe_string(job.idempotency.as_ref().map(|key| &*key.key));
     out.raw(",\"status\":\"");
-    out.raw(orchestration::state(job).as_str());
+    out.raw(jobs::state(job).as_str());
     out.raw("\",\"result\":");
     out.raw(job.result().map_or("null", |result| result));
     out.raw(",\"error\":");
@@ -100,7 +100,7 @@ pub(super) fn job(job: &Job, beside: Beside, out: &mut Out) {
 
 fn error(job: &Job, limit: Option<u32>, out: &mut Out) {
     let held;
-    let (code, message) = match (orchestration::error(job), limit) {
+    let (code, message) = match (jobs::error(job), limit) {
         (Some(error), _) => error,
         (None, Some(limit)) => {
             held = format!("{limit} jobs of type {} may run at a time, and do", job.job_type);

@@ -4,7 +4,7 @@ use super::super::wire::OrchestrationJob;
 use super::*;
 use mainspring_kernel::event::TASK_EXECUTION_FAILED;
 use mainspring_kernel::fingerprint::digest;
-use mainspring_kernel::job::{Extras, Failure, Idempotency, Lease, State, Trouble};
+use mainspring_kernel::job::{Extras, Failure, Idempotency, Lease, State, LastFailure};
 use mainspring_kernel::{DlqId, JobType, QueueName, TenantId, Timestamp, UserId, WorkerId};
 
 fn job(state: State) -> Job {
@@ -37,7 +37,7 @@ fn job(state: State) -> Job {
             fingerprint: None,
             window_secs: None,
         })),
-        trouble: Some(Box::new(Trouble { failure, at, is_exhausted: true, result })),
+        last_failure: Some(Box::new(LastFailure { failure, at, is_exhausted: true, result })),
         last_report: None,
         extras: Some(Box::new(Extras { source_dlq: Some(DlqId(9)), ..Extras::default() })),
         state,
@@ -104,7 +104,7 @@ fn a_dispatch_is_the_last_one() {
 
 #[test]
 fn a_job_that_waits_for_others_says_so() {
-    let fresh = Job { trouble: None, ..job(State::Queued) };
+    let fresh = Job { last_failure: None, ..job(State::Queued) };
     let held = Beside { limit: Some(2), retried_as: Some(JobId(8)), ..Beside::default() };
     let shown = written(&fresh, held);
     assert_eq!(shown.error.unwrap().code, CONCURRENCY_LIMIT_EXCEEDED);
