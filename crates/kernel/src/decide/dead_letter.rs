@@ -9,7 +9,12 @@ use crate::evolve::evolve;
 use crate::job::{Job, StateName};
 
 /// Moves `job` all the way to `failed`.
-pub(super) fn bury(job: &Job, failed: Failed, is_exhausted: bool, mut moves: MoveChain) -> Decision {
+pub(super) fn bury(
+    job: &Job,
+    failed: Failed,
+    is_exhausted: bool,
+    mut moves: MoveChain,
+) -> Decision {
     let mut buried = job.clone();
     let Failed { failure, report, result } = failed;
     let event = moves.push(Change::DeadLettered { failure, is_exhausted, report, result });

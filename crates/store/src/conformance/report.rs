@@ -19,13 +19,13 @@ pub(super) async fn a_partial_result_is_kept_of_the_last_try_only(bench: &mut Be
     bench.submit(wish()).await;
     let job = bench.grant().await;
     bench.done(fail(&job, true)).await;
-    let waiting = bench.snapshot(job.id).await.job;
+    let waiting = bench.job(job.id).await.job;
     assert_eq!(waiting.last_failure.expect("it failed").result, None);
     bench.pass(5_000);
     let job = bench.grant().await;
     bench.done(fail(&job, false)).await;
     for _ in 0..2 {
-        let ended = bench.snapshot(job.id).await.job;
+        let ended = bench.job(job.id).await.job;
         assert_eq!((ended.state.name(), ended.result()), (StateName::Failed, Some(&"[0]".into())));
         let listed = bench.store.jobs(&everything(), None, 10).await.expect("a list").items;
         assert_eq!(listed[0].result(), ended.result());
@@ -34,7 +34,11 @@ pub(super) async fn a_partial_result_is_kept_of_the_last_try_only(bench: &mut Be
         bench.store.maintain(bench.now).await.expect("upkeep works");
     }
     let item = bench.store.item(job.id.dlq()).await.expect("a read").expect("an item");
-    assert_eq!(item.job.last_failure.expect("it failed").result, None, "an item is not grown by it");
+    assert_eq!(
+        item.job.last_failure.expect("it failed").result,
+        None,
+        "an item is not grown by it"
+    );
 }
 
 pub(super) async fn the_repeat_of_a_report_is_answered(bench: &mut Bench) {

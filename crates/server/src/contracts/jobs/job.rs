@@ -112,9 +112,7 @@ pub(super) async fn retry(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         Ok(Receipt::Requeued { job: again }) => after(&ask, &who, again).await,
         Ok(_) => Err(refusal::internal()),
         // Only what has failed lies there.
-        Err(Rejection::ItemUnknown) => {
-            Err(errors::illegal(jobs::state(&job), State::Queued))
-        }
+        Err(Rejection::ItemUnknown) => Err(errors::illegal(jobs::state(&job), State::Queued)),
         Err(rejection) => Err(rejection.into()),
     }
 }

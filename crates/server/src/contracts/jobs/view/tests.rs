@@ -4,7 +4,7 @@ use super::super::wire::OrchestrationJob;
 use super::*;
 use mainspring_kernel::event::TASK_EXECUTION_FAILED;
 use mainspring_kernel::fingerprint::digest;
-use mainspring_kernel::job::{Extras, Failure, Idempotency, Lease, State, LastFailure};
+use mainspring_kernel::job::{Extras, Failure, Idempotency, LastFailure, Lease, State};
 use mainspring_kernel::{DlqId, JobType, QueueName, TenantId, Timestamp, UserId, WorkerId};
 
 fn job(state: State) -> Job {
