@@ -143,6 +143,11 @@ pub struct FailItem {
     /// The worker's own wish for the next delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_delay_ms: Option<u64>,
+    /// What there is to show all the same: any JSON value, at most 1 MiB. Kept if the job ends with
+    /// this failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Value, required = false))]
+    pub result: Option<Json>,
 }
 
 /// Attempts given back unused.

@@ -12,8 +12,8 @@ pub(crate) mod suggest;
 mod tests;
 
 use crate::memory;
-use mainspring_kernel::TypeSpec;
 use mainspring_kernel::limits::{BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
+use mainspring_kernel::{TenantId, TypeSpec};
 use mainspring_server::{Bounds, limits};
 use mainspring_store_memory::MemoryConfig;
 use reader::Problem;
@@ -48,6 +48,8 @@ pub(crate) struct Template {
     pub(crate) name: String,
     pub(crate) job_type: String,
     pub(crate) rhythm: Rhythm,
+    /// The zone a cron expression is meant in; UTC if not said.
+    pub(crate) timezone: Option<String>,
 }
 
 /// When a template fires.
@@ -146,6 +148,8 @@ pub(crate) struct Settings {
     pub(crate) types_strict: bool,
     pub(crate) types: Vec<TypeSpec>,
     pub(crate) templates: Vec<Template>,
+    /// The tenant that the schedules of templates belong to.
+    pub(crate) template_tenant: TenantId,
     pub(crate) governance: Governance,
     pub(crate) alerts: Alerts,
     pub(crate) trigger_roots: Vec<String>,
@@ -193,6 +197,7 @@ impl Settings {
             types_strict: true,
             types: Vec::new(),
             templates: Vec::new(),
+            template_tenant: TenantId::stored("default".into()),
             governance: Governance { auto_verify_budget: 2, unknowable_tries_max: 3 },
             alerts: Alerts {
                 retrying_ratio: 0.2,

@@ -6,9 +6,10 @@ use crate::colleagues;
 use crate::commit;
 use crate::config::Config;
 use crate::entropy::{Entropy, Ids};
+use crate::execution::{Executed, Execution};
 use crate::explain::{self, Explanation};
 use crate::leaving::Leaving;
-use crate::limits::{PASS_OVER_EVERY, QUEUE_MAX};
+use crate::limits::{PASS_OVER_EVERY, QUEUE_MAX, RESTORED_COUNTED_MAX};
 use crate::pull::{Grant, Pull};
 use crate::request::Request;
 use crate::timers;
@@ -17,12 +18,12 @@ use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Receipt, Rejection, TenantId,
-    Timestamp, Token, TokenId, TypeSpec, WorkerId,
+    Command, DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Receipt, Rejection,
+    StateName, TenantId, Timestamp, Token, TokenId, TypeSpec, WorkerId,
 };
 use mainspring_store::{
     Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
-    News, Page, Scope, Store, WorkerNote,
+    News, Page, Scope, Standing, Store, WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -76,6 +77,15 @@ pub struct RuntimeStatus {
     pub clock: Course,
 }
 
+/// What there was to go on with when the engine started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restored {
+    /// Jobs that workers held, counted up to a million.
+    pub running_jobs: u64,
+    /// When that was.
+    pub at: Timestamp,
+}
+
 /// The engine. Cheap to clone; all clones are one engine.
 #[derive(Clone)]
 pub struct Engine {
@@ -107,6 +117,7 @@ pub(crate) struct Shared {
     pub(crate) stop: CancellationToken,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     started_at: Timestamp,
+    restored: Restored,
 }
 
 /// Counters since the process started.
@@ -118,6 +129,7 @@ pub(crate) struct Tally {
     pub(crate) stale_leases: AtomicU64,
     pub(crate) idempotent_hits: AtomicU64,
     pub(crate) parked_pulls: AtomicU64,
+    pub(crate) executed: Executed,
 }
 
 /// A token that is waited on is looked at again after this long, should no word of it come.
@@ -136,6 +148,7 @@ impl Engine {
     ) -> Result<Engine, Error> {
         let (requests, inbox) = mpsc::channel(QUEUE_MAX);
         let started_at = clock.now();
+        let restored = restored(&*store, started_at).await?;
         let shared = Arc::new(Shared {
             store,
             clock,
@@ -155,6 +168,7 @@ impl Engine {
             stop: CancellationToken::new(),
             tasks: Mutex::default(),
             started_at,
+            restored,
         });
         shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
         shared.keep("the commit loop", commit::run(shared.clone(), inbox));
@@ -613,6 +627,24 @@ impl Engine {
         }
     }
 
+    /// What this process has seen of the execution of jobs.
+    pub fn execution(&self) -> Execution {
+        self.shared.tally.executed.sum()
+    }
+
+    /// What there was to go on with when the engine started.
+    pub fn restored(&self) -> Restored {
+        self.shared.restored
+    }
+
+    /// What stands between a waiting job and a worker; `None` if it does not wait.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn standing(&self, id: JobId) -> Result<Option<Standing>, Error> {
+        self.shared.store.standing(id, self.now()).await
+    }
+
     /// Whether the engine is shutting down: long polls and streams end when it does.
     pub fn stopping(&self) -> CancellationToken {
         self.shared.stop.clone()
@@ -632,6 +664,13 @@ impl Engine {
         }
         self.shared.store.close().await
     }
+}
+
+/// Looks at what the store has, before anything happens to it.
+async fn restored(store: &dyn Store, at: Timestamp) -> Result<Restored, Error> {
+    let running = JobFilter { state: Some(StateName::Running), ..JobFilter::of(Scope::All) };
+    let running_jobs = store.count_jobs(&running, RESTORED_COUNTED_MAX).await? as u64;
+    Ok(Restored { running_jobs, at })
 }
 
 /// What other processes did to the store, if it is shared.

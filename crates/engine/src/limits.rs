@@ -52,6 +52,10 @@ pub(crate) const SUSPECT_FOR: Duration = Duration::from_secs(10);
 pub(crate) const ATTEMPTS_PER_TURN: usize = 4;
 /// Of the time of the one writer, those attempts take one part in this many.
 pub(crate) const ASIDE_SHARE: u32 = 5;
+/// Running jobs that are counted when a server starts.
+pub(crate) const RESTORED_COUNTED_MAX: usize = 1_000_000;
+/// Jobs read at once for a list that begins with the oldest.
+pub(crate) const OLDEST_STEP: usize = 100;
 
 const _: () = assert!(PAYLOAD_BYTES_MAX <= BATCH_BYTES_MAX && PAYLOAD_BYTES_MAX <= PULL_BYTES_MAX);
 const _: () =

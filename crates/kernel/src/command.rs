@@ -10,6 +10,7 @@ use crate::job::{Failure, Idempotency, LeaseToken, Payload, StateName};
 use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
 use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
+use crate::view::jobs;
 
 /// A request to change something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,15 @@ pub enum Command {
     },
     /// Run one attempt by hand; internal role only.
     RunInternally(RunInternally),
+    /// Move a job by hand as the job orchestration contract sees it; worker or internal role only.
+    MoveShown {
+        /// Which job.
+        job: JobId,
+        /// Where to: `running`, `succeeded` or `failed`. The others are a cancel and a requeue.
+        to: jobs::State,
+        /// Who asks.
+        by: UserId,
+    },
     /// Run a dead-letter item again as a new job.
     RequeueItem {
         /// Which item.
@@ -242,6 +252,8 @@ pub struct Fail {
     pub failure: Failure,
     /// The worker's own wish for the next delay.
     pub retry_delay_ms: Option<u64>,
+    /// What there is to show all the same.
+    pub result: Option<Payload>,
 }
 
 /// An attempt is given back unused.
@@ -317,7 +329,8 @@ impl Command {
             | Command::Reap { job }
             | Command::ExtendLease { job, .. }
             | Command::Transition { job, .. }
-            | Command::RunInternally(RunInternally { job, .. }) => Some(*job),
+            | Command::RunInternally(RunInternally { job, .. })
+            | Command::MoveShown { job, .. } => Some(*job),
             Command::Submit(_)
             | Command::RequeueItem { .. }
             | Command::RequestDiscard { .. }
@@ -350,6 +363,7 @@ impl Command {
             | Command::ExtendLease { .. }
             | Command::Transition { .. }
             | Command::RunInternally(_)
+            | Command::MoveShown { .. }
             | Command::RequeueItem { .. }
             | Command::RequestDiscard { .. }
             | Command::ApproveDiscard { .. }
@@ -387,6 +401,7 @@ impl Command {
             | Command::ExtendLease { .. }
             | Command::Transition { .. }
             | Command::RunInternally(_)
+            | Command::MoveShown { .. }
             | Command::Entity(_)
             | Command::Ring { .. }
             | Command::Settle { .. }
@@ -452,6 +467,7 @@ impl Command {
             Command::ExtendLease { .. } => "extend_lease",
             Command::Transition { .. } => "transition",
             Command::RunInternally(_) => "run_internally",
+            Command::MoveShown { .. } => "move_shown",
             Command::RequeueItem { .. } => "requeue_item",
             Command::RequestDiscard { .. } => "request_discard",
             Command::ApproveDiscard { .. } => "approve_discard",

@@ -122,6 +122,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::ExtendLease { until, .. } => reap::extend(*until, facts),
         Command::Transition { to, by, .. } => internal::transition(*to, by, facts),
         Command::RunInternally(run) => internal::run(run, facts),
+        Command::MoveShown { to, by, .. } => internal::move_shown(*to, by, facts),
         Command::RequeueItem { by, key, .. } => item::requeue(by, key.as_deref(), facts),
         Command::RequestDiscard { by, reason, .. } => item::request_discard(by, reason, facts),
         Command::ApproveDiscard { by, version, .. } => item::approve_discard(by, *version, facts),

@@ -125,6 +125,8 @@ pub enum Change {
         is_exhausted: bool,
         /// The report, unless the server itself ended the attempt.
         report: Option<Box<AcceptedReport>>,
+        /// What the worker had to show all the same.
+        result: Option<Payload>,
     },
     /// To `dlq_recorded`: the item is written in the same commit.
     DlqRecorded,

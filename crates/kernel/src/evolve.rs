@@ -176,7 +176,8 @@ fn apply(job: &mut Job, event: &JobEvent) {
         Change::RetryScheduled { failure, due_at, report } => {
             job.retry_count += 1;
             job.last_report.clone_from(report);
-            let last_failure = LastFailure { failure: failure.clone(), at, is_exhausted: false };
+            let failure = failure.clone();
+            let last_failure = LastFailure { failure, at, is_exhausted: false, result: None };
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::Retrying { due_at: *due_at };
         }
@@ -184,10 +185,10 @@ fn apply(job: &mut Job, event: &JobEvent) {
             job.last_report = Some(report.clone());
             job.state = State::Retrying { due_at: at };
         }
-        Change::DeadLettered { failure, is_exhausted, report } => {
+        Change::DeadLettered { failure, is_exhausted, report, result } => {
             job.last_report.clone_from(report);
-            let last_failure =
-                LastFailure { failure: failure.clone(), at, is_exhausted: *is_exhausted };
+            let (failure, result) = (failure.clone(), result.clone());
+            let last_failure = LastFailure { failure, at, is_exhausted: *is_exhausted, result };
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::DlqPending;
         }

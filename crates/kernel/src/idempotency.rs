@@ -37,13 +37,26 @@ impl Keyed<'_> {
     /// # Errors
     /// If the key or scope is no such text, or the payload has no canonical form.
     pub fn idempotency(&self) -> Result<Idempotency, Rejection> {
+        self.in_space(b"key")
+    }
+
+    /// The same among the keys of the contract `/jobs`, which are keys of their own: the same text
+    /// there and here names two intentions.
+    ///
+    /// # Errors
+    /// If the key or scope is no such text, or the payload has no canonical form.
+    pub fn idempotency_of_jobs(&self) -> Result<Idempotency, Rejection> {
+        self.in_space(b"jobs key")
+    }
+
+    fn in_space(&self, space: &[u8]) -> Result<Idempotency, Rejection> {
         let scope = match self.scope {
             Some(scope) => format!("{SCOPE_PREFIX}{scope}"),
             None => format!("user:{}", self.user),
         };
         let (tenant, key) = (self.tenant.as_str(), self.key);
         let made = Idempotency {
-            hash: digest(&[b"key", tenant.as_bytes(), scope.as_bytes(), key.as_bytes()]),
+            hash: digest(&[space, tenant.as_bytes(), scope.as_bytes(), key.as_bytes()]),
             scope: scope.into(),
             key: key.into(),
             fingerprint: None,
@@ -114,6 +127,23 @@ mod tests {
         let other = keyed(r#"{"a":1.0,"b":"A"}"#, "k", None).unwrap();
         assert_eq!(one.hash, other.hash);
         assert_ne!(one.fingerprint, other.fingerprint);
+    }
+
+    #[test]
+    fn the_keys_of_a_contract_are_its_own() {
+        let keyed = Keyed {
+            tenant: &TenantId::stored("acme".into()),
+            user: &UserId::stored("ann".into()),
+            key: "k",
+            scope: None,
+            job_type: &JobType::stored("mail".into()),
+            payload: "1",
+            window_secs: None,
+        };
+        let (native, jobs) = (keyed.idempotency().unwrap(), keyed.idempotency_of_jobs().unwrap());
+        assert_ne!(native.hash, jobs.hash);
+        assert_eq!((&*jobs.scope, &*jobs.key), ("user:ann", "k"));
+        assert_eq!(native.fingerprint, jobs.fingerprint);
     }
 
     #[test]

@@ -176,6 +176,9 @@ pub struct LastFailure {
     pub at: Timestamp,
     /// Whether the failure was retryable but no try was left.
     pub is_exhausted: bool,
+    /// What the worker had to show all the same. Kept of the last failure only, with which a job
+    /// ends.
+    pub result: Option<Payload>,
 }
 
 /// The idempotency key a job was submitted under.
@@ -366,6 +369,25 @@ impl Job {
         format!("{}:{}", self.id, self.retry_count)
     }
 
+    /// The name of the last hand-over to a worker: the execution key of that attempt and the fence
+    /// of its lease. `None` before the first.
+    pub fn dispatch_id(&self) -> Option<String> {
+        let started_at = self.started_at.filter(|_| self.fence > 0)?;
+        // A retry counts from the moment its predecessor failed; a burial counts none.
+        let is_buried = match self.state.name() {
+            StateName::DlqPending | StateName::DlqRecorded | StateName::Failed => true,
+            StateName::Queued
+            | StateName::Running
+            | StateName::Retrying
+            | StateName::Succeeded
+            | StateName::Cancelled => false,
+        };
+        let has_failed = self.last_failure.as_ref().is_some_and(|failed| failed.at >= started_at);
+        let counted_on = u16::from(has_failed && !is_buried);
+        let retry_count = self.retry_count.saturating_sub(counted_on);
+        Some(format!("{}:{retry_count}:{}", self.id, self.fence))
+    }
+
     /// When the job may next be handed out, if it waits.
     pub fn due_at(&self) -> Option<Timestamp> {
         match self.state {
@@ -423,9 +445,32 @@ impl Job {
         }
     }
 
+    /// What there is to show: of a job that ended well, or with a failure that came with something.
+    pub fn result(&self) -> Option<&Payload> {
+        match &self.state {
+            State::Succeeded { result, .. } => result.as_ref(),
+            State::Failed { .. } => self.last_failure.as_ref()?.result.as_ref(),
+            State::Queued
+            | State::Running(_)
+            | State::Retrying { .. }
+            | State::DlqPending
+            | State::DlqRecorded
+            | State::Cancelled { .. } => None,
+        }
+    }
+
     /// When an unstarted job is given up.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.extras.as_ref().and_then(|extras| extras.expires_at)
+    }
+
+    /// Whether it was cancelled because nobody started it in time: only one that never started can
+    /// have been.
+    pub fn has_expired(&self) -> bool {
+        let is_over = |end| self.finished_at().is_some_and(|finished_at| finished_at >= end);
+        self.state.name() == StateName::Cancelled
+            && self.started_at.is_none()
+            && self.expires_at().is_some_and(is_over)
     }
 
     /// A committed effect by name.

@@ -130,6 +130,12 @@ impl Reply {
         self
     }
 
+    /// With a header whose value is made for this answer.
+    pub(crate) fn with_value(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
     /// Names the trace of what was made; shown if the caller named none.
     pub(crate) fn with_trace(mut self, trace: String) -> Self {
         self.trace = Some(trace);

@@ -17,6 +17,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// The names of the contracts that are spoken; see [`crate::contract_names`].
     pub contracts: Vec<&'static str>,
+    /// How jobs are executed; only `pull` is built so far.
+    pub executor_mode: &'static str,
     /// Whether the routes for moving jobs by hand exist.
     pub has_internal_routes: bool,
     /// Whether public writes need an idempotency key.
@@ -60,6 +62,7 @@ impl Config {
             is_public: false,
             hosts: Vec::new(),
             contracts: contracts::names(),
+            executor_mode: "pull",
             has_internal_routes: false,
             is_key_required: false,
             is_trace_required: false,

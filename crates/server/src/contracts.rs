@@ -4,6 +4,7 @@
 //! line in [`ALL`]. That is all the shell around it (`app`, `auth`, `route`, `ask`, `answer`,
 //! `json`, `serve`) knows of it; what a contract needs of the shell it takes from there.
 
+pub(crate) mod jobs;
 pub(crate) mod native;
 
 #[cfg(test)]
@@ -39,7 +40,7 @@ pub(crate) struct Contract {
 pub(crate) type Word = fn(&Refusal, &Ids) -> Response<Body>;
 
 /// Every contract there is.
-static ALL: &[&Contract] = &[&native::CONTRACT];
+static ALL: &[&Contract] = &[&native::CONTRACT, &jobs::CONTRACT];
 
 /// Words what is refused at paths that no contract has.
 static FALLBACK: &Contract = &native::CONTRACT;

@@ -54,6 +54,10 @@ pub const LEASE_ITEMS_MAX: usize = 100;
 pub const PULL_NAMES_MAX: usize = 100;
 /// Queues that have lines of their own in the metrics; the others are added up.
 pub const METRICS_QUEUES_MAX: usize = 50;
+/// Jobs of one page of the contract `/jobs`.
+pub const JOBS_PAGE_MAX: usize = 1_000;
+/// Bytes of payloads and results in one page of the contract `/jobs`; one job is always shown.
+pub const JOBS_PAGE_BYTES_MAX: usize = 16 << 20;
 
 const _: () = assert!(POSITION_MAX < i64::MAX as u64, "every store can write a position down");
 const _: () = assert!(LEASE_BODY_BYTES_MAX < BODY_BYTES_MAX);

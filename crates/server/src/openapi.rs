@@ -51,6 +51,10 @@ pub(crate) enum Gives {
     Either(Shape, Shape),
     /// An envelope around a page of things.
     Page(Shape),
+    /// An envelope without `meta` around one thing.
+    Answer(Shape),
+    /// An envelope without `meta` around a list of things.
+    Answers(Shape),
     /// Something that is not an envelope, by its content type.
     Text(&'static str),
     /// Server-sent events whose data is one of two things, by the name of the event.
@@ -401,6 +405,13 @@ fn answer(told: &str, gives: Gives, schemas: &mut Schemas) -> utoipa::openapi::R
                 .build();
             response.content("application/json", enveloped(Schema::AnyOf(data).into())).build()
         }
+        Gives::Answer(shape) => {
+            response.content("application/json", answered(reference(&shape(schemas)))).build()
+        }
+        Gives::Answers(shape) => {
+            let items = ArrayBuilder::new().items(reference(&shape(schemas))).build();
+            response.content("application/json", answered(Schema::Array(items))).build()
+        }
         Gives::Page(shape) => {
             let items = ArrayBuilder::new().items(reference(&shape(schemas))).build();
             let cursor = SchemaType::from_iter([Type::String, Type::Null]);
@@ -434,6 +445,18 @@ fn enveloped(data: RefOr<Schema>) -> utoipa::openapi::Content {
         .required("message")
         .property("meta", reference("Meta"))
         .required("meta")
+        .build();
+    ContentBuilder::new().schema(Some(Schema::Object(envelope))).build()
+}
+
+fn answered(data: impl Into<RefOr<Schema>>) -> utoipa::openapi::Content {
+    let envelope = ObjectBuilder::new()
+        .property("success", bool::schema())
+        .required("success")
+        .property("message", worded(&["ok"]))
+        .required("message")
+        .property("data", data)
+        .required("data")
         .build();
     ContentBuilder::new().schema(Some(Schema::Object(envelope))).build()
 }

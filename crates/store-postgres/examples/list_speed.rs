@@ -135,7 +135,13 @@ async fn finish(engine: &Engine, jobs: usize) {
             if job.user.as_str() == "ada" {
                 let failure =
                     Failure { code: "NO_PAPER".into(), message: "".into(), retryable: false };
-                Command::Fail(Fail { job: job.id, token, failure, retry_delay_ms: None })
+                Command::Fail(Fail {
+                    job: job.id,
+                    token,
+                    failure,
+                    retry_delay_ms: None,
+                    result: None,
+                })
             } else {
                 Command::Complete(Complete { job: job.id, token, result: None })
             }

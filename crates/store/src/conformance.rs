@@ -62,7 +62,8 @@ cases! {
         a_heartbeat_is_not_a_move, leases_can_be_extended, running_lists_every_lease,
         a_claimed_job_in_the_same_batch_is_gone;
     report: a_result_is_kept, the_repeat_of_a_report_is_answered, another_report_is_a_conflict,
-        a_stale_token_changes_nothing, a_cancelled_holder_is_told, history_has_no_gaps;
+        a_stale_token_changes_nothing, a_cancelled_holder_is_told, history_has_no_gaps,
+        a_partial_result_is_kept_of_the_last_try_only;
     retry: a_failed_job_waits_for_its_retry, a_retry_keeps_the_id_and_counts,
         a_released_job_is_ready_at_once, the_last_failure_is_kept;
     dlq: an_exhausted_job_becomes_an_item, items_are_listed_newest_first, an_item_is_requeued_once,

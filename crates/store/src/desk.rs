@@ -107,7 +107,10 @@ pub fn decide_on(
             }
         }
         Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
-        Command::Claim(_) | Command::Transition { .. } | Command::RunInternally(_) => {
+        Command::Claim(_)
+        | Command::Transition { .. }
+        | Command::RunInternally(_)
+        | Command::MoveShown { .. } => {
             facts.fresh_secret = (around.fresh_secret)();
         }
         Command::RevokeToken { token } => facts.token = desk.token(*token),

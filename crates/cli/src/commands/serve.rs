@@ -225,6 +225,7 @@ fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server:
     mainspring_server::Config {
         is_public: !is_loopback(address.ip()),
         has_internal_routes: settings.internal_routes,
+        executor_mode: settings.executor_mode,
         connections: settings.limits.connections,
         streams: settings.limits.streams,
         waits: settings.limits.waits,

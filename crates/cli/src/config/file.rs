@@ -10,7 +10,7 @@ use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
-use mainspring_kernel::{JobType, QueueName, TypeSpec};
+use mainspring_kernel::{JobType, QueueName, TenantId, TypeSpec};
 use mainspring_server::Bounds;
 use mainspring_server::limits::BATCH_BYTES_MAX;
 use std::time::Duration;
@@ -318,10 +318,17 @@ fn entry_digest(spec: &TypeSpec) -> Digest {
 
 fn read_templates(root: &Section<'_>, settings: &mut Settings) {
     let Some(section) = root.section("templates") else { return };
+    if let Some(tenant) = section.text("tenant") {
+        match TenantId::new(&tenant) {
+            Ok(tenant) => settings.template_tenant = tenant,
+            Err(bad) => section.refuse("tenant", bad.reason),
+        }
+    }
     for (name, entry) in section.named_sections() {
         let job_type = entry.text("job_type");
         let every = entry.number("interval_seconds", 1, u64::from(u32::MAX));
         let cron = entry.text("cron");
+        let timezone = entry.text("timezone");
         let rhythm = match (every, cron) {
             (Some(seconds), None) => Some(Rhythm::Every(Duration::from_secs(seconds))),
             (None, Some(cron)) => Some(Rhythm::Cron(cron)),
@@ -330,12 +337,15 @@ fn read_templates(root: &Section<'_>, settings: &mut Settings) {
         if rhythm.is_none() {
             entry.refuse("interval_seconds", "or cron must be set, one of the two");
         }
-        if job_type.is_none() {
-            entry.refuse("job_type", "must name a type");
+        match &job_type {
+            Some(name) if JobType::new(name).is_err() => entry.refuse("job_type", "is no type"),
+            Some(_) => {}
+            None => entry.refuse("job_type", "must name a type"),
         }
         entry.finish();
         if let (Some(job_type), Some(rhythm)) = (job_type, rhythm) {
-            settings.templates.push(Template { name, job_type, rhythm });
+            settings.templates.retain(|known| known.name != name);
+            settings.templates.push(Template { name, job_type, rhythm, timezone });
         }
     }
     if !settings.templates.is_empty() {

@@ -2,7 +2,7 @@
 //! answers, so the highest layer that answers it at all wins whole.
 
 use super::reader::Problem;
-use super::{ConfigError, Settings, StoreChoice, file};
+use super::{ConfigError, EXECUTOR_MODES, Settings, StoreChoice, file};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -70,11 +70,19 @@ pub(crate) fn resolve(
     }
     settings.internal_routes |= flags.internal_routes;
     settings.postgres.allows_unsafe |= flags.allow_unsafe_postgres;
-    if settings.executor_mode != super::EXECUTOR_MODES[0] {
-        let mode = settings.executor_mode;
-        settings.not_yet.push(format!("executor mode {mode:?} arrives later; jobs are pulled"));
-    }
+    check_executor(&settings)?;
     Ok(settings)
+}
+
+/// Refuses a way of executing jobs that is known and not built: jobs would wait for nobody.
+fn check_executor(settings: &Settings) -> Result<(), ConfigError> {
+    let (mode, built) = (settings.executor_mode, EXECUTOR_MODES[0]);
+    if mode == built {
+        return Ok(());
+    }
+    let text = format!("executor mode {mode:?} is not built yet; this version knows {built:?}");
+    let problems = vec![Problem { line: None, text }];
+    Err(ConfigError { place: "the settings".into(), problems })
 }
 
 /// Reads a configuration file over `base`.
@@ -97,6 +105,15 @@ fn over_environment(settings: &mut Settings, environment: Environment<'_>) -> Ve
         match text.parse() {
             Ok(listen) => settings.listen = listen,
             Err(_) => refuse(format!("MAINSPRING_LISTEN is {text:?}, not an address")),
+        }
+    }
+    if let Some(text) = environment("MAINSPRING_EXECUTOR_MODE") {
+        match EXECUTOR_MODES.iter().find(|mode| **mode == text) {
+            Some(mode) => settings.executor_mode = mode,
+            None => refuse(format!(
+                "MAINSPRING_EXECUTOR_MODE is {text:?}, must be one of {}",
+                EXECUTOR_MODES.join(", ")
+            )),
         }
     }
     let mut flag = |name: &str| -> Option<bool> {

@@ -77,10 +77,14 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         writeln!(out, "backoff_base_ms = {}", spec.backoff.base_ms)?;
         writeln!(out, "backoff_max_ms = {}", spec.backoff.max_ms)?;
     }
+    writeln!(out, "\n[templates]\ntenant = {:?}", settings.template_tenant.as_str())?;
     for template in &settings.templates {
         let (key, value) = template.rhythm.written();
         writeln!(out, "\n[templates.{:?}]", template.name)?;
         writeln!(out, "job_type = {:?}\n{key} = {value}", template.job_type)?;
+        if let Some(timezone) = &template.timezone {
+            writeln!(out, "timezone = {timezone:?}")?;
+        }
     }
     Ok(())
 }

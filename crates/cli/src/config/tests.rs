@@ -241,6 +241,22 @@ fn bad_variables_are_all_told() {
 }
 
 #[test]
+fn the_executor_mode_is_one_that_is_built() {
+    let mode = |mode: &'static str| {
+        let env = move |name: &str| (name == "MAINSPRING_EXECUTOR_MODE").then(|| mode.to_owned());
+        let told = resolve(Settings::standard(), &Flags::default(), &env);
+        told.map(|settings| settings.executor_mode).map_err(|error| error.to_string())
+    };
+    assert_eq!(mode("pull"), Ok("pull"));
+    for unbuilt in ["inprocess", "process", "webhook"] {
+        let told = mode(unbuilt).unwrap_err();
+        assert!(told.contains("is not built yet; this version knows \"pull\""), "{told}");
+    }
+    let told = mode("celery").unwrap_err();
+    assert!(told.contains("must be one of pull, inprocess, process, webhook"), "{told}");
+}
+
+#[test]
 fn passwords_are_not_shown() {
     let shown = mainspring_store_postgres::address::shown;
     assert_eq!(shown("postgres://u:s@h:5433/db"), "postgres://u:***@h:5433/db");

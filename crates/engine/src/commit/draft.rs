@@ -3,6 +3,7 @@
 
 use super::decide_one;
 use crate::engine::{Reply, Shared, Tally};
+use crate::execution::Execution;
 use crate::limits::PULL_BYTES_MAX;
 use crate::pull::Grant;
 use crate::request::Request;
@@ -30,6 +31,7 @@ pub(super) struct Effects {
     illegal_moves: u64,
     stale_leases: u64,
     idempotent_hits: u64,
+    execution: Execution,
     pub(super) has_new_timer: bool,
     /// Tokens were issued or revoked.
     pub(super) has_new_tokens: bool,
@@ -144,6 +146,7 @@ impl Draft {
                 }
                 Event::JobMoved(event) => {
                     effects.has_new_timer = true;
+                    effects.execution.note(event);
                     if moved.last() != Some(&event.job) {
                         moved.push(event.job);
                     }
@@ -196,6 +199,7 @@ impl Effects {
         add(&tally.illegal_moves, self.illegal_moves);
         add(&tally.stale_leases, self.stale_leases);
         add(&tally.idempotent_hits, self.idempotent_hits);
+        tally.executed.add(&self.execution);
     }
 }
 

@@ -8,7 +8,9 @@ use crate::command::{Complete, Fail, Heartbeat, Release};
 use crate::event::{Change, Event, TASK_EXECUTION_FAILED};
 use crate::facts::Facts;
 use crate::fingerprint::{Digest, digest};
-use crate::job::{AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, Settled, StateName};
+use crate::job::{
+    AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, Payload, Settled, StateName,
+};
 use crate::limits::{
     ERROR_CODE_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX,
     RETRY_DELAY_MS_MAX,
@@ -18,13 +20,7 @@ use crate::retry::{Backoff, delay_ms};
 use crate::text::{cleaned, is_code_letter};
 
 pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision, Rejection> {
-    let result = report.result.as_deref().unwrap_or("");
-    if result.len() > PAYLOAD_BYTES_MAX {
-        return Err(Rejection::FieldInvalid {
-            field: "result",
-            reason: "must be at most 1 MiB of JSON",
-        });
-    }
+    let result = within_bounds(report.result.as_ref())?;
     let said = digest(&[b"complete", result.as_bytes()]);
     let (job, lease) = match holder(report.token, said, facts)? {
         Reporter::Holds(job, lease) => (job, lease),
@@ -40,15 +36,24 @@ pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision,
 
 pub(super) fn fail(report: &Fail, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let Failure { code, message, retryable } = &report.failure;
-    let said = digest(&[b"fail", code.as_bytes(), message.as_bytes(), &[u8::from(*retryable)]]);
+    let result = within_bounds(report.result.as_ref())?;
+    let is_retryable = [u8::from(*retryable)];
+    let mut parts = vec![&b"fail"[..], code.as_bytes(), message.as_bytes(), &is_retryable];
+    // Without a result a report has the digest it had before there were any.
+    parts.extend(report.result.is_some().then_some(result.as_bytes()));
+    let said = digest(&parts);
     let (job, lease) = match holder(report.token, said, facts)? {
         Reporter::Holds(job, lease) => (job, lease),
         Reporter::Repeats(decision) => return Ok(decision),
     };
     let moves = MoveChain::of(job, facts, Actor::Worker(lease.worker.clone()));
     let delay = report.retry_delay_ms.map(|ms| ms.min(RETRY_DELAY_MS_MAX));
-    let failure = kept(&report.failure);
-    Ok(end_attempt(job, failure, delay, accepted(report.token, said), moves, facts))
+    let failed = Failed {
+        failure: kept(&report.failure),
+        report: accepted(report.token, said),
+        result: report.result.clone(),
+    };
+    Ok(end_attempt(job, failed, delay, moves, facts))
 }
 
 pub(super) fn release(report: &Release, facts: &Facts<'_>) -> Result<Decision, Rejection> {
@@ -92,24 +97,52 @@ pub(super) fn heartbeat(beat: &Heartbeat, facts: &Facts<'_>) -> Result<Decision,
     })
 }
 
-/// Ends the running attempt of `job` with `failure`: a retry if one is left, else the DLQ.
+/// How an attempt failed, and what came with the report of it.
+pub(super) struct Failed {
+    pub(super) failure: Failure,
+    /// The report, unless the server itself ended the attempt.
+    pub(super) report: Option<Box<AcceptedReport>>,
+    /// What the worker had to show all the same.
+    pub(super) result: Option<Payload>,
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        Failed { failure, report: None, result: None }
+    }
+}
+
+/// Ends the running attempt of `job` as it failed: a retry if one is left, else the DLQ. What there
+/// was to show of an attempt that is tried again is not kept: a job holds one result at most, and
+/// none while it waits.
 pub(super) fn end_attempt(
     job: &Job,
-    failure: Failure,
+    failed: Failed,
     chosen_delay_ms: Option<u64>,
-    report: Option<Box<AcceptedReport>>,
     mut moves: MoveChain,
     facts: &Facts<'_>,
 ) -> Decision {
-    if !failure.retryable || job.retry_count >= job.max_retries {
-        let is_exhausted = failure.retryable;
-        return dead_letter::bury(job, failure, is_exhausted, report, moves);
+    let is_retryable = failed.failure.retryable;
+    if !is_retryable || job.retry_count >= job.max_retries {
+        return dead_letter::bury(job, failed, is_retryable, moves);
     }
+    let Failed { failure, report, .. } = failed;
     let backoff = facts.job_type.map_or(Backoff::DEFAULT, |spec| spec.backoff);
     let delay = chosen_delay_ms.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
     let due_at = moves.at.plus_millis(delay);
     moves.push(Change::RetryScheduled { failure, due_at, report });
     moves.into_state(StateName::Retrying)
+}
+
+/// A result that is not too large, or nothing.
+fn within_bounds(result: Option<&Payload>) -> Result<&str, Rejection> {
+    match result.map_or("", |result| &**result) {
+        result if result.len() <= PAYLOAD_BYTES_MAX => Ok(result),
+        _ => Err(Rejection::FieldInvalid {
+            field: "result",
+            reason: "must be at most 1 MiB of JSON",
+        }),
+    }
 }
 
 enum Reporter<'a> {

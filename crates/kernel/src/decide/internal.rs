@@ -2,7 +2,7 @@
 
 use super::{Decision, MoveChain, Receipt, attempt, claim, dead_letter};
 use crate::command::{Ending, RunInternally};
-use crate::event::{Change, Event, INTERNAL_TRANSITION};
+use crate::event::{Change, Event, INTERNAL_TRANSITION, TASK_EXECUTION_FAILED};
 use crate::evolve::evolve;
 use crate::facts::Facts;
 use crate::job::{Actor, Failure, Job, StateName};
@@ -10,6 +10,7 @@ use crate::limits::LEASE_MS_DEFAULT;
 use crate::name::{UserId, WorkerId};
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
+use crate::view::jobs;
 
 pub(super) fn transition(
     to: StateName,
@@ -39,7 +40,12 @@ pub(super) fn transition(
         }
         StateName::DlqPending => {
             let failure = by_hand(false);
-            moves.push(Change::DeadLettered { failure, is_exhausted: false, report: None });
+            moves.push(Change::DeadLettered {
+                failure,
+                is_exhausted: false,
+                report: None,
+                result: None,
+            });
         }
         StateName::DlqRecorded => dead_letter::record(job.clone(), &mut moves),
         StateName::Failed => {
@@ -50,6 +56,47 @@ pub(super) fn transition(
         }
     }
     Ok(moves.into_state(to))
+}
+
+/// A move that the job orchestration contract names. Its states are coarser than ours: what looks
+/// like one of its moves is refused unless exactly that is brought about. So a job that waits for
+/// its next try, which it shows as running, cannot be started, nor end, by hand.
+pub(super) fn move_shown(
+    to: jobs::State,
+    by: &UserId,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    use jobs::State;
+    let job = facts.job.ok_or(Rejection::JobUnknown)?;
+    let from = job.state.name();
+    let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
+    match (from, to) {
+        (StateName::Queued, State::Running) => {
+            let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
+            moves.push(Change::Claimed(Box::new(lease)));
+            Ok(moves.into_state(StateName::Running))
+        }
+        (StateName::Running, State::Succeeded) => {
+            moves.push(Change::Succeeded { result: None, report: None });
+            Ok(moves.into_state(StateName::Succeeded))
+        }
+        (StateName::Running, State::Failed) => {
+            let code = TASK_EXECUTION_FAILED.into();
+            let failure = Failure { code, message: "moved by hand".into(), retryable: false };
+            Ok(dead_letter::bury(job, failure.into(), false, moves))
+        }
+        (
+            StateName::Queued
+            | StateName::Running
+            | StateName::Retrying
+            | StateName::DlqPending
+            | StateName::DlqRecorded
+            | StateName::Succeeded
+            | StateName::Failed
+            | StateName::Cancelled,
+            State::Queued | State::Running | State::Succeeded | State::Failed | State::Cancelled,
+        ) => Err(Rejection::IllegalMove { from, to: to.native() }),
+    }
 }
 
 pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Rejection> {
@@ -71,10 +118,10 @@ pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Re
             moves.into_state(StateName::Succeeded)
         }
         Ending::DeadLetter(failure) => {
-            dead_letter::bury(&running, attempt::kept(failure), false, None, moves)
+            dead_letter::bury(&running, attempt::kept(failure).into(), false, moves)
         }
         Ending::Failure(failure) => {
-            attempt::end_attempt(&running, attempt::kept(failure), None, None, moves, facts)
+            attempt::end_attempt(&running, attempt::kept(failure).into(), None, moves, facts)
         }
     };
     Ok(summed_up(job, decision))

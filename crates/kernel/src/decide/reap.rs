@@ -24,7 +24,7 @@ pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
             Ok(renewed(job.id, lease.fence, settled.expires_at, Some(settled)))
         }
         State::Running(lease) if lease.ends_at() <= facts.now => {
-            Ok(attempt::end_attempt(job, lost(lease, facts), None, None, moves, facts))
+            Ok(attempt::end_attempt(job, lost(lease, facts).into(), None, moves, facts))
         }
         State::Queued if claim::has_expired(job, facts.now) => {
             moves.push(Change::Cancelled {

@@ -2,6 +2,7 @@
 //! of the scheduler, so a job that waits for its next try is still running.
 
 use super::{Moves, states};
+use crate::event::{TASK_EXECUTION_FAILED, TASK_EXPIRED};
 use crate::evolve::Transition;
 use crate::job::{Job, StateName};
 
@@ -27,6 +28,22 @@ impl State {
         matches!(self, State::Succeeded | State::Failed | State::Cancelled)
     }
 
+    /// The state of ours that bears this name.
+    pub const fn native(self) -> StateName {
+        match self {
+            State::Queued => StateName::Queued,
+            State::Running => StateName::Running,
+            State::Succeeded => StateName::Succeeded,
+            State::Failed => StateName::Failed,
+            State::Cancelled => StateName::Cancelled,
+        }
+    }
+
+    /// The states of ours that are shown as this one.
+    pub fn shows(self) -> impl Iterator<Item = StateName> {
+        StateName::ALL.into_iter().filter(move |state| shown(*state) == self)
+    }
+
     /// Whether the contract allows this move.
     pub const fn may_become(self, to: State) -> bool {
         use State::{Cancelled, Failed, Queued, Running, Succeeded};
@@ -50,6 +67,31 @@ pub const fn shown(state: StateName) -> State {
         StateName::Succeeded => State::Succeeded,
         StateName::DlqPending | StateName::DlqRecorded | StateName::Failed => State::Failed,
         StateName::Cancelled => State::Cancelled,
+    }
+}
+
+/// What the contract says of a failed attempt whose worker gave no code.
+pub const EXECUTION_FAILED: &str = "EXECUTION_FAILED";
+/// What it says of a job that waits for others of its type to end.
+pub const CONCURRENCY_LIMIT_EXCEEDED: &str = "CONCURRENCY_LIMIT_EXCEEDED";
+
+/// Why a job has no good end, by code and for people: of one that failed, the last real reason; of
+/// one that nobody started in time, that. Neither a cancel nor a try that is not the last is an
+/// error of the job.
+pub fn error(job: &Job) -> Option<(&str, &str)> {
+    match shown(job.state.name()) {
+        State::Failed => job.last_failure.as_ref().map(|failed| {
+            let failure = &failed.failure;
+            let code = match &*failure.code {
+                TASK_EXECUTION_FAILED => EXECUTION_FAILED,
+                code => code,
+            };
+            (code, &*failure.message)
+        }),
+        State::Cancelled if job.has_expired() => {
+            Some((TASK_EXPIRED, "the job was not started before it expired"))
+        }
+        State::Queued | State::Running | State::Succeeded | State::Cancelled => None,
     }
 }
 

@@ -239,6 +239,7 @@ fn fail_item(report: &Report) -> Option<FailItem> {
         message: Some(cut(&failure.message)),
         retryable: Some(failure.retryable),
         retry_delay_ms: delay,
+        result: None,
     })
 }
 

@@ -4,7 +4,9 @@
 use super::values::{Allowed, label, no_control, padded, unpadded};
 use super::{INTERNAL_HEADER, KEY_HEADER};
 use crate::cursor;
-use crate::limits::{PAGE_MAX, POSITION_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX};
+use crate::limits::{
+    JOBS_PAGE_MAX, PAGE_MAX, POSITION_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX,
+};
 use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
 use mainspring_kernel::idempotency::SCOPE_PREFIX;
 use mainspring_kernel::limits::{
@@ -13,6 +15,7 @@ use mainspring_kernel::limits::{
     WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::view::jobs;
 use mainspring_kernel::{DlqId, DlqState, JobId, QueueOrder, Role, StateName, TokenId};
 use serde_json::{Value, json};
 
@@ -36,6 +39,10 @@ fn id(prefix: &str) -> Allowed {
 
 fn job_states() -> Allowed {
     Allowed::Words(StateName::ALL.map(StateName::as_str).to_vec())
+}
+
+fn task_states() -> Allowed {
+    Allowed::Words(jobs::State::ALL.iter().map(|state| state.as_str()).collect())
 }
 
 fn item_states() -> Allowed {
@@ -89,7 +96,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("CompleteItem" | "FailItem" | "ReleaseItem" | "HeartbeatItem", "lease_token") => {
             Allowed::Any
         }
-        ("CompleteItem", "result") => Allowed::Any,
+        ("CompleteItem" | "FailItem", "result") => Allowed::Any,
         ("FailItem", "error_code" | "message" | "retryable") => Allowed::Any,
         ("FailItem", "retry_delay_ms") => whole(0, u64::MAX),
         ("ReleaseItem", "reason") => Allowed::Any,
@@ -117,6 +124,11 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         | ("Ran", "final_status")
         | ("JobEvent" | "JobMoved", "from_state" | "to_state") => job_states(),
         ("DlqItem" | "DlqStanding", "status") => item_states(),
+
+        ("OrchestrationSubmit", "taskType") => name(),
+        ("OrchestrationSubmit", "idempotencyKey") => text(1, KEY_BYTES_MAX, no_control()),
+        ("OrchestrationSubmit", "payload") => Allowed::Any,
+        ("OrchestrationTransition", "toStatus") | ("OrchestrationJob", "status") => task_states(),
         _ => return None,
     })
 }
@@ -149,7 +161,7 @@ pub(super) fn required(of: &str) -> &'static [&'static str] {
 /// What a part of a path may be.
 pub(super) fn path_value(path: &str, part: &str) -> Allowed {
     match part {
-        "job_id" => id(JobId::PREFIX),
+        "job_id" | "taskId" => id(JobId::PREFIX),
         "dlq_id" => id(DlqId::PREFIX),
         "token_id" => id(TokenId::PREFIX),
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
@@ -177,7 +189,9 @@ pub(super) fn header_value(header: &str) -> Allowed {
 pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
         "status" if path.contains("/dlq/") => item_states(),
+        "status" if path.starts_with("/jobs") => task_states(),
         "status" => job_states(),
+        "taskType" => name(),
         "type" | "queue" | "user_id" => name(),
         "trace_id" => text(1, NAME_BYTES_MAX, no_control()),
         "label" => {
@@ -185,6 +199,7 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
             text(2, most, label()).each(0, LABELS_WANTED_MAX)
         }
         "created_after" | "created_before" => Allowed::Instant,
+        "limit" if path.starts_with("/jobs") => whole(1, JOBS_PAGE_MAX as u64),
         "limit" => whole(1, PAGE_MAX as u64),
         "cursor" => text(1, cursor::BYTES_MAX, Some("^[0-9a-f]+$".to_owned())),
         "wait_ms" => whole(0, WAIT_MS_MAX),

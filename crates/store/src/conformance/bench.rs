@@ -89,7 +89,13 @@ pub fn complete(job: &Job) -> Command {
 /// The failure of a job that was granted.
 pub fn fail(job: &Job, retryable: bool) -> Command {
     let failure = Failure { code: "BROKEN".into(), message: "it broke".into(), retryable };
-    Command::Fail(Fail { job: job.id, token: token(job), failure, retry_delay_ms: Some(5_000) })
+    Command::Fail(Fail {
+        job: job.id,
+        token: token(job),
+        failure,
+        retry_delay_ms: Some(5_000),
+        result: Some("[0]".into()),
+    })
 }
 
 /// The token of a job that was granted.

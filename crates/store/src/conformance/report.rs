@@ -1,6 +1,6 @@
 //! What holders of leases report, and what is remembered of it.
 
-use super::bench::{Bench, complete, fail, token, user, wish};
+use super::bench::{Bench, complete, everything, fail, token, user, wish};
 use super::lease::beat;
 use mainspring_kernel::command::Complete;
 use mainspring_kernel::job::LeaseToken;
@@ -13,6 +13,32 @@ pub(super) async fn a_result_is_kept(bench: &mut Bench) {
     bench.done(complete(&job)).await;
     let state = bench.job(job.id).await.job.state;
     assert_eq!(state, State::Succeeded { finished_at: bench.now, result: Some("[1]".into()) });
+}
+
+pub(super) async fn a_partial_result_is_kept_of_the_last_try_only(bench: &mut Bench) {
+    bench.submit(wish()).await;
+    let job = bench.grant().await;
+    bench.done(fail(&job, true)).await;
+    let waiting = bench.job(job.id).await.job;
+    assert_eq!(waiting.last_failure.expect("it failed").result, None);
+    bench.pass(5_000);
+    let job = bench.grant().await;
+    bench.done(fail(&job, false)).await;
+    for _ in 0..2 {
+        let ended = bench.job(job.id).await.job;
+        assert_eq!((ended.state.name(), ended.result()), (StateName::Failed, Some(&"[0]".into())));
+        let listed = bench.store.jobs(&everything(), None, 10).await.expect("a list").items;
+        assert_eq!(listed[0].result(), ended.result());
+        // The same when it is put away.
+        bench.pass(3_600_000);
+        bench.store.maintain(bench.now).await.expect("upkeep works");
+    }
+    let item = bench.store.item(job.id.dlq()).await.expect("a read").expect("an item");
+    assert_eq!(
+        item.job.last_failure.expect("it failed").result,
+        None,
+        "an item is not grown by it"
+    );
 }
 
 pub(super) async fn the_repeat_of_a_report_is_answered(bench: &mut Bench) {

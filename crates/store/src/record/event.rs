@@ -276,13 +276,17 @@ fn write_change(pen: &mut Pen<'_>, what: &Change, holder: Option<&WorkerId>, at:
                 pen.text(reason); // 2
             }
         }
-        Change::DeadLettered { failure, is_exhausted, report } => {
-            pen.array(length(3, [report.is_some()]));
+        Change::DeadLettered { failure, is_exhausted, report, result } => {
+            let len = length(3, [report.is_some(), result.is_some()]);
+            pen.array(len);
             pen.number(change::DEAD_LETTERED);
             write_failure(pen, failure); // 1
             pen.flag(*is_exhausted); // 2
-            if let Some(report) = report {
-                write_report(pen, report); // 3
+            if len > 3 {
+                pen.optional(report.as_deref(), write_report); // 3
+            }
+            if let Some(result) = result {
+                pen.text(result); // 4
             }
         }
         Change::DlqRecorded => pen.number(change::DLQ_RECORDED),
@@ -326,6 +330,7 @@ fn read_change(
             failure: reader.field(at, read_failure)?,
             is_exhausted: reader.field(at, Reader::flag)?,
             report: reader.optional(at, read_report)?,
+            result: reader.optional(at, Reader::payload)?,
         },
         change::DLQ_RECORDED => Change::DlqRecorded,
         change::FAILED => Change::Failed,

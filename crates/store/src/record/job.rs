@@ -209,11 +209,14 @@ pub(super) fn read_state(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<S
 }
 
 pub(super) fn write_last_failure(pen: &mut Pen<'_>, last_failure: &LastFailure, base: Timestamp) {
-    let LastFailure { failure, at, is_exhausted } = last_failure;
-    pen.array(3);
+    let LastFailure { failure, at, is_exhausted, result } = last_failure;
+    pen.array(length(3, [result.is_some()]));
     write_failure(pen, failure); // 0
     pen.instant(*at, base); // 1
     pen.flag(*is_exhausted); // 2
+    if let Some(result) = result {
+        pen.text(result); // 3
+    }
 }
 
 pub(super) fn read_last_failure(
@@ -226,6 +229,7 @@ pub(super) fn read_last_failure(
         failure: reader.field(at, read_failure)?,
         at: reader.field(at, |reader| reader.instant(base))?,
         is_exhausted: reader.field(at, Reader::flag)?,
+        result: reader.optional(at, Reader::payload)?,
     };
     reader.end(fields)?;
     Ok(Box::new(last_failure))

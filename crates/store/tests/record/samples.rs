@@ -126,6 +126,7 @@ pub(crate) fn full_job(state: State) -> Job {
             failure: failure(),
             at: later(20),
             is_exhausted: true,
+            result: None,
         })),
         last_report: Some(report()),
         extras: Some(Box::new(Extras {
@@ -256,6 +257,19 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
                     failure: failure(),
                     is_exhausted: true,
                     report: Some(report()),
+                    result: None,
+                },
+            ),
+        ),
+        (
+            "event_dead_lettered_with_result",
+            moved(
+                by_worker(),
+                Change::DeadLettered {
+                    failure: failure(),
+                    is_exhausted: false,
+                    report: None,
+                    result: Some(r#"{"done":3}"#.into()),
                 },
             ),
         ),

@@ -119,8 +119,10 @@ fn idempotency() -> BoxedStrategy<Box<Idempotency>> {
 }
 
 fn last_failure() -> BoxedStrategy<Box<LastFailure>> {
-    (failure(), instant(), any::<bool>())
-        .prop_map(|(failure, at, is_exhausted)| Box::new(LastFailure { failure, at, is_exhausted }))
+    (failure(), instant(), any::<bool>(), of(payload()))
+        .prop_map(|(failure, at, is_exhausted, result)| {
+            Box::new(LastFailure { failure, at, is_exhausted, result })
+        })
         .boxed()
 }
 
@@ -197,9 +199,14 @@ fn change() -> BoxedStrategy<Change> {
             Change::RetryScheduled { failure, due_at, report }
         }),
         (of(text()), report()).prop_map(|(reason, report)| Change::Released { reason, report }),
-        (failure(), any::<bool>(), of(report())).prop_map(|(failure, is_exhausted, report)| {
-            Change::DeadLettered { failure, is_exhausted, report }
-        }),
+        (failure(), any::<bool>(), of(report()), of(payload())).prop_map(
+            |(failure, is_exhausted, report, result)| Change::DeadLettered {
+                failure,
+                is_exhausted,
+                report,
+                result,
+            }
+        ),
         Just(Change::DlqRecorded),
         Just(Change::Failed),
         (codes, of(text())).prop_map(|(code, reason)| Change::Cancelled { code, reason }),

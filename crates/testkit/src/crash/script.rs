@@ -178,7 +178,7 @@ impl Script {
                 let failure =
                     Failure { code: "BROKEN".into(), message: "it broke".into(), retryable };
                 let retry_delay_ms = self.rng.chance(50).then_some(2_000);
-                Command::Fail(Fail { job: id, token, failure, retry_delay_ms })
+                Command::Fail(Fail { job: id, token, failure, retry_delay_ms, result: None })
             }
             6 => Command::Release(Release { job: id, token, reason: None }),
             7..9 => Command::Heartbeat(Heartbeat {

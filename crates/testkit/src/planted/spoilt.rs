@@ -114,7 +114,7 @@ fn changed(plant: Plant, event: Event) -> Event {
 /// A burial becomes another try.
 fn retried(plant: Plant, events: Vec<Event>) -> Vec<Event> {
     let Some(Event::JobMoved(first)) = events.first() else { return events };
-    let Change::DeadLettered { failure, is_exhausted, report } = &first.change else {
+    let Change::DeadLettered { failure, is_exhausted, report, .. } = &first.change else {
         return events;
     };
     let is_by_hand = matches!(first.actor, Actor::User(_));

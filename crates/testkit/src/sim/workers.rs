@@ -169,7 +169,7 @@ impl Hand<'_> {
         let code = "BROKEN".to_owned();
         let call = Call::Fail { job, token: text, code, retryable, delay_ms };
         let failure = Failure { code: "BROKEN".into(), message: "it broke".into(), retryable };
-        let report = Fail { job: id, token, failure, retry_delay_ms: delay_ms };
+        let report = Fail { job: id, token, failure, retry_delay_ms: delay_ms, result: None };
         self.server.call(call, Command::Fail(report)).await;
     }
 

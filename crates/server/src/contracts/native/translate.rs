@@ -207,7 +207,9 @@ impl Report for wire::Fail<'_> {
         let code: Arc<str> = self.error_code.as_deref().unwrap_or(TASK_EXECUTION_FAILED).into();
         let message = self.message.as_deref().unwrap_or("the worker gave no message").into();
         let failure = Failure { code, message, retryable: self.retryable.unwrap_or(true) };
-        Ok(Command::Fail(Fail { job, token, failure, retry_delay_ms: self.retry_delay_ms }))
+        let result = self.result.map(|result| Payload::from(result.get()));
+        let retry_delay_ms = self.retry_delay_ms;
+        Ok(Command::Fail(Fail { job, token, failure, retry_delay_ms, result }))
     }
 }
 

@@ -6,7 +6,7 @@ use mainspring_kernel::error_class::ErrorClass;
 use mainspring_kernel::event::{JOB_CANCELLED, TASK_EXPIRED};
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::job::{Extras, Idempotency};
-use mainspring_kernel::{Job, JobId, State, StateName};
+use mainspring_kernel::{Job, JobId, StateName};
 
 /// About how many bytes a job takes, for sizing buffers.
 pub(super) fn job_bytes(job: &Job) -> usize {
@@ -22,11 +22,7 @@ pub(super) fn job(job: &Job, is_hit: Option<bool>, out: &mut Out) {
     out.raw(",\"payload_json\":");
     out.string(&job.payload);
     out.raw(",\"result\":");
-    if let State::Succeeded { result: Some(result), .. } = &job.state {
-        out.raw(result);
-    } else {
-        out.raw("null");
-    }
+    out.raw(job.result().map_or("null", |result| result));
     times(job, out);
     out.raw(",\"lease\":");
     match job.lease() {
@@ -131,11 +127,9 @@ fn last_failure(job: &Job, out: &mut Out) {
     }
 }
 
-/// Why a cancelled job was: only one that never started can have expired.
+/// Why a cancelled job was.
 fn cancel_code(job: &Job) -> &'static str {
-    let is_over = |end| job.finished_at().is_some_and(|finished_at| finished_at >= end);
-    let has_expired = job.started_at.is_none() && job.expires_at().is_some_and(is_over);
-    if has_expired { TASK_EXPIRED } else { JOB_CANCELLED }
+    if job.has_expired() { TASK_EXPIRED } else { JOB_CANCELLED }
 }
 
 fn times(job: &Job, out: &mut Out) {

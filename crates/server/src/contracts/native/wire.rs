@@ -134,6 +134,8 @@ pub(super) struct Fail<'a> {
     pub(super) message: Option<Text<'a>>,
     pub(super) retryable: Option<bool>,
     pub(super) retry_delay_ms: Option<u64>,
+    #[serde(borrow)]
+    pub(super) result: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]

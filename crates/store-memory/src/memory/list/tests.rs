@@ -23,6 +23,7 @@ fn job(n: u32) -> Job {
         failure: Failure { code: "NO_PAPER".into(), message: "".into(), retryable: true },
         at,
         is_exhausted: false,
+        result: None,
     };
     let extras = Extras { labels: vec![("team".into(), "red".into())], ..Extras::default() };
     Job {

@@ -5,7 +5,9 @@ use mainspring_kernel::event::TASK_TIMEOUT;
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::job::{Actor, Failure, LastFailure};
-use mainspring_kernel::{DlqId, JobType, Lease, QueueName, TenantId, Timestamp, UserId, WorkerId};
+use mainspring_kernel::{
+    DlqId, JobType, Lease, QueueName, State, TenantId, Timestamp, UserId, WorkerId,
+};
 use serde_json::Value;
 
 fn plain() -> Job {
@@ -60,7 +62,12 @@ fn full(state: State) -> Job {
         started_at: Some(Timestamp(3)),
         trace: Some("tr".into()),
         idempotency: Some(Box::new(key)),
-        last_failure: Some(Box::new(LastFailure { failure, at: Timestamp(5), is_exhausted: true })),
+        last_failure: Some(Box::new(LastFailure {
+            failure,
+            at: Timestamp(5),
+            is_exhausted: true,
+            result: None,
+        })),
         extras: Some(Box::new(extras)),
         state,
         ..plain()

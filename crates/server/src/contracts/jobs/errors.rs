@@ -1,0 +1,157 @@
+//! How the job orchestration contract says no: its own codes, and the status of each.
+
+use crate::answer::{Body, refused};
+use crate::app::Ids;
+use crate::refusal::{Kind, Refusal};
+use crate::write::Out;
+use hyper::{Response, StatusCode};
+use mainspring_kernel::Rejection;
+use mainspring_kernel::view::jobs::{State, shown};
+
+/// Codes of this contract alone.
+pub(super) const CODES: &[&str] = &[
+    "ADMIN_REQUIRED",
+    "CONCURRENCY_LIMIT_EXCEEDED",
+    "EXECUTION_FAILED",
+    "INVALID_ARGUMENT",
+    "INVALID_TRANSITION",
+    "JOB_ACCESS_DENIED",
+    "UNAUTHORIZED",
+    "VALIDATION_ERROR",
+];
+
+/// The answer to a request that is refused.
+pub(super) fn word(refusal: &Refusal, ids: &Ids) -> Response<Body> {
+    let (status, code) = told(refusal);
+    let mut out = Out::sized(256);
+    out.raw("{\"success\":false,\"error\":{\"code\":\"");
+    out.raw(code);
+    out.raw("\",\"message\":");
+    out.string(&message(refusal));
+    out.raw("}}");
+    refused(status, out.0, refusal, ids)
+}
+
+/// Status and code of a refusal.
+fn told(refusal: &Refusal) -> (StatusCode, &'static str) {
+    let code = refusal.code;
+    match refusal.kind {
+        // What is well formed and names something that is not there.
+        Kind::Wrong if matches!(code, "TYPE_UNKNOWN" | "INVALID_ARGUMENT") => {
+            (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
+        }
+        Kind::Wrong => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR"),
+        Kind::Unproven => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED"),
+        Kind::Denied if code == "AUTH_FORBIDDEN" => (StatusCode::FORBIDDEN, "JOB_ACCESS_DENIED"),
+        Kind::Denied => (StatusCode::FORBIDDEN, code),
+        Kind::Unknown => (StatusCode::NOT_FOUND, code),
+        Kind::Method => (StatusCode::METHOD_NOT_ALLOWED, code),
+        Kind::Slow => (StatusCode::REQUEST_TIMEOUT, code),
+        Kind::Conflict => {
+            let is_move = matches!(
+                code,
+                "WF_STATE_TRANSITION_INVALID" | "JOB_CANCEL_CONFLICT" | "DLQ_REQUEUE_CONFLICT"
+            );
+            (StatusCode::CONFLICT, if is_move { "INVALID_TRANSITION" } else { code })
+        }
+        Kind::Large => (StatusCode::PAYLOAD_TOO_LARGE, code),
+        Kind::Form => (StatusCode::UNSUPPORTED_MEDIA_TYPE, code),
+        Kind::Elsewhere => (StatusCode::MISDIRECTED_REQUEST, code),
+        Kind::Share => (StatusCode::TOO_MANY_REQUESTS, code),
+        Kind::Room => (StatusCode::INSUFFICIENT_STORAGE, code),
+        Kind::Away => (StatusCode::SERVICE_UNAVAILABLE, code),
+        Kind::Broken => (StatusCode::INTERNAL_SERVER_ERROR, code),
+    }
+}
+
+/// What is said for people, in the words of this contract.
+fn message(refusal: &Refusal) -> String {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "most rejections name nothing of ours")]
+    match refusal.rejection.as_deref() {
+        Some(Rejection::FieldInvalid { field, reason }) => format!("{} {reason}", camel(field)),
+        Some(Rejection::IllegalMove { from, to }) => cannot_move(shown(*from), shown(*to)),
+        Some(Rejection::CancelConflict { state }) => cannot_move(shown(*state), State::Cancelled),
+        Some(Rejection::RequeueConflict { .. }) => {
+            "this job was retried already, or is about to be discarded".to_owned()
+        }
+        _ => refusal.message.to_string(),
+    }
+}
+
+fn cannot_move(from: State, to: State) -> String {
+    format!("a job cannot move from {from} to {to}")
+}
+
+/// A field of ours as this contract spells it.
+fn camel(field: &str) -> String {
+    let field = if field == "job_type" { "task_type" } else { field };
+    let mut parts = field.split('_');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (first, rest) = part.split_at(part.chars().next().map_or(0, char::len_utf8));
+        text.push_str(&first.to_uppercase());
+        text.push_str(rest);
+    }
+    text
+}
+
+/// The one answer about jobs that are not the caller's, or not there: it tells neither apart.
+pub(super) fn job_denied() -> Refusal {
+    let message = "this job is not yours to see or steer, or it does not exist";
+    Refusal::new(Kind::Denied, "JOB_ACCESS_DENIED", message)
+}
+
+/// What moves a job as a callback does is not its owner's to do.
+pub(super) fn callback_denied() -> Refusal {
+    let message = "only a worker may say that a job runs, or how it ended";
+    Refusal::new(Kind::Denied, "JOB_ACCESS_DENIED", message)
+}
+
+pub(super) fn admin_required() -> Refusal {
+    Refusal::new(Kind::Denied, "ADMIN_REQUIRED", "this is for admins only")
+}
+
+/// Nothing leads from `from` to `to`.
+pub(super) fn illegal(from: State, to: State) -> Refusal {
+    Rejection::IllegalMove { from: from.native(), to: to.native() }.into()
+}
+
+/// There is no room for one more of this type at a time.
+pub(super) fn held() -> Refusal {
+    let message = "as many jobs of this type run as may run at a time";
+    Refusal::new(Kind::Conflict, "CONCURRENCY_LIMIT_EXCEEDED", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_kernel::StateName;
+
+    #[test]
+    fn refusals_have_this_contracts_codes() {
+        let unknown = Rejection::TypeUnknown { name: "x".into() };
+        let bad = Rejection::FieldInvalid { field: "idempotency_key", reason: "is bad" };
+        let illegal = Rejection::IllegalMove { from: StateName::Retrying, to: StateName::Queued };
+        for (refusal, status, code, told_as) in [
+            (unknown.into(), 400, "INVALID_ARGUMENT", "job type \"x\" is not registered"),
+            (bad.into(), 422, "VALIDATION_ERROR", "idempotencyKey is bad"),
+            (illegal.into(), 409, "INVALID_TRANSITION", "a job cannot move from running to queued"),
+            (crate::refusal::unauthorized(), 401, "UNAUTHORIZED", "a valid access token"),
+            (crate::refusal::denied(), 403, "JOB_ACCESS_DENIED", "this is not yours"),
+            (admin_required(), 403, "ADMIN_REQUIRED", "this is for admins only"),
+            (Rejection::IdempotencyConflict.into(), 409, "IDEMPOTENCY_CONFLICT", "this idem"),
+            (crate::refusal::internal(), 500, "INTERNAL_ERROR", "something went wrong"),
+        ] {
+            let refusal: Refusal = refusal;
+            assert_eq!(told(&refusal), (StatusCode::from_u16(status).unwrap(), code));
+            assert!(message(&refusal).starts_with(told_as), "{}", message(&refusal));
+        }
+    }
+
+    #[test]
+    fn fields_are_camel_case() {
+        for (ours, theirs) in [("payload", "payload"), ("job_type", "taskType"), ("a_b_c", "aBC")] {
+            assert_eq!(camel(ours), theirs);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What concerns all jobs: their types, and how the server is. Most of that is for admins.
+
+use super::wire::{
+    OrchestrationRuntime, OrchestrationTaskType, RuntimeExecution, RuntimeExecutor,
+    RuntimeRecovery, RuntimeScheduler,
+};
+use super::{errors, view};
+use crate::answer::Reply;
+use crate::ask::Ask;
+use crate::refusal::Refusal;
+use mainspring_api::Time;
+use mainspring_kernel::{Principal, Timestamp, TypeSpec};
+
+pub(super) async fn types(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
+    let types = ask.engine().types().await?;
+    let rows: Vec<OrchestrationTaskType> = types.iter().map(row).collect();
+    Ok(view::data(&rows))
+}
+
+fn row(spec: &TypeSpec) -> OrchestrationTaskType {
+    OrchestrationTaskType {
+        task_type: spec.name.to_string(),
+        domain: spec.domain.to_string(),
+        schedulable: spec.is_schedulable,
+        priority: spec.priority,
+        timeout_seconds: spec.timeout_ms.div_ceil(1000),
+        max_retries: spec.max_retries,
+        concurrency_limit: spec.concurrency_limit,
+    }
+}
+
+pub(super) async fn runtime(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    for_admins(&who)?;
+    Ok(view::data(&status(&ask, &who)))
+}
+
+/// Only admins go on.
+pub(super) fn for_admins(who: &Principal) -> Result<(), Refusal> {
+    if who.is_admin() { Ok(()) } else { Err(errors::admin_required()) }
+}
+
+/// How the server is, as far as `who` may know.
+pub(super) fn status(ask: &Ask, who: &Principal) -> OrchestrationRuntime {
+    let (engine, mode) = (ask.engine(), ask.app.config.executor_mode);
+    let time = |at: Timestamp| Time(at.0);
+    let execution = || {
+        let execution = engine.execution();
+        RuntimeExecution {
+            dispatched: execution.dispatched,
+            succeeded: execution.succeeded,
+            failed: execution.failed,
+            last_dispatched_at: execution.last_dispatched_at.map(time),
+            last_finished_at: execution.last_finished_at.map(time),
+            last_error_code: execution.last_error_code.map(|code| code.to_string()),
+        }
+    };
+    let recovery = || {
+        let restored = engine.restored();
+        RuntimeRecovery {
+            recovered_running_jobs: restored.running_jobs,
+            recovered_at: time(restored.at),
+        }
+    };
+    OrchestrationRuntime {
+        executor: RuntimeExecutor { name: mode.to_owned(), mode: mode.to_owned() },
+        scheduler: RuntimeScheduler { running: !engine.stopping().is_cancelled() },
+        execution: who.is_admin().then(execution),
+        recovery: who.is_admin().then(recovery),
+    }
+}
