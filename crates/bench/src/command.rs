@@ -1,5 +1,5 @@
 //! `mainspring bench`: measures this binary against a server it starts itself, and the peers beside
-//! it in the same run. What was asked for is read here; how rows are shown is the caller's business.
+//! it in the same run. What was asked for is read here; how rows are shown is up to the caller.
 
 use crate::postgres::stand::{Plan, Stand, Store};
 use crate::postgres::suite as postgres;

@@ -176,10 +176,10 @@ pub type Work<'a> = dyn FnMut(&mut dyn Desk) + Send + 'a;
 
 /// A place that remembers.
 pub trait Store: Send + Sync + 'static {
-    /// Runs `work` on a desk and makes what it applied durable. The future ends when the effects are
-    /// visible to the next batch; the ticket is kept when all of them are durable. A crash before
-    /// that keeps or loses each decision whole: PostgreSQL the batch as one, the memory store a
-    /// large one in parts.
+    /// Runs `work` on a desk and makes what it applied durable. The future ends when the effects
+    /// are visible to the next batch; the ticket is kept when all of them are durable. A crash
+    /// before that keeps or loses each decision whole: PostgreSQL the batch as one, the memory
+    /// store a large one in parts.
     fn commit<'a>(
         &'a self,
         needs: Needs,

@@ -2,8 +2,8 @@
 //!
 //! The check is simple and errs on the side of silence: a dependency counts as used when its name
 //! begins a path (`name::`) or is brought in (`use name`) in a source of its crate, outside of
-//! comments. A normal dependency has to stand in `src/` or `build.rs`, one for tests anywhere in the
-//! crate.
+//! comments. A normal dependency has to stand in `src/` or `build.rs`, one for tests anywhere in
+//! the crate.
 
 use std::collections::BTreeSet;
 
