@@ -13,10 +13,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["kernel"]),
     ("store-memory", &["store", "kernel"]),
     ("store-postgres", &["store", "kernel"]),
-    ("engine", &["store", "kernel"]),
+    ("engine", &["store", "kernel", "worker"]),
     ("api", &[]),
+    ("worker", &["api"]),
     ("server", &["engine", "kernel", "api"]),
-    ("sdk", &["api"]),
+    ("sdk", &["worker", "api"]),
     (
         "cli",
         &["server", "engine", "store", "store-memory", "store-postgres", "sdk", "api", "kernel"],
