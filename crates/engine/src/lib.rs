@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod employer;
 pub mod engine;
 pub mod entropy;
 pub mod execution;
@@ -27,6 +28,7 @@ mod waiters;
 
 pub use clock::{Clock, Course, SharedClock, Sources, SystemClock};
 pub use config::Config;
+pub use employer::Inside;
 pub use engine::{Engine, Reply, Restored, RuntimeStatus, Submitted};
 pub use entropy::{Entropy, SystemEntropy};
 pub use execution::Execution;

@@ -13,10 +13,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["kernel"]),
     ("store-memory", &["store", "kernel"]),
     ("store-postgres", &["store", "kernel"]),
-    ("engine", &["store", "kernel"]),
+    ("engine", &["store", "kernel", "worker"]),
     ("api", &[]),
+    ("worker", &["api"]),
     ("server", &["engine", "kernel", "api"]),
-    ("sdk", &["api"]),
+    ("sdk", &["worker", "api"]),
     ("http-client", &[]),
     ("bench", &["http-client", "store-postgres"]),
     (

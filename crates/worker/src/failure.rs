@@ -1,0 +1,95 @@
+//! How a handler says that its attempt did not succeed.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Why an attempt did not succeed.
+///
+/// Any error becomes a retryable failure through `?`; say more when you know more.
+///
+/// ```
+/// use mainspring_worker::Failure;
+///
+/// fn parse(text: &str) -> Result<u32, Failure> {
+///     text.parse().map_err(|error| Failure::permanent("BAD_NUMBER", format!("{error}")))
+/// }
+/// assert!(!parse("x").unwrap_err().retryable);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// A stable code of capitals, digits and `_`.
+    pub code: String,
+    /// For people.
+    pub message: String,
+    /// Whether trying again can help.
+    pub retryable: bool,
+    /// Your own wish for the next delay.
+    pub retry_delay: Option<Duration>,
+    /// Give the attempt back unused instead of failing it.
+    pub(crate) is_release: bool,
+}
+
+/// The code of failures that do not have their own.
+const CODE_DEFAULT: &str = "TASK_EXECUTION_FAILED";
+
+impl Failure {
+    /// A failure that may pass.
+    pub fn retryable(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Failure {
+            code: code.into(),
+            message: message.into(),
+            retryable: true,
+            retry_delay: None,
+            is_release: false,
+        }
+    }
+
+    /// A failure that will not pass: the job goes to the dead letter queue.
+    pub fn permanent(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Failure { retryable: false, ..Self::retryable(code, message) }
+    }
+
+    /// No failure at all: the job goes back to its queue and no try is used.
+    pub fn release(reason: impl Into<String>) -> Self {
+        Failure { is_release: true, ..Self::retryable(CODE_DEFAULT, reason) }
+    }
+
+    /// Asks for this delay before the next try.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.retry_delay = Some(delay);
+        self
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message.push_str(": ");
+            message.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        Failure::retryable(CODE_DEFAULT, message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_error_is_a_retryable_failure_with_its_causes() {
+        let cause = "x".parse::<u32>().unwrap_err();
+        let failure = Failure::from(cause);
+        assert!(failure.retryable && failure.code == CODE_DEFAULT);
+        assert_eq!(failure.message, "invalid digit found in string");
+    }
+}
