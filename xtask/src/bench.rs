@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: a release build of the CLI, then its own `bench` command.
 //!
-//! The measuring lives in the CLI, so that users can repeat it without this repository. All
-//! arguments pass through.
+//! The measuring lives in `mainspring-bench`, a part of that command, so that users can repeat it
+//! without this repository. All arguments pass through.
 
 use std::process::Command;
 

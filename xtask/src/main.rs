@@ -1,7 +1,7 @@
 //! The project's tasks, in plain Rust: `cargo xtask` prints the menu.
 //!
 //! Each task is one file; this one only routes. A task may run cargo and read the tree. It never
-//! holds product logic: the simulator belongs to `mainspring-testkit`, the benchmark to the CLI.
+//! holds product logic: the simulator belongs to `mainspring-testkit`, the benchmark to `mainspring-bench`.
 
 mod cargo;
 mod packages;

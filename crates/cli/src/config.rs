@@ -15,6 +15,7 @@ use crate::memory;
 use mainspring_kernel::TypeSpec;
 use mainspring_kernel::limits::{BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
 use mainspring_server::{Bounds, limits};
+use mainspring_store_memory::MemoryConfig;
 use reader::Problem;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -156,6 +157,7 @@ impl Settings {
     /// What a server without file, environment and flags does.
     pub(crate) fn standard() -> Self {
         const DAY: Duration = Duration::from_secs(86_400);
+        let files = MemoryConfig::standard(0);
         Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             internal_routes: false,
@@ -163,9 +165,9 @@ impl Settings {
             contracts: CONTRACTS.to_vec(),
             store: StoreChoice::Directory("./mainspring-data".into()),
             layout: Layout {
-                segment_bytes: 64 << 20,
-                snapshot_bytes_min: 256 << 20,
-                finished_bytes_max: 16 << 20,
+                segment_bytes: files.segment_bytes,
+                snapshot_bytes_min: files.snapshot_bytes_min,
+                finished_bytes_max: files.finished_bytes_max as u64,
             },
             limits: Limits {
                 connections: Bounds::shared(limits::CONNECTIONS_MAX),

@@ -52,7 +52,8 @@ pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
 /// The exit code of an error: the first cause that has one decides.
 pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
-        if cause.is::<Usage>() || cause.is::<ConfigError>() {
+        let is_usage = cause.is::<Usage>() || cause.is::<mainspring_bench::Usage>();
+        if is_usage || cause.is::<ConfigError>() {
             return USAGE;
         }
         if let Some(error) = cause.downcast_ref::<MigrateError>() {

@@ -1,7 +1,6 @@
 //! The `mainspring` command: server, client, worker and benchmark in one binary. This file reads
 //! the command line and hands over; each verb has its file in `commands/`.
 
-mod bench;
 mod commands;
 mod config;
 mod exit;
@@ -15,8 +14,8 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench as bench_command, completions, config as config_command, dlq, doctor, jobs, migrate,
-    move_store, queues, replay, serve, supervise, tokens, types, worker, workers,
+    bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
+    replay, serve, supervise, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -71,7 +70,7 @@ enum Command {
     /// Check that everything is in order
     Doctor(doctor::Args),
     /// Measure speed
-    Bench(bench_command::Args),
+    Bench(mainspring_bench::Args),
     /// The tables of a PostgreSQL database
     #[command(subcommand)]
     Migrate(migrate::Verb),
@@ -84,7 +83,7 @@ enum Command {
     Completions(completions::Args),
     /// The bare HTTP handler that `bench` compares with
     #[command(hide = true)]
-    BenchEcho(bench_command::EchoArgs),
+    BenchEcho(mainspring_bench::EchoArgs),
     /// The parent of a worker's command
     #[command(hide = true)]
     Supervise(supervise::Args),
@@ -131,8 +130,8 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Worker(args) => threaded(worker::run(args, session()?)),
         Command::Replay(args) => simple(replay::run(args, session()?)),
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
-        Command::Bench(args) => bench_command::run(args, output),
-        Command::BenchEcho(args) => threaded(bench_command::echo(args)),
+        Command::Bench(args) => bench::run(&args, output),
+        Command::BenchEcho(args) => threaded(bench::echo(args)),
         Command::Supervise(args) => simple(supervise::run(args)),
         Command::Migrate(verb) => simple(migrate::run(verb, output)),
         Command::Move(args) => simple(move_store::run(args, output)),

@@ -147,19 +147,6 @@ fn cut(text: &str, chars_max: usize) -> String {
     short
 }
 
-/// A number with its thousands apart, for tables and progress.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,13 +179,5 @@ mod tests {
         );
         assert!(!shown.contains(&"x".repeat(200)));
         assert_eq!(table(&["id"], []), "nothing to show");
-    }
-
-    #[test]
-    fn numbers_read_in_groups() {
-        for (number, shown) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")]
-        {
-            assert_eq!(thousands(number), shown);
-        }
     }
 }

@@ -2,11 +2,11 @@
 //! stand behind a pooler, or have clocks that disagree. They still are one scheduler.
 
 use mainspring_testkit::blackbox::caller::{items, text};
-use mainspring_testkit::blackbox::{Caller, Options, Server, Store, eventually, http};
+use mainspring_testkit::blackbox::http::Connection;
+use mainspring_testkit::blackbox::{Caller, Options, Server, Store, eventually};
 use mainspring_testkit::load::Stopwatch;
 use mainspring_testkit::postgres::{PgBouncer, shared};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
@@ -134,13 +134,9 @@ fn d17_without_notifications_what_a_dead_server_knew_is_found_by_looking() {
 /// The stream of moves, from the beginning.
 fn follow(caller: &Caller) -> impl Iterator<Item = Value> + use<> {
     let request = caller.request("GET", "/api/v1/events").header("last-event-id", "0");
-    let mut stream = http::connect(caller.address).expect("a connection");
-    stream.write_all(&request.bytes(caller.address)).expect("the request");
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while reader.read_line(&mut head).expect("a head") > 2 {
-        head.clear();
-    }
+    let mut stream = Connection::open(caller.address).expect("a connection");
+    stream.send(&request.bytes(caller.address)).expect("the request");
+    assert_eq!(stream.head().expect("a head"), 200);
     let mut pending = String::new();
     std::iter::from_fn(move || {
         loop {
@@ -152,8 +148,8 @@ fn follow(caller: &Caller) -> impl Iterator<Item = Value> + use<> {
                     None => continue,
                 }
             }
-            let piece = http::chunk(&mut reader).expect("the stream holds")?;
-            pending.push_str(&String::from_utf8(piece).expect("text"));
+            let piece = stream.chunk().expect("the stream holds")?;
+            pending.push_str(std::str::from_utf8(piece).expect("text"));
         }
     })
 }

@@ -4,11 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::{items, text};
-use mainspring_testkit::blackbox::{Server, Store, eventually};
+use mainspring_testkit::blackbox::{Request, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 
 both_stores![
     text_that_nobody_can_keep_is_refused_and_spoils_no_neighbour,
@@ -142,12 +140,7 @@ fn keys_hosts_and_strictness_are_as_the_file_says(store: Store) {
         assert_eq!(database.sql("SELECT key_window_secs FROM mainspring.registry"), "1");
     }
     let status = |host: &str| {
-        let head = format!("GET /healthz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
-        let mut stream = TcpStream::connect(server.address).unwrap();
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer[9..12].parse::<u16>().unwrap()
+        Request::new("GET", "/healthz").header("host", host).send(server.address).status
     };
     assert_eq!((status("jobs.example.org:7070"), status("other.example.org")), (200, 421));
 }

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::{items, text};
-use mainspring_testkit::blackbox::{PerStore, Request, Server, Store, eventually, http};
+use mainspring_testkit::blackbox::http::Connection;
+use mainspring_testkit::blackbox::{PerStore, Request, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -136,8 +137,8 @@ fn o15_o20_a_job_runs_whether_or_not_its_submitter_stays(store: Store) {
     // The submitter stays on the line for the end of the job, then hangs up before it.
     let wish = json!({ "job_type": "o15", "payload": "left" });
     let request = eve.request("POST", "/api/v1/jobs?wait_ms=60000").json(&wish);
-    let mut stream = http::connect(eve.address).unwrap();
-    std::io::Write::write_all(&mut stream, &request.bytes(eve.address)).unwrap();
+    let mut stream = Connection::open(eve.address).unwrap();
+    stream.send(&request.bytes(eve.address)).unwrap();
     eventually("the job is accepted", || {
         (items(eve.get("/api/v1/jobs?type=o15").data()).len() == 1).then_some(())
     });
@@ -332,18 +333,14 @@ fn o15_the_stream_of_events_shows_every_move_and_goes_on_where_it_ended(store: S
     let lou = server(store).caller("stream", "lou", &["submitter", "worker"]);
     let from = |position: &str| -> Vec<Value> {
         let request = lou.request("GET", "/api/v1/events").header("last-event-id", position);
-        let mut stream = http::connect(lou.address).unwrap();
-        std::io::Write::write_all(&mut stream, &request.bytes(lou.address)).unwrap();
-        let mut reader = std::io::BufReader::new(stream);
-        let mut text = String::new();
-        while std::io::BufRead::read_line(&mut reader, &mut text).unwrap() > 2 {
-            text.clear();
-        }
+        let mut stream = Connection::open(lou.address).unwrap();
+        stream.send(&request.bytes(lou.address)).unwrap();
+        assert_eq!(stream.head().unwrap(), 200);
         let mut seen: Vec<Value> = Vec::new();
         let mut all = String::new();
         while seen.iter().all(|event| event["to_state"] != "succeeded") {
-            let piece = http::chunk(&mut reader).unwrap().expect("the stream goes on");
-            all.push_str(&String::from_utf8(piece).unwrap());
+            let piece = stream.chunk().unwrap().expect("the stream goes on");
+            all.push_str(std::str::from_utf8(piece).unwrap());
             let lines = all.lines().filter_map(|line| line.strip_prefix("data:"));
             let read = |line: &str| serde_json::from_str(line.trim()).ok();
             seen = lines

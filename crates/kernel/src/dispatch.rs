@@ -1,6 +1,6 @@
 //! Who goes next: tenants in turn, each tenant's queues in turn, and within a queue the order the
 //! queue chose. A pure structure; the memory store keeps all ready jobs in one, and a database
-//! store fills a small one from the candidates it locked.
+//! store fills a small one from the ready rows it has looked at.
 
 mod book;
 mod lane;

@@ -1,5 +1,5 @@
-//! Everything a decision may look at besides the command. The kernel never asks: the engine loads
-//! what [`Command`](crate::Command) names and hands it in here.
+//! Everything a decision may look at besides the command. The kernel never asks: the store loads
+//! what [`Command`](crate::Command) names, and `store/src/desk.rs` hands it in here.
 
 use crate::access::Token;
 use crate::backlog::Backlog;
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 pub struct Facts<'a> {
     /// The instant of the commit; never before the job's last change.
     pub now: Timestamp,
-    /// A fresh id for a job, and a fresh secret for a lease, should one be needed.
+    /// A fresh id for a job, should one be made.
     pub fresh_id: u128,
     /// Unguessable bits for a lease, should one be granted.
     pub fresh_secret: u128,

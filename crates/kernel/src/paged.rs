@@ -1,5 +1,5 @@
 //! A sorted set in pages. Keys that arrive in order fill their pages to the brim, and taking the
-//! first is cheap: what a timer or a ready lane does all day, at a third of a B-tree's memory.
+//! first is cheap: what a timer or a ready lane does all day, at half of a B-tree's memory.
 
 use std::collections::VecDeque;
 

@@ -14,11 +14,11 @@ pub use jobs::Submitted;
 
 use crate::error::{Error, Refusal};
 use mainspring_api::{Answer, TRACE_HEADER};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -298,12 +298,15 @@ pub(crate) fn pause(tries: u32, error: &Error) -> Duration {
     error.retry_after().map_or(grown, |asked| asked.min(Duration::from_secs(30)).max(grown))
 }
 
+/// All but the characters that RFC 3986 reserves for nothing.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~').remove(b'.');
+
 /// A path below `/api/v1`, its parts written so that no name can leave its place.
 pub(crate) fn path(parts: &[&str]) -> String {
     let mut path = String::from("/api/v1");
     for part in parts {
         path.push('/');
-        encode(part, &mut path);
+        path.extend(utf8_percent_encode(part, ENCODED));
     }
     path
 }
@@ -317,21 +320,11 @@ pub(crate) fn path_with(parts: &[&str], query: &[(&str, Option<String>)]) -> Str
             path.push(mark);
             path.push_str(name);
             path.push('=');
-            encode(value, &mut path);
+            path.extend(utf8_percent_encode(value, ENCODED));
             mark = '&';
         }
     }
     path
-}
-
-fn encode(text: &str, out: &mut String) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~' | b'.') {
-            out.push(char::from(byte));
-        } else {
-            write!(out, "%{byte:02X}").expect("writing to a string cannot fail");
-        }
-    }
 }
 
 #[cfg(test)]

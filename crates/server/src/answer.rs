@@ -1,8 +1,8 @@
 //! An answer on its way out: what handlers return, and how it becomes a response.
 
 use crate::app::Ids;
-use crate::contracts::native::errors::Fault;
 use crate::paced::Busy;
+use crate::refusal::{Kind, Refusal};
 use crate::write::Out;
 use bytes::Bytes;
 use futures_util::Stream;
@@ -88,31 +88,22 @@ pub(crate) struct Reply {
 }
 
 enum Answered {
-    /// An envelope that lacks only its end.
-    Envelope(Out),
+    /// JSON that lacks only its end, which tells the request's ids.
+    Begun(Out, End),
     /// Anything else.
     Other(Content),
 }
 
+/// Writes the end of an answer.
+pub(crate) type End = fn(&mut Out, &Ids);
+
 impl Reply {
-    /// An envelope begun with [`Out::data`].
-    pub(crate) fn json(status: StatusCode, out: Out) -> Self {
-        Reply { status, content: Answered::Envelope(out), trace: None, headers: Vec::new() }
+    /// JSON whose end is written when the request's ids are known.
+    pub(crate) fn begun(status: StatusCode, out: Out, end: End) -> Self {
+        Reply { status, content: Answered::Begun(out, end), trace: None, headers: Vec::new() }
     }
 
-    /// 200 and `data`.
-    pub(crate) fn data(data: &impl serde::Serialize) -> Self {
-        Self::status_data(StatusCode::OK, data)
-    }
-
-    /// A status and `data`.
-    pub(crate) fn status_data(status: StatusCode, data: &impl serde::Serialize) -> Self {
-        let mut out = Out::data(512);
-        out.serde(data);
-        Self::json(status, out)
-    }
-
-    /// Something that is not an envelope.
+    /// Something that is whole, 200 unless said otherwise.
     pub(crate) fn other(content_type: &'static str, body: impl Into<Bytes>) -> Self {
         Reply {
             status: StatusCode::OK,
@@ -150,9 +141,9 @@ impl Reply {
             ids.trace = trace;
         }
         let content = match self.content {
-            Answered::Envelope(mut out) => {
-                out.raw(",\"message\":\"ok\"");
-                enveloped(out, &ids)
+            Answered::Begun(mut out, end) => {
+                end(&mut out, &ids);
+                Content::Whole(Some(out.0.into()))
             }
             Answered::Other(content) => content,
         };
@@ -167,36 +158,30 @@ impl Reply {
     }
 }
 
-/// The response of a request that went wrong.
-pub(crate) fn refusal(fault: &Fault, ids: &Ids) -> Response<Body> {
-    let mut out = Out::sized(320);
-    out.raw("{\"success\":false,\"error\":");
-    fault.write(&mut out);
-    let mut response = framed(fault.status, enveloped(out, ids), ids);
+/// The response of a request that is refused: what a contract says, as JSON, and the headers that
+/// go with it in every contract.
+pub(crate) fn refused(
+    status: StatusCode,
+    body: impl Into<Bytes>,
+    refusal: &Refusal,
+    ids: &Ids,
+) -> Response<Body> {
+    let mut response = framed(status, Content::Whole(Some(body.into())), ids);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    if fault.closes {
+    if refusal.closes {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    if let Some(seconds) = fault.retry_after_secs {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    if let Some(after) = refusal.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs()));
     }
-    if let Some(Ok(allow)) = fault.allow.as_deref().map(HeaderValue::from_str) {
+    if let Some(Ok(allow)) = refusal.allow.as_deref().map(HeaderValue::from_str) {
         headers.insert(header::ALLOW, allow);
     }
-    if fault.status == StatusCode::UNAUTHORIZED {
+    if refusal.kind == Kind::Unproven {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
-}
-
-fn enveloped(mut out: Out, ids: &Ids) -> Content {
-    out.raw(",\"meta\":{\"trace_id\":");
-    out.string(&ids.trace);
-    out.raw(",\"request_id\":");
-    out.string(&ids.request);
-    out.raw("}}");
-    Content::Whole(Some(Bytes::from(out.0)))
 }
 
 fn framed(status: StatusCode, content: Content, ids: &Ids) -> Response<Body> {

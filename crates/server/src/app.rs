@@ -1,16 +1,16 @@
 //! One request from head to answer: ids, host, route, who asks, body, handler. The only thing
 //! between hyper and the handlers.
 
-use crate::answer::{Body, Reply, refusal};
+use crate::answer::{Body, Reply};
 use crate::ask::{Ask, Query, idempotency_key};
 use crate::auth;
 use crate::config::Config;
-use crate::contracts::native;
-use crate::contracts::native::errors::{self, Fault};
+use crate::contracts::Spoken;
 use crate::docs_page;
 use crate::limits::{BODY_STEP_BYTES, LEASE_BODY_BYTES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX};
 use crate::openapi::{self, KeyRule};
 use crate::paced::Pace;
+use crate::refusal::{self, Refusal};
 use crate::route::{Route, Router, Rule, Takes};
 use crate::shares::{Bounds, Holder, Share, Shares};
 use bytes::Bytes;
@@ -42,6 +42,7 @@ pub struct App {
     pub(crate) openapi: Bytes,
     /// The same for people.
     pub(crate) docs: Bytes,
+    contracts: Spoken,
     router: Router,
 }
 
@@ -57,8 +58,14 @@ pub(crate) struct Ids {
 impl App {
     /// The server of `engine`.
     pub fn new(engine: Engine, config: Config) -> Arc<App> {
-        let router = Router::new(native::routes::table(config.has_internal_routes));
-        let document = openapi::of(router.routes());
+        let contracts = Spoken::of(&config);
+        Self::speaking(contracts, engine, config)
+    }
+
+    /// The server of `engine` in these contracts.
+    pub(crate) fn speaking(contracts: Spoken, engine: Engine, config: Config) -> Arc<App> {
+        let router = Router::new(contracts.routes(&config));
+        let document = openapi::of(&contracts, router.routes());
         let openapi = serde_json::to_vec(&document).expect("our own document is JSON");
         // The seats bound them all together; here it is only counted whose they are.
         let connections = Bounds { all: usize::MAX, ..config.connections };
@@ -71,6 +78,7 @@ impl App {
             docs: docs_page::page(&document).into(),
             engine,
             config,
+            contracts,
             router,
         })
     }
@@ -82,24 +90,26 @@ impl App {
     {
         let ids = self.ids(request.headers());
         let method = request.method().clone();
+        let word = self.contracts.word(request.uri().path());
         let path =
             tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
         let request_id = path.as_ref().map(|_| ids.request.clone());
         let response = match AssertUnwindSafe(self.answer(request, &ids)).catch_unwind().await {
             Ok(Ok(reply)) => reply.into_response(ids),
-            Ok(Err(fault)) => {
-                let (code, request_id) = (fault.code, &*ids.request);
-                if fault.tells_of_the_store() {
+            Ok(Err(refusal)) => {
+                let response = word(&refusal, &ids);
+                let (code, request_id) = (refusal.code, &*ids.request);
+                if refusal.tells_of_the_store() {
                     // In an outage that is everybody: the store has told the log already.
                     tracing::debug!(%method, code, request_id, "a request failed");
-                } else if fault.status.is_server_error() {
+                } else if response.status().is_server_error() {
                     tracing::warn!(%method, code, request_id, "a request failed");
                 }
-                refusal(&fault, &ids)
+                response
             }
             Err(_) => {
                 tracing::error!(%method, request_id = &*ids.request, "a handler panicked");
-                refusal(&errors::internal(), &ids)
+                word(&refusal::internal(), &ids)
             }
         };
         if let (Some(path), Some(request_id)) = (path, request_id) {
@@ -125,7 +135,7 @@ impl App {
         }
     }
 
-    async fn answer<B>(self: &Arc<Self>, request: Request<B>, ids: &Ids) -> Result<Reply, Fault>
+    async fn answer<B>(self: &Arc<Self>, request: Request<B>, ids: &Ids) -> Result<Reply, Refusal>
     where
         B: hyper::body::Body<Data = Bytes>,
     {
@@ -133,7 +143,7 @@ impl App {
         self.check_target(&head)?;
         if ids.is_trace_bad {
             let reason = format!("must be 1 to {TRACE_BYTES_MAX} visible ASCII characters, once");
-            return Err(errors::invalid(TRACE_HEADER, reason).closed());
+            return Err(refusal::invalid(TRACE_HEADER, reason).closed());
         }
         let (route, params) = self.router.find(&head.method, head.uri.path())?;
         // Who asks comes first: a body is read only for those who may send it.
@@ -162,19 +172,19 @@ impl App {
             (Rule::Roles(_, handler) | Rule::Internal(handler), Some(who)) => {
                 handler(ask, who).await
             }
-            (Rule::Roles(..) | Rule::Internal(_), None) => Err(errors::unauthorized()),
+            (Rule::Roles(..) | Rule::Internal(_), None) => Err(refusal::unauthorized()),
         }
     }
 
-    /// What a route of the API wants of a request besides its body. Parameters it does not know are
+    /// What a route of a contract wants of a request besides its body. Parameters it does not know are
     /// refused here, once for all routes: one that is left alone would look as if it had worked.
-    fn check_head(&self, route: &Route, head: &Parts, ids: &Ids) -> Result<(), Fault> {
-        if !route.path.starts_with("/api/") {
+    fn check_head(&self, route: &Route, head: &Parts, ids: &Ids) -> Result<(), Refusal> {
+        if self.contracts.contract(route.path).is_none() {
             return Ok(());
         }
         let is_for_workers = matches!(route.rule, Rule::Lease(_));
         if self.config.is_trace_required && !ids.is_trace_given && !is_for_workers {
-            return Err(errors::trace_required());
+            return Err(refusal::trace_required());
         }
         let has_key = head.headers.contains_key(IDEMPOTENCY_HEADER);
         let told = match route.doc.key {
@@ -183,20 +193,24 @@ impl App {
                 idempotency_key(&head.headers).map(drop)
             }
             KeyRule::Header if self.config.is_key_required && !has_key => {
-                Err(errors::idempotency_missing())
+                Err(refusal::idempotency_missing())
             }
             KeyRule::Items if has_key => {
                 let reason = "has no meaning here: give each job its own idempotency_key";
-                Err(errors::invalid("Idempotency-Key", reason))
+                Err(refusal::invalid("Idempotency-Key", reason))
             }
             KeyRule::None | KeyRule::Header | KeyRule::HeaderOrBody | KeyRule::Items => Ok(()),
         };
         let known: Vec<&'static str> = route.doc.query.iter().map(|(name, _)| *name).collect();
-        told.and_then(|()| Query::read(head.uri.query(), &known).map(drop)).map_err(Fault::closed)
+        told.and_then(|()| Query::read(head.uri.query(), &known).map(drop)).map_err(Refusal::closed)
     }
 
     /// Applies the rule of the route.
-    async fn admit(&self, route: &Route, headers: &HeaderMap) -> Result<Option<Principal>, Fault> {
+    async fn admit(
+        &self,
+        route: &Route,
+        headers: &HeaderMap,
+    ) -> Result<Option<Principal>, Refusal> {
         let may = match &route.rule {
             Rule::Open(_) => return Ok(None),
             // An access token that does not work is no hindrance where none is needed.
@@ -213,7 +227,7 @@ impl App {
                 (is_said && who.roles.has(Role::Internal)).then_some(who)
             }
         };
-        let who = may.ok_or_else(errors::denied)?;
+        let who = may.ok_or_else(refusal::denied)?;
         auth::in_named_tenant(who, headers).map(Some)
     }
 
@@ -226,27 +240,27 @@ impl App {
     }
 
     /// Whether this connection is there for such a request.
-    fn seat(&self, route: &Route, who: Option<&Principal>, pace: &Pace) -> Result<(), Fault> {
+    fn seat(&self, route: &Route, who: Option<&Principal>, pace: &Pace) -> Result<(), Refusal> {
         if pace.is_kept() {
             let is_probe = matches!(route.rule, Rule::Open(_) | Rule::Local(..));
             let is_operator = who.is_some_and(|who| who.roles.any(&[Role::Operator]));
             return match is_probe || is_operator {
                 true => Ok(()),
-                false => Err(errors::too_many_connections()),
+                false => Err(refusal::too_many_connections()),
             };
         }
         match who {
             Some(who) => pace
                 .belongs_to(Holder::of(who), &self.connections)
-                .map_err(|_| errors::too_many_own_connections()),
+                .map_err(|_| refusal::too_many_own_connections()),
             None => Ok(()),
         }
     }
 
-    fn check_target(&self, head: &Parts) -> Result<(), Fault> {
+    fn check_target(&self, head: &Parts) -> Result<(), Refusal> {
         let target_bytes = head.uri.path().len() + head.uri.query().map_or(0, str::len);
         if !head.uri.path().starts_with('/') || target_bytes > TARGET_BYTES_MAX {
-            return Err(errors::bad_request("the request target makes no sense here"));
+            return Err(refusal::bad_request("the request target makes no sense here"));
         }
         let mut hosts = head.headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
@@ -256,9 +270,9 @@ impl App {
         };
         match host {
             Some(host) if self.config.is_public || is_served(host, &self.config.hosts) => Ok(()),
-            Some(_) => Err(errors::host_unknown()),
+            Some(_) => Err(refusal::host_unknown()),
             None if head.version == Version::HTTP_10 && self.config.is_public => Ok(()),
-            None => Err(errors::bad_request("a request needs one Host header")),
+            None => Err(refusal::bad_request("a request needs one Host header")),
         }
     }
 
@@ -268,7 +282,7 @@ impl App {
         reading: Reading<'_>,
         headers: &HeaderMap,
         body: B,
-    ) -> Result<(Bytes, Option<Share>), Fault>
+    ) -> Result<(Bytes, Option<Share>), Refusal>
     where
         B: hyper::body::Body<Data = Bytes>,
     {
@@ -282,27 +296,27 @@ impl App {
             return Ok((Bytes::new(), None));
         }
         if headers.contains_key(CONTENT_ENCODING) {
-            return Err(errors::content_encoding());
+            return Err(refusal::content_encoding());
         }
         if !headers.get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes())) {
-            return Err(errors::content_type());
+            return Err(refusal::content_type());
         }
         let most = match who {
-            Some(_) => Most { bytes: max, over: errors::body_too_large },
+            Some(_) => Most { bytes: max, over: refusal::body_too_large },
             None => {
                 let bytes = max.min(LEASE_BODY_BYTES_MAX);
-                Most { bytes, over: errors::lease_body_too_large }
+                Most { bytes, over: refusal::lease_body_too_large }
             }
         };
         let holder = who.map_or(Holder::Nobody, Holder::of);
-        let mut share = self.bodies.take(holder, 0).map_err(errors::too_many_bodies)?;
+        let mut share = self.bodies.take(holder, 0).map_err(refusal::too_many_bodies)?;
         if let Some(pace) = pace {
             pace.reads(true);
         }
         let read = collected(body, &most, &mut share);
         let read = tokio::time::timeout(self.config.body_timeout, read)
             .await
-            .unwrap_or_else(|_| Err(errors::body_timeout()));
+            .unwrap_or_else(|_| Err(refusal::body_timeout()));
         if let Some(pace) = pace {
             pace.reads(false);
         }
@@ -320,7 +334,7 @@ struct Reading<'a> {
 /// How large a body may be, and what whoever sends more is told.
 struct Most {
     bytes: usize,
-    over: fn(usize) -> Fault,
+    over: fn(usize) -> Refusal,
 }
 
 /// Whether `host` is a name of this machine, or one it was told.
@@ -350,7 +364,7 @@ fn is_json(value: &[u8]) -> bool {
 }
 
 /// Collects a body; its room is taken as it arrives, so that announcing much costs nobody anything.
-async fn collected<B>(body: B, most: &Most, share: &mut Share) -> Result<Bytes, Fault>
+async fn collected<B>(body: B, most: &Most, share: &mut Share) -> Result<Bytes, Refusal>
 where
     B: hyper::body::Body<Data = Bytes>,
 {
@@ -362,7 +376,7 @@ where
     let mut first = Bytes::new();
     let mut all: Vec<u8> = Vec::new();
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        let frame = frame.map_err(|_| errors::bad_request("the body broke off"))?;
+        let frame = frame.map_err(|_| refusal::bad_request("the body broke off"))?;
         let Ok(piece) = frame.into_data() else { continue };
         let bytes = first.len() + all.len() + piece.len();
         if bytes > most.bytes {
@@ -370,7 +384,7 @@ where
         }
         if bytes > share.amount() {
             let more = (bytes - share.amount()).max(BODY_STEP_BYTES.min(announced));
-            share.grow(more).map_err(errors::too_many_bodies)?;
+            share.grow(more).map_err(refusal::too_many_bodies)?;
         }
         if all.is_empty() && first.is_empty() {
             first = piece;

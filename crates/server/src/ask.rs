@@ -1,8 +1,8 @@
 //! A request as handlers see it: who asks is settled, the body is read, nothing is parsed yet.
 
 use crate::app::App;
-use crate::contracts::native::errors::{self, Fault};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::refusal::{self, Refusal};
 use crate::shares::{Holder, Share};
 use bytes::Bytes;
 use hyper::HeaderMap;
@@ -45,8 +45,8 @@ impl Ask {
     }
 
     /// A place among the calls that wait.
-    pub(crate) fn place_to_wait(&self, who: &Principal) -> Result<Share, Fault> {
-        self.app.waits.take(Holder::of(who), 1).map_err(errors::too_many_waits)
+    pub(crate) fn place_to_wait(&self, who: &Principal) -> Result<Share, Refusal> {
+        self.app.waits.take(Holder::of(who), 1).map_err(refusal::too_many_waits)
     }
 
     /// What `waiting` comes to, if the token of `who` works until then.
@@ -73,37 +73,37 @@ impl Ask {
     }
 
     /// A header that may come once, with something in it.
-    pub(crate) fn one_header(&self, name: &'static str) -> Result<Option<&str>, Fault> {
+    pub(crate) fn one_header(&self, name: &'static str) -> Result<Option<&str>, Refusal> {
         one(&self.headers, name)
     }
 
     /// The idempotency key of the request's header.
-    pub(crate) fn idempotency_key(&self) -> Result<Option<&str>, Fault> {
+    pub(crate) fn idempotency_key(&self) -> Result<Option<&str>, Refusal> {
         idempotency_key(&self.headers)
     }
 
     /// The parameters behind the `?`; others than `known`, or one twice, are refused.
-    pub(crate) fn query(&self, known: &[&'static str]) -> Result<Query, Fault> {
+    pub(crate) fn query(&self, known: &[&'static str]) -> Result<Query, Refusal> {
         Query::read(self.query.as_deref(), known)
     }
 }
 
 /// A header that may come once, with something in it.
-fn one<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Fault> {
+fn one<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let Some(first) = values.next() else { return Ok(None) };
     match (first.to_str(), values.next()) {
         (Ok(text), None) if !text.is_empty() => Ok(Some(text)),
-        _ => Err(errors::invalid(name, "must be one line of plain text")),
+        _ => Err(refusal::invalid(name, "must be one line of plain text")),
     }
 }
 
 /// The idempotency key of a request's header.
-pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Fault> {
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let key = one(headers, "Idempotency-Key")?;
     if key.is_some_and(|key| key.len() > KEY_BYTES_MAX) {
         let reason = format_args!("must be between 1 and {KEY_BYTES_MAX} bytes long");
-        return Err(errors::invalid("Idempotency-Key", reason));
+        return Err(refusal::invalid("Idempotency-Key", reason));
     }
     key.map_or(Ok(()), |key| text::refuse_control("Idempotency-Key", key))?;
     Ok(key)
@@ -115,25 +115,25 @@ pub(crate) struct Query(Vec<(&'static str, String)>);
 
 impl Query {
     /// Reads `query`; other parameters than `known`, or one twice, are refused.
-    pub(crate) fn read(query: Option<&str>, known: &[&'static str]) -> Result<Query, Fault> {
+    pub(crate) fn read(query: Option<&str>, known: &[&'static str]) -> Result<Query, Refusal> {
         let mut values = Vec::new();
         for pair in query.unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let name = decoded(&name.replace('+', " "));
             let value = decoded(&value.replace('+', " "));
             let (Some(name), Some(value)) = (name, value) else {
-                return Err(errors::invalid("query", "is not properly encoded"));
+                return Err(refusal::invalid("query", "is not properly encoded"));
             };
             let Some(known) = known.iter().find(|known| **known == name) else {
                 let shown: String = name.chars().take(80).collect();
-                return Err(errors::invalid(shown, "is not a parameter of this path"));
+                return Err(refusal::invalid(shown, "is not a parameter of this path"));
             };
             if values.iter().any(|(seen, _)| seen == known) && !REPEATABLE.contains(known) {
-                return Err(errors::invalid(*known, "comes twice"));
+                return Err(refusal::invalid(*known, "comes twice"));
             }
             // Nothing we keep has one, and PostgreSQL cannot even be asked for a NUL.
             if text::has_control(&value) {
-                return Err(errors::invalid(*known, text::NO_CONTROL));
+                return Err(refusal::invalid(*known, text::NO_CONTROL));
             }
             values.push((*known, value));
         }
@@ -149,38 +149,38 @@ impl Query {
         self.0.iter().filter(move |(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn number(&self, name: &'static str) -> Result<Option<u64>, Fault> {
+    pub(crate) fn number(&self, name: &'static str) -> Result<Option<u64>, Refusal> {
         let parse = |text: &str| {
             // What Rust reads besides, such as a plus sign, is no number to anybody else.
             let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
             let number = text.parse().ok().filter(|_| is_number);
-            number.ok_or_else(|| errors::invalid(name, "is not a number"))
+            number.ok_or_else(|| refusal::invalid(name, "is not a number"))
         };
         self.get(name).map(parse).transpose()
     }
 
     /// How long to wait for something to happen.
-    pub(crate) fn wait_ms(&self) -> Result<u64, Fault> {
+    pub(crate) fn wait_ms(&self) -> Result<u64, Refusal> {
         match self.number("wait_ms")?.unwrap_or(0) {
             wait if wait <= WAIT_MS_MAX => Ok(wait),
-            _ => Err(errors::invalid("wait_ms", "must be at most 60000")),
+            _ => Err(refusal::invalid("wait_ms", "must be at most 60000")),
         }
     }
 
-    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Fault> {
+    pub(crate) fn flag(&self, name: &'static str) -> Result<bool, Refusal> {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(_) => Err(errors::invalid(name, "must be true or false")),
+            Some(_) => Err(refusal::invalid(name, "must be true or false")),
         }
     }
 
     /// How many entries a page of a list has.
-    pub(crate) fn limit(&self) -> Result<usize, Fault> {
+    pub(crate) fn limit(&self) -> Result<usize, Refusal> {
         match self.number("limit")? {
             None => Ok(PAGE_DEFAULT),
             Some(limit) if (1..=PAGE_MAX as u64).contains(&limit) => Ok(limit as usize),
-            Some(_) => Err(errors::invalid("limit", "must be between 1 and 100")),
+            Some(_) => Err(refusal::invalid("limit", "must be between 1 and 100")),
         }
     }
 }

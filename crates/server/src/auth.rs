@@ -3,8 +3,8 @@
 //! Nothing is cached, so a revoked token stops working with its next request. Tokens and the
 //! `Authorization` header are never logged.
 
-use crate::contracts::native::errors::{self, Fault};
 use crate::limits::ADMIN_TOKEN_BYTES_MIN;
+use crate::refusal::{self, Refusal};
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
 use mainspring_api::TENANT_HEADER;
@@ -43,30 +43,30 @@ fn sha256(text: &str) -> [u8; 32] {
 }
 
 /// The principal a request proves, or the one identical refusal.
-pub(crate) async fn principal(engine: &Engine, headers: &HeaderMap) -> Result<Principal, Fault> {
+pub(crate) async fn principal(engine: &Engine, headers: &HeaderMap) -> Result<Principal, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
-        return Err(errors::unauthorized());
+        return Err(refusal::unauthorized());
     };
-    let bearer = value.to_str().ok().and_then(bearer).ok_or_else(errors::unauthorized)?;
+    let bearer = value.to_str().ok().and_then(bearer).ok_or_else(refusal::unauthorized)?;
     let claimed = Claimed::of(bearer);
-    let token = engine.token(claimed.id).await?.ok_or_else(errors::unauthorized)?;
+    let token = engine.token(claimed.id).await?.ok_or_else(refusal::unauthorized)?;
     let is_proven = bool::from(token.digest.ct_eq(&claimed.digest));
     if is_proven && token.is_live(engine.now()) {
         Ok(token.principal())
     } else {
-        Err(errors::unauthorized())
+        Err(refusal::unauthorized())
     }
 }
 
 /// `who` in the tenant that `x-tenant-id` names, if it names one.
-pub(crate) fn in_named_tenant(who: Principal, headers: &HeaderMap) -> Result<Principal, Fault> {
+pub(crate) fn in_named_tenant(who: Principal, headers: &HeaderMap) -> Result<Principal, Refusal> {
     let mut values = headers.get_all(TENANT_HEADER).iter();
     let Some(value) = values.next() else { return Ok(who) };
     let tenant = value.to_str().ok().filter(|_| values.next().is_none());
     let tenant = tenant.and_then(|text| TenantId::new(text).ok());
-    let tenant = tenant.ok_or_else(|| errors::invalid(TENANT_HEADER, "must name one tenant"))?;
-    who.within(tenant).ok_or_else(errors::tenant_violation)
+    let tenant = tenant.ok_or_else(|| refusal::invalid(TENANT_HEADER, "must name one tenant"))?;
+    who.within(tenant).ok_or_else(refusal::tenant_violation)
 }
 
 fn bearer(value: &str) -> Option<&str> {

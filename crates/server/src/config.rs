@@ -1,6 +1,7 @@
 //! What the server can be told. The command line fills it in; nothing here reads files or the
 //! environment.
 
+use crate::contracts;
 use crate::limits;
 use crate::shares::Bounds;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
@@ -14,6 +15,8 @@ pub struct Config {
     pub is_public: bool,
     /// Host names served on a loopback address besides `localhost`, `127.0.0.1` and `[::1]`.
     pub hosts: Vec<String>,
+    /// The names of the contracts that are spoken; see [`crate::contract_names`].
+    pub contracts: Vec<&'static str>,
     /// Whether the routes for moving jobs by hand exist.
     pub has_internal_routes: bool,
     /// Whether public writes need an idempotency key.
@@ -56,6 +59,7 @@ impl Config {
         Config {
             is_public: false,
             hosts: Vec::new(),
+            contracts: contracts::names(),
             has_internal_routes: false,
             is_key_required: false,
             is_trace_required: false,

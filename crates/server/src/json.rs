@@ -6,8 +6,8 @@
 
 mod objects;
 
-use crate::contracts::native::errors::{self, Fault};
 use crate::limits::JSON_DEPTH_MAX;
+use crate::refusal::{self, Refusal};
 use mainspring_kernel::limits::BATCH_MAX;
 use objects::Objects;
 use serde::Deserialize;
@@ -17,15 +17,15 @@ use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
 
 /// Checks what serde does not: UTF-8, depth, repeated keys.
-pub(crate) fn check(body: &[u8]) -> Result<&str, Fault> {
+pub(crate) fn check(body: &[u8]) -> Result<&str, Refusal> {
     let text =
-        std::str::from_utf8(body).map_err(|error| errors::json_not_utf8(error.valid_up_to()))?;
+        std::str::from_utf8(body).map_err(|error| refusal::json_not_utf8(error.valid_up_to()))?;
     Scanner::new(text).run()?;
     Ok(text)
 }
 
 /// Reads a checked body; a wrong one is told by line and column or by the path of the field.
-pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Fault> {
+pub(crate) fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Refusal> {
     parse(text).map_err(|error| explain::<T>(text, &error))
 }
 
@@ -38,16 +38,16 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, serde_js
 }
 
 /// Why `text` is not a `T`; reads it again to learn the path.
-pub(crate) fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> Fault {
+pub(crate) fn explain<'a, T: Deserialize<'a>>(text: &'a str, error: &serde_json::Error) -> Refusal {
     if !error.is_data() {
-        return errors::json_invalid(format!("the body is not JSON: {error}"));
+        return refusal::json_invalid(format!("the body is not JSON: {error}"));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     match serde_path_to_error::deserialize::<_, T>(Objects(&mut deserializer)) {
-        Ok(_) => errors::misshapen(String::new(), error.to_string()),
+        Ok(_) => refusal::misshapen(error.to_string(), ""),
         Err(error) => {
             let path = error.path().to_string();
-            errors::misshapen(path, error.into_inner().to_string())
+            refusal::misshapen(error.into_inner().to_string(), path)
         }
     }
 }
@@ -118,7 +118,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn run(mut self) -> Result<(), Fault> {
+    fn run(mut self) -> Result<(), Refusal> {
         let mut at = 0;
         let mut is_key_next = false;
         while let Some(&byte) = self.bytes.get(at) {
@@ -152,9 +152,9 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn enter(&mut self, keys: Option<usize>) -> Result<(), Fault> {
+    fn enter(&mut self, keys: Option<usize>) -> Result<(), Refusal> {
         if self.open.len() >= JSON_DEPTH_MAX {
-            return Err(errors::json_too_deep());
+            return Err(refusal::json_too_deep());
         }
         self.open.push(keys);
         Ok(())
@@ -177,7 +177,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn key(&mut self, start: usize, end: usize, has_escape: bool) -> Result<(), Fault> {
+    fn key(&mut self, start: usize, end: usize, has_escape: bool) -> Result<(), Refusal> {
         let mut hasher = self.hasher.build_hasher();
         if has_escape {
             hasher.write(unescaped(self.bytes, start, end).as_bytes());
@@ -188,20 +188,20 @@ impl<'a> Scanner<'a> {
         let first = self.open.last().copied().flatten().unwrap_or(self.keys.len());
         let before = &self.keys[first..];
         if before.len() < FEW && before.iter().any(|other| self.is_same(*other, key)) {
-            return Err(errors::json_duplicate_key(&unescaped(self.bytes, start, end)));
+            return Err(refusal::json_duplicate_key(&unescaped(self.bytes, start, end)));
         }
         self.keys.push(key);
         Ok(())
     }
 
     /// Closes an object: one with many keys is only now looked through.
-    fn leave(&mut self, start: usize) -> Result<(), Fault> {
+    fn leave(&mut self, start: usize) -> Result<(), Refusal> {
         if self.keys.len() - start > FEW {
             self.keys[start..].sort_unstable_by_key(|key| key.hash);
             let twice = self.keys[start..].windows(2).find(|pair| self.is_same(pair[0], pair[1]));
             if let Some(pair) = twice {
                 let (start, end) = (pair[0].start as usize, pair[0].end as usize);
-                return Err(errors::json_duplicate_key(&unescaped(self.bytes, start, end)));
+                return Err(refusal::json_duplicate_key(&unescaped(self.bytes, start, end)));
             }
         }
         self.keys.truncate(start);

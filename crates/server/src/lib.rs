@@ -3,6 +3,7 @@
 //! A request goes down once and up once: `serve.rs` accepts the connection, `app.rs` finds the
 //! route, checks who asks and reads the body, a handler below `contracts/` translates it into
 //! commands and the receipts into an answer. Rules are the kernel's; nothing is decided here.
+//! What is refused on the way is a `Refusal`, which the contract of the path puts into its words.
 //! There is no framework in between: hyper parses, one table routes.
 
 pub mod config;
@@ -17,11 +18,14 @@ mod ask;
 mod contracts;
 mod cursor;
 mod docs_page;
+mod envelope;
 mod instant;
 mod json;
 mod metrics;
 mod openapi;
+mod outside;
 mod paced;
+mod refusal;
 mod route;
 mod seats;
 mod shares;
@@ -31,7 +35,7 @@ pub use answer::Body;
 pub use app::App;
 pub use auth::bootstrap_admin;
 pub use config::Config;
-pub use contracts::native::errors::CODES as ERROR_CODES;
+pub use contracts::{codes as error_codes, names as contract_names};
 pub use openapi::document as openapi_document;
 pub use serve::serve;
 pub use shares::Bounds;

@@ -6,8 +6,8 @@
 //! token that is not an admin's sees the numbers of its own tenant and how the server is. However
 //! many queues there are, the page stays short.
 
-use crate::contracts::native::errors::Fault;
 use crate::limits::METRICS_QUEUES_MAX;
+use crate::refusal::Refusal;
 use mainspring_engine::store::{Counts, Health, Held, QueueCount};
 use mainspring_engine::{Engine, RuntimeStatus};
 use mainspring_kernel::{Principal, StateName, Timestamp};
@@ -29,7 +29,7 @@ pub(crate) async fn text(
     engine: &Engine,
     who: Option<&Principal>,
     is_public: bool,
-) -> Result<String, Fault> {
+) -> Result<String, Refusal> {
     let sight = match who {
         Some(who) if who.is_admin() => Sight::Names,
         Some(_) if is_public => Sight::Tenant,

@@ -4,7 +4,8 @@
 mod fields;
 mod values;
 
-use crate::contracts::native::routes;
+use crate::config::Config;
+use crate::contracts::Spoken;
 use crate::route::{Route, Rule, Takes};
 use hyper::Method;
 use mainspring_api::envelope::{Failure, Meta};
@@ -145,20 +146,23 @@ impl Doc {
     }
 }
 
-/// The document of a server, with or without the internal routes, as JSON text.
+/// The document of a server that speaks every contract, with or without the internal routes, as
+/// JSON text.
 pub fn document(has_internal: bool) -> String {
-    let document = of(&routes::table(has_internal));
+    let config = Config { has_internal_routes: has_internal, ..Config::standard() };
+    let spoken = Spoken::of(&config);
+    let document = of(&spoken, &spoken.routes(&config));
     serde_json::to_string_pretty(&document).expect("our own document is JSON")
 }
 
 /// The document of a table of routes.
-pub(crate) fn of(table: &[Route]) -> Value {
+pub(crate) fn of(spoken: &Spoken, table: &[Route]) -> Value {
     let mut schemas: Schemas = Vec::new();
     shape::<Meta>(&mut schemas);
     shape::<Failure>(&mut schemas);
     let mut paths = PathsBuilder::new();
     for route in table.iter().filter(|route| !route.doc.id.is_empty()) {
-        let operation = operation(route, &mut schemas);
+        let operation = operation(spoken, route, &mut schemas);
         paths = paths.path(route.path, PathItem::new(method(&route.method), operation));
     }
     let bearer = Http::builder()
@@ -217,7 +221,11 @@ fn method(method: &Method) -> HttpMethod {
     }
 }
 
-fn operation(route: &Route, schemas: &mut Schemas) -> utoipa::openapi::path::Operation {
+fn operation(
+    spoken: &Spoken,
+    route: &Route,
+    schemas: &mut Schemas,
+) -> utoipa::openapi::path::Operation {
     let doc = &route.doc;
     let mut text = access(&route.rule);
     if let Some(more) = doc.text {
@@ -228,7 +236,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> utoipa::openapi::path::Ope
         .operation_id(Some(doc.id))
         .summary(Some(doc.summary))
         .description(Some(text))
-        .parameters(Some(parameters(route)));
+        .parameters(Some(parameters(spoken, route)));
     if let Some(takes) = doc.takes {
         let required =
             if route.takes == Takes::MaybeJson { Required::False } else { Required::True };
@@ -247,7 +255,8 @@ fn operation(route: &Route, schemas: &mut Schemas) -> utoipa::openapi::path::Ope
     if let Some((status, told, gives)) = doc.also {
         operation = operation.response(status.to_string(), answer(told, gives, schemas));
     }
-    let failure = ContentBuilder::new().schema(Some(reference("Failure"))).build();
+    let failure = spoken.contract(route.path).map_or(shape::<Failure> as Shape, |it| it.failure);
+    let failure = ContentBuilder::new().schema(Some(reference(&failure(schemas)))).build();
     let refused = ResponseBuilder::new()
         .description("What went wrong, with a stable code.")
         .content("application/json", failure);
@@ -284,7 +293,7 @@ fn listed(roles: &[mainspring_kernel::Role]) -> String {
     names.join(", ")
 }
 
-fn parameters(route: &Route) -> Vec<Parameter> {
+fn parameters(spoken: &Spoken, route: &Route) -> Vec<Parameter> {
     let mut all = Vec::new();
     for part in route.path.split('/') {
         if let Some(name) = part.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
@@ -297,7 +306,7 @@ fn parameters(route: &Route) -> Vec<Parameter> {
         let allowed = fields::query_value(route.path, name);
         all.push(optional(name, ParameterIn::Query, told, &allowed));
     }
-    for (name, told) in headers(route) {
+    for (name, told) in headers(spoken, route) {
         let allowed = fields::header_value(name);
         let mut parameter = optional(name, ParameterIn::Header, told, &allowed);
         if name == INTERNAL_HEADER {
@@ -323,9 +332,9 @@ fn schema(allowed: &Allowed) -> RefOr<Schema> {
 }
 
 /// The headers a route looks at.
-fn headers(route: &Route) -> Vec<(&'static str, &'static str)> {
+fn headers(spoken: &Spoken, route: &Route) -> Vec<(&'static str, &'static str)> {
     let mut all = route.doc.headers.clone();
-    if !route.path.starts_with("/api/") {
+    if spoken.contract(route.path).is_none() {
         return all;
     }
     if matches!(route.doc.key, KeyRule::Header | KeyRule::HeaderOrBody) {
@@ -482,7 +491,7 @@ mod tests {
 
     #[test]
     fn what_every_field_of_a_request_may_hold_is_told() {
-        let document = of(&routes::table(true));
+        let document: Value = serde_json::from_str(&document(true)).unwrap();
         let names = requests(&document);
         assert!(names.len() > 15, "{names:?}");
         for name in names.iter().filter(|name| *name != "Time") {
@@ -498,7 +507,8 @@ mod tests {
 
     #[test]
     fn every_operation_has_its_own_name() {
-        let table = routes::table(true);
+        let config = Config { has_internal_routes: true, ..Config::standard() };
+        let table = Spoken::of(&config).routes(&config);
         let mut ids: Vec<_> =
             table.iter().map(|route| route.doc.id).filter(|id| !id.is_empty()).collect();
         let count = ids.len();

@@ -1,17 +1,19 @@
 //! What a route is: where, who may, what comes in. A route without an access rule cannot be
 //! written down, because its handler sits inside the rule.
 
+pub(crate) mod table;
+
 use crate::answer::Reply;
 use crate::ask::{Ask, decoded};
-use crate::contracts::native::errors::{self, Fault};
 use crate::openapi::Doc;
+use crate::refusal::{self, Refusal};
 use futures_util::future::BoxFuture;
 use hyper::Method;
 use mainspring_kernel::{Principal, Role};
 use std::collections::HashMap;
 
 /// What a handler comes to.
-pub(crate) type Answering = BoxFuture<'static, Result<Reply, Fault>>;
+pub(crate) type Answering = BoxFuture<'static, Result<Reply, Refusal>>;
 
 /// Who may use a route, and what then happens.
 pub(crate) enum Rule {
@@ -77,14 +79,18 @@ impl Router {
     }
 
     /// The route for a request and the values of its `{...}` parts.
-    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<(&Route, Vec<String>), Fault> {
+    pub(crate) fn find(
+        &self,
+        method: &Method,
+        path: &str,
+    ) -> Result<(&Route, Vec<String>), Refusal> {
         let (candidates, params) = match self.literal.get(path) {
             Some(candidates) => (candidates, Vec::new()),
             None => self
                 .patterns
                 .iter()
                 .find_map(|(parts, routes)| Some((routes, matched(parts, path)?)))
-                .ok_or_else(errors::path_unknown)?,
+                .ok_or_else(refusal::path_unknown)?,
         };
         let wanted = if *method == Method::HEAD { &Method::GET } else { method };
         let found = candidates.iter().map(|index| &self.routes[*index]);
@@ -92,7 +98,7 @@ impl Router {
             Some(route) => Ok((route, params)),
             None => {
                 let allow: Vec<_> = found.map(|route| route.method.as_str()).collect();
-                Err(errors::method_not_allowed(allow.join(", ")))
+                Err(refusal::method_not_allowed(allow.join(", ")))
             }
         }
     }

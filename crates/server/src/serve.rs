@@ -1,11 +1,12 @@
 //! The socket: accepting, bounding and ending connections.
 
-use crate::answer::{Body, refusal};
+use crate::answer::Body;
 use crate::app::{App, Ids};
 use crate::config::Config;
-use crate::contracts::native::errors;
+use crate::contracts;
 use crate::limits::UNSENT_BYTES_MAX;
 use crate::paced::{Paced, Patience};
+use crate::refusal;
 use crate::seats::{Seat, Seats};
 use bytes::Bytes;
 use hyper::Response;
@@ -131,8 +132,8 @@ fn turn_away(stream: &TcpStream, app: &App) {
         is_trace_given: false,
         is_trace_bad: false,
     };
-    let response = refusal(&errors::too_many_connections(), &ids);
-    let mut text = String::from("HTTP/1.1 503 Service Unavailable\r\n");
+    let response = contracts::word_of_nobody()(&refusal::too_many_connections(), &ids);
+    let mut text = format!("HTTP/1.1 {}\r\n", response.status());
     for (name, value) in response.headers() {
         // Writing to a string cannot fail.
         let _ = write!(text, "{name}: {}\r\n", value.to_str().unwrap_or_default());

@@ -14,13 +14,6 @@ impl Out {
         Out(Vec::with_capacity(bytes))
     }
 
-    /// An answer whose `data` comes next.
-    pub(crate) fn data(bytes: usize) -> Self {
-        let mut out = Out::sized(bytes + 160);
-        out.raw("{\"success\":true,\"data\":");
-        out
-    }
-
     /// Text as it is.
     #[inline]
     pub(crate) fn raw(&mut self, text: &str) {

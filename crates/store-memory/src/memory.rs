@@ -53,11 +53,11 @@ pub struct MemoryConfig {
 }
 
 impl MemoryConfig {
-    /// What `mainspring serve` starts from.
+    /// What `mainspring serve` goes by where nobody says otherwise.
     pub fn standard(segment_id_seed: u64) -> Self {
         MemoryConfig {
             segment_bytes: crate::journal::Config::SEGMENT_BYTES,
-            snapshot_bytes_min: 512 << 20,
+            snapshot_bytes_min: 256 << 20,
             finished_bytes_max: 16 << 20,
             keep_finished: Duration::from_secs(7 * 24 * 3600),
             keep_items: Duration::from_secs(90 * 24 * 3600),

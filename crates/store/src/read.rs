@@ -126,8 +126,12 @@ pub struct Recovery {
     pub jobs: u64,
     /// Of these, running ones.
     pub running: u64,
-    /// Journal frames replayed.
+    /// Entities restored; a store that keeps them elsewhere than in RAM restores none.
+    pub entities: u64,
+    /// Journal frames replayed, behind the snapshot.
     pub frames: u64,
+    /// Their bytes.
+    pub journal_bytes: u64,
     /// Bytes of a torn tail that were cut.
     pub torn_bytes: u64,
     /// How long it took.

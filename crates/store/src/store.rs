@@ -60,7 +60,7 @@ impl Error {
     }
 }
 
-/// What a batch has to look at, named before it runs so that a store can load and lock it at once.
+/// What a batch has to look at, named before it runs so that a store can load it at once.
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
     /// Jobs, live or finished.
@@ -139,7 +139,8 @@ pub struct Wake {
     pub next: Option<Timestamp>,
 }
 
-/// What a batch works on while its store holds everything still.
+/// What a batch works on. It stays as it is while the batch decides: the memory store holds its
+/// state locked, PostgreSQL refuses the write if anything it rests on has changed since.
 pub trait Desk {
     /// A job, live or finished.
     fn job(&self, id: JobId) -> Option<&Job>;
@@ -175,8 +176,10 @@ pub type Work<'a> = dyn FnMut(&mut dyn Desk) + Send + 'a;
 
 /// A place that remembers.
 pub trait Store: Send + Sync + 'static {
-    /// Runs `work` on a desk and makes what it applied durable, all or nothing. The future ends
-    /// when the effects are visible to the next batch; the ticket is kept when they are durable.
+    /// Runs `work` on a desk and makes what it applied durable. The future ends when the effects are
+    /// visible to the next batch; the ticket is kept when all of them are durable. A crash before
+    /// that keeps or loses each decision whole: PostgreSQL the batch as one, the memory store a
+    /// large one in parts.
     fn commit<'a>(
         &'a self,
         needs: Needs,

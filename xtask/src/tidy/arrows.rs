@@ -17,11 +17,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("server", &["engine", "kernel", "api"]),
     ("sdk", &["api"]),
+    ("http-client", &[]),
+    ("bench", &["http-client", "store-postgres"]),
     (
         "cli",
-        &["server", "engine", "store", "store-memory", "store-postgres", "sdk", "api", "kernel"],
+        &[
+            "server",
+            "engine",
+            "store",
+            "store-memory",
+            "store-postgres",
+            "sdk",
+            "api",
+            "kernel",
+            "bench",
+        ],
     ),
-    ("testkit", &["engine", "store", "store-memory", "kernel"]),
+    ("testkit", &["engine", "store", "store-memory", "kernel", "http-client"]),
     ("xtask", &[]),
 ];
 

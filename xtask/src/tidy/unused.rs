@@ -1,8 +1,9 @@
 //! Dependencies that nobody uses: they cost build time, and licences, for nothing.
 //!
 //! The check is simple and errs on the side of silence: a dependency counts as used when its name
-//! stands as a word in a source of its crate, outside of comments. A normal dependency has to stand
-//! in `src/` or `build.rs`, one for tests anywhere in the crate.
+//! begins a path (`name::`) or is brought in (`use name`) in a source of its crate, outside of
+//! comments. A normal dependency has to stand in `src/` or `build.rs`, one for tests anywhere in the
+//! crate.
 
 use std::collections::BTreeSet;
 
@@ -59,11 +60,19 @@ pub(crate) fn check(metadata: &Value, sources: &[(String, String)]) -> Vec<Probl
     problems
 }
 
-/// Whether the word stands in a line of code.
+/// Whether the word begins a path, or is brought in, in a line of code. A variable of that name
+/// is no use of it: many things are called `bytes`.
 fn uses(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    code.flat_map(|line| line.split(|c| !is_part(c))).any(|part| part == word)
+    let mut code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.any(|line| {
+        line.match_indices(word).any(|(at, _)| {
+            let (before, after) = (&line[..at], &line[at + word.len()..]);
+            let begins = !before.ends_with(|c| is_part(c) || c == ':');
+            let is_brought_in = before.trim_start().trim_start_matches("pub ") == "use ";
+            begins && (after.starts_with("::") || (is_brought_in && !after.starts_with(is_part)))
+        })
+    })
 }
 
 /// The names under `[workspace.dependencies]`, with their lines.
@@ -101,6 +110,8 @@ mod tests {
             ("crates/attic/src/deep/er.rs", "    tokio_util::spawn();", &[]),
             ("crates/attic/build.rs", "tokio_util::x()", &[]),
             ("crates/attic/src/lib.rs", "/// See tokio_util::sync.", &unused),
+            ("crates/attic/src/lib.rs", "pub use tokio_util as u;", &[]),
+            ("crates/attic/src/lib.rs", "fn f(tokio_util: u8) -> crate::tokio_util::T {}", &unused),
             ("crates/attic/src/lib.rs", "use my_tokio_util::sync;", &unused),
             ("crates/attic/src/lib.rs", "use tokio_utils::sync;", &unused),
             ("crates/attic/tests/all.rs", "use tokio_util::sync;", &unused),

@@ -2,7 +2,8 @@
 
 use crate::commands::postgres::{self, Place};
 use crate::exit::{self, usage};
-use crate::output::{Output, say, say_json, thousands};
+use crate::output::{Output, say, say_json};
+use indicatif::HumanCount;
 use mainspring_engine::{Clock, SystemClock};
 use mainspring_store::record::Record;
 use mainspring_store::transfer::Seal;
@@ -54,7 +55,7 @@ pub(crate) async fn run(args: Args, output: Output) -> anyhow::Result<u8> {
         moved += records.len() as u64;
         target.put(records).await?;
         if moved >= told && output == Output::Table {
-            say(&format!("{} so far", thousands(moved)));
+            say(&format!("{} so far", HumanCount(moved)));
             told = moved + TOLD_EVERY;
         }
     }
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: Args, output: Output) -> anyhow::Result<u8> {
         say_json(&Value::Object(counts.collect::<Map<_, _>>()));
     } else {
         let counts = seal.counts().filter(|(kind, _)| *kind != "totals");
-        let counts: Vec<_> = counts.map(|(kind, n)| format!("{} {kind}", thousands(n))).collect();
+        let counts: Vec<_> = counts.map(|(kind, n)| format!("{} {kind}", HumanCount(n))).collect();
         say(&format!("moved and compared: {}", counts.join(", ")));
         say(&format!("{} is as it was; use only one of the two from now on", shown(&args.from)));
     }

@@ -1,9 +1,11 @@
 //! `mainspring serve`: the composition root. It settles the configuration, opens the store, starts
 //! the engine, lets the server speak, and takes all of it down again in order.
 
+mod announce;
+
 use crate::commands::{demo, postgres};
 use crate::config::layers::{self, Flags};
-use crate::config::{CONTRACTS, Settings, StoreChoice, file};
+use crate::config::{Settings, StoreChoice, file};
 use crate::exit::{self, usage};
 use crate::output::say;
 use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
@@ -119,7 +121,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         }
     };
     register_types(&engine, &settings).await?;
-    announce(&settings, address, token.as_ref());
+    announce::announce(&settings, address, &token, &engine.health().recovery);
 
     let shutdown = CancellationToken::new();
     let demo = args.demo.then(|| demo::start(address, token.secret(&settings), shutdown.clone()));
@@ -248,10 +250,6 @@ enum AdminToken {
 }
 
 impl AdminToken {
-    fn as_ref(&self) -> &Self {
-        self
-    }
-
     /// The secret, where it can be had.
     fn secret(&self, settings: &Settings) -> Option<String> {
         match (self, &settings.store) {
@@ -355,34 +353,6 @@ async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<
         tracing::info!(count, "types of the configuration file applied");
     }
     Ok(())
-}
-
-fn announce(settings: &Settings, address: SocketAddr, token: &AdminToken) {
-    say(&format!("mainspring {} on http://{address}", env!("CARGO_PKG_VERSION")));
-    match &settings.store {
-        StoreChoice::Directory(path) => say(&format!("data in {}", path.display())),
-        StoreChoice::Ephemeral => say("data in memory only: everything is forgotten at the end"),
-        StoreChoice::Postgres { url, .. } => {
-            say(&format!("data in {}, schema {}", address::shown(url), settings.postgres.schema))
-        }
-    }
-    match (token, token_directory(&settings.store)) {
-        (AdminToken::Fresh(text), Some(path)) => {
-            say(&format!("admin token {text} (also in {})", path.join(TOKEN_FILE).display()));
-        }
-        (AdminToken::Fresh(text), None) | (AdminToken::Unkept(text), _) => {
-            say(&format!("admin token {text}"));
-        }
-        (AdminToken::Given(_), _) => say(&format!("admin token as set by {ADMIN_TOKEN}")),
-        (AdminToken::Known, _) => {}
-    }
-    settings.not_yet.iter().for_each(|line| say(&format!("note: {line}")));
-    if settings.allow_client_clock {
-        say("note: allow_client_clock is read, but not acted on by this version");
-    }
-    if settings.contracts.len() < CONTRACTS.len() {
-        say("note: contracts is read, but not acted on by this version");
-    }
 }
 
 /// Serves until a signal; the second signal does not wait for requests under way.

@@ -2,11 +2,11 @@
 
 use crate::commands::jobs;
 use crate::exit::{self, usage};
-use crate::output::{say, say_json, thousands};
+use crate::output::{say, say_json};
 use crate::session::Session;
 use crate::span;
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use mainspring_sdk::Submitted;
 use mainspring_sdk::api::job::Submit as Wish;
 use mainspring_sdk::api::{Json, Time};
@@ -187,7 +187,7 @@ async fn submit_file(file: &Path, session: &Session) -> anyhow::Result<u8> {
     if session.is_json() {
         say_json(&json!({"accepted": accepted, "idempotent_hits": hits, "refused": refused}));
     } else {
-        let [accepted, hits, refused] = [accepted, hits, refused].map(thousands);
+        let [accepted, hits, refused] = [accepted, hits, refused].map(HumanCount);
         say(&format!("{accepted} accepted, {hits} existed already, {refused} refused"));
     }
     Ok(if refused == 0 { exit::OK } else { exit::REFUSED })

@@ -1,17 +1,15 @@
 //! The native contract, under `/api/v1`. `routes.rs` is the table: every route with who may use
 //! it. One file per noun holds the handlers; `wire.rs` reads requests without copying, `view.rs`
-//! writes jobs, `translate.rs` is pure, `errors.rs` is the only place with status codes.
-
-pub(crate) mod errors;
-pub(crate) mod routes;
+//! writes jobs, `translate.rs` is pure, `errors.rs` chooses the status of a refusal.
 
 mod dlq;
+mod errors;
 mod events;
 mod filters;
 mod internal;
 mod jobs;
-mod outside;
 mod queues;
+mod routes;
 mod runtime;
 mod tokens;
 mod translate;
@@ -20,3 +18,16 @@ mod view;
 mod wire;
 mod work;
 mod workers;
+
+use super::Contract;
+use crate::openapi::shape;
+
+/// The native contract.
+pub(super) static CONTRACT: Contract = Contract {
+    name: "native",
+    prefix: "/api/v1",
+    routes: routes::table,
+    word: errors::word,
+    failure: shape::<mainspring_api::envelope::Failure>,
+    codes: &[],
+};

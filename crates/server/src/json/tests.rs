@@ -4,7 +4,7 @@ use super::*;
 use serde_json::value::RawValue;
 
 fn code(body: &[u8]) -> &'static str {
-    check(body).map_or_else(|fault| fault.code, |_| "ok")
+    check(body).map_or_else(|refusal| refusal.code, |_| "ok")
 }
 
 #[test]
@@ -91,14 +91,10 @@ fn wrong_shapes_tell_the_path() {
     let fine: Outer<'_> = read(r#"{"items":[{"number":1,"raw":{"a" : 1}}]}"#).unwrap();
     assert!(!fine.items.is_over);
     let path = |body: &str| {
-        let fault = read::<Outer<'_>>(body).unwrap_err();
-        let mut out = crate::write::Out::default();
-        fault.write(&mut out);
-        let error: mainspring_api::ErrorBody = serde_json::from_slice(&out.0).unwrap();
-        (error.code, error.details.map(|details| details.get().to_owned()))
+        let refusal = read::<Outer<'_>>(body).unwrap_err();
+        (refusal.code, refusal.field)
     };
-    let failed =
-        |path: &str| ("REQ_VALIDATION_FAILED".to_owned(), Some(format!("{{\"path\":\"{path}\"}}")));
+    let failed = |path: &str| ("REQ_VALIDATION_FAILED", Some(path.into()));
     assert_eq!(path(r#"{"items":[{"number":999,"raw":0}]}"#), failed("items[0].number"));
     assert_eq!(path(r#"{"items":[{"number":1,"raw":0},{"raw":1}]}"#), failed("items[1]"));
     assert_eq!(path(r#"{"items":[{"number":1,"raw":0,"x":1}]}"#), failed("items[0].x"));

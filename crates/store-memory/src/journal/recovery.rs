@@ -1,7 +1,7 @@
 //! Reading the journal back: replay what is whole, cut a tear, refuse damage.
 //!
 //! The argument is in `journal.rs`; the numbered rules below refer to it. Streams with one buffer
-//! of a block (4 MiB) and never holds a file. Must never change a byte before the whole log has
+//! of a block (4 MiB, or one frame that is larger) and never holds a file. Must never change a byte before the whole log has
 //! been found sound, and must never guess: what no crash explains is `Damaged`.
 
 use super::frame::{self, HEADER, Header, Kind, Place, Seen};

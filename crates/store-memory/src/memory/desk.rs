@@ -1,6 +1,6 @@
-//! One commit: the batch decides on the state while it is locked, every event goes into one journal
-//! frame, and the frame is queued before the lock is let go, so that the journal has the commits in
-//! the order in which the state saw them.
+//! One commit: the batch decides on the state while it is locked, every event goes into a journal
+//! frame (into several, if they are more than a frame should hold), and the frames are queued before
+//! the lock is let go, so that the journal has the commits in the order in which the state saw them.
 
 use super::{Shared, journal_failed};
 use crate::journal::{FRAME_BYTES_MAX, GroupCommit};

@@ -84,11 +84,12 @@ impl MemoryStore {
                 false => Preparation::Inline,
             },
         };
-        let mut journal_bytes = 0;
+        let (mut frames, mut journal_bytes) = (0, 0);
         let mut replay = |lsn: u64, body: &[u8]| {
             if lsn < span.start {
                 return Ok(());
             }
+            frames += 1;
             journal_bytes += body.len() as u64;
             for event in events_of(body, &mut names) {
                 loader.replay(event.map_err(|bad| bad.to_string())?, lsn)?;
@@ -103,7 +104,7 @@ impl MemoryStore {
         let state = loader.finish(now).map_err(OpenError::Mismatch)?;
         let run_number = run_number(disk.as_ref())?;
         remove_strays(disk.as_ref(), manifest.as_ref())?;
-        let recovery = summary(&state, found);
+        let recovery = Recovery { frames, journal_bytes, ..summary(&state, found) };
         let parts = Parts {
             state,
             archive,
@@ -260,5 +261,11 @@ fn remove_strays(disk: &dyn Disk, manifest: Option<&Manifest>) -> Result<(), Ope
 
 fn summary(state: &State, found: RecoverySummary) -> Recovery {
     let (jobs, running) = Loader::tally(state);
-    Recovery { jobs, running, frames: found.frames, torn_bytes: found.torn_bytes_cut, took_ms: 0 }
+    Recovery {
+        jobs,
+        running,
+        entities: state.entities.len() as u64,
+        torn_bytes: found.torn_bytes_cut,
+        ..Recovery::default()
+    }
 }

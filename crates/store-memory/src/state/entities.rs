@@ -14,6 +14,10 @@ pub(crate) struct Entities {
 }
 
 impl Entities {
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     pub(crate) fn get(&self, id: EntityId) -> Option<&Entity> {
         self.by_id.get(&id)
     }

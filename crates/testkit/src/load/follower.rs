@@ -3,11 +3,11 @@
 
 use super::fleet::Signals;
 use super::record::Recorder;
-use crate::blackbox::http::{self, Request};
 use crate::history::Streamed;
+use mainspring_http_client::{Connection, Request};
 use mainspring_kernel::StateName;
 use serde_json::Value;
-use std::io::{ErrorKind, Read, Write};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -52,27 +52,33 @@ impl Follower<'_> {
     fn follow(&mut self, server: SocketAddr) -> End {
         let request = Request::new("GET", "/api/v1/events")
             .token(&self.token)
-            .header("last-event-id", &self.position.to_string());
-        let Ok(mut stream) = http::connect(server) else { return End::Broken };
-        let is_sent = stream.write_all(&request.bytes(server)).is_ok();
-        if !is_sent || stream.set_read_timeout(Some(SILENCE)).is_err() {
+            .header("last-event-id", self.position);
+        let Ok(mut connection) = Connection::open(server) else { return End::Broken };
+        let is_sent = connection.send(&request.bytes(server)).is_ok();
+        if !is_sent || connection.stream().set_read_timeout(Some(SILENCE)).is_err() {
             return End::Broken;
         }
-        let mut answer = Answer::default();
-        let mut silences = 0;
-        let mut piece = vec![0; 1 << 16];
+        let (mut is_open, mut silences) = (false, 0);
+        let mut text = String::new();
         while silences < SILENCES_MAX {
-            match stream.read(&mut piece) {
-                Ok(0) => return End::Broken,
-                Ok(count) => {
-                    silences = 0;
-                    let Some(events) = answer.take(&piece[..count]) else { return End::Broken };
-                    events.iter().for_each(|event| self.arrived(event));
+            let told = match is_open {
+                false => connection.head().map(|status| (status == 200).then_some("")),
+                true => connection.chunk().map(|piece| std::str::from_utf8(piece?).ok()),
+            };
+            match told {
+                Ok(Some(piece)) => {
+                    (is_open, silences) = (true, 0);
+                    text.push_str(piece);
+                    while let Some(end) = text.find("\n\n") {
+                        self.arrived(&text[..end]);
+                        text.drain(..end + 2);
+                    }
                 }
+                Ok(None) => return End::Broken,
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
                 {
-                    if self.signals.is_settled() && answer.is_open() {
+                    if self.signals.is_settled() && is_open {
                         return End::Done;
                     }
                     silences += 1;
@@ -103,75 +109,5 @@ impl Follower<'_> {
             to: to.unwrap_or_else(|| panic!("no state: {event}")),
             is_reset: std::mem::take(&mut self.is_reset),
         });
-    }
-}
-
-/// An answer as it comes in, in pieces of any size.
-#[derive(Default)]
-struct Answer {
-    bytes: Vec<u8>,
-    text: String,
-    has_head: bool,
-}
-
-impl Answer {
-    fn is_open(&self) -> bool {
-        self.has_head
-    }
-
-    /// The events that are whole; `None` if this is no stream, or its end.
-    fn take(&mut self, piece: &[u8]) -> Option<Vec<String>> {
-        self.bytes.extend_from_slice(piece);
-        if !self.has_head {
-            let Some(end) = find(&self.bytes, b"\r\n\r\n") else { return Some(Vec::new()) };
-            let head = String::from_utf8_lossy(&self.bytes[..end]).into_owned();
-            head.starts_with("HTTP/1.1 200").then_some(())?;
-            self.bytes.drain(..end + 4);
-            self.has_head = true;
-        }
-        while let Some(end) = find(&self.bytes, b"\r\n") {
-            let size = std::str::from_utf8(&self.bytes[..end]).ok()?;
-            let size = usize::from_str_radix(size.trim(), 16).ok()?;
-            if size == 0 {
-                return None;
-            }
-            let (start, whole) = (end + 2, end + 2 + size + 2);
-            if self.bytes.len() < whole {
-                break;
-            }
-            self.text.push_str(std::str::from_utf8(&self.bytes[start..start + size]).ok()?);
-            self.bytes.drain(..whole);
-        }
-        let mut events = Vec::new();
-        while let Some(end) = self.text.find("\n\n") {
-            events.push(self.text[..end].to_owned());
-            self.text.drain(..end + 2);
-        }
-        Some(events)
-    }
-}
-
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes.windows(wanted.len()).position(|window| window == wanted)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Answer;
-
-    #[test]
-    fn events_come_out_whole_whatever_the_pieces() {
-        let wire =
-            "HTTP/1.1 200 OK\r\na: b\r\n\r\n7\r\n: hi\n\ni\r\na\r\nd: 1\n\nid: \r\n3\r\n2\n\n\r\n";
-        for size in 1..wire.len() {
-            let mut answer = Answer::default();
-            let mut events = Vec::new();
-            for piece in wire.as_bytes().chunks(size) {
-                events.extend(answer.take(piece).expect("a stream"));
-            }
-            assert_eq!(events, [": hi", "id: 1", "id: 2"], "pieces of {size}");
-        }
-        assert_eq!(Answer::default().take(b"HTTP/1.1 503 No\r\n\r\n"), None);
-        assert_eq!(Answer::default().take(b"HTTP/1.1 200 OK\r\n\r\n0\r\n\r\n"), None);
     }
 }

@@ -1,10 +1,10 @@
 //! One kept connection per server. What matters here is to know exactly when a request certainly
 //! did not reach the server: only then may its outcome be called a failure.
 
-use crate::blackbox::http::{self, Response};
+use crate::blackbox::http::Response;
+use mainspring_http_client::{Connection, Request};
 use serde_json::Value;
-use std::io::{BufReader, ErrorKind, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// What became of a request.
@@ -40,7 +40,7 @@ const TURNS_OUT: u32 = 10;
 #[derive(Debug)]
 struct End {
     address: SocketAddr,
-    kept: Option<BufReader<TcpStream>>,
+    kept: Option<Connection>,
     turns_out: u32,
 }
 
@@ -68,10 +68,10 @@ impl Wire {
     pub fn send(&mut self, ask: Ask<'_>) -> Reached {
         let patience = self.patience;
         let End { address, kept, turns_out } = self.next();
-        let mut reader = match kept.take().filter(is_open) {
+        let mut connection = match kept.take().filter(Connection::is_open) {
             Some(kept) => kept,
-            None => match http::connect(*address) {
-                Ok(stream) => BufReader::new(stream),
+            None => match Connection::open(*address) {
+                Ok(connection) => connection,
                 Err(_) => {
                     *turns_out = TURNS_OUT;
                     return Reached::Nobody;
@@ -79,18 +79,14 @@ impl Wire {
             },
         };
         if patience.is_some() {
-            let _ = reader.get_mut().set_read_timeout(patience);
+            let _ = connection.stream().set_read_timeout(patience);
         }
-        let answer = match reader.get_mut().write_all(&bytes(*address, ask)) {
-            Ok(()) => http::read(&mut reader),
-            Err(error) => Err(error),
-        };
-        let Ok(Some(answer)) = answer else {
+        let Ok(answer) = connection.ask(&bytes(*address, ask)) else {
             *turns_out = TURNS_OUT;
             return Reached::Silence;
         };
-        let closes = answer.header("connection").is_some_and(|told| told == "close");
-        *kept = (!closes).then_some(reader);
+        let (is_last, answer) = (answer.is_last(), answer.into());
+        *kept = (!is_last).then_some(connection);
         Reached::Answer(answer)
     }
 
@@ -111,30 +107,15 @@ impl Wire {
 
 fn bytes(address: SocketAddr, ask: Ask<'_>) -> Vec<u8> {
     let Ask { method, path, token, header, body } = ask;
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\n");
+    let mut request = Request::new(method, path);
     if !token.is_empty() {
-        head.push_str(&format!("authorization: Bearer {token}\r\n"));
+        request = request.token(token);
     }
     if let Some((name, value)) = header {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        request = request.header(name, value);
     }
-    let body = body.map(Value::to_string);
-    if body.is_some() {
-        head.push_str("content-type: application/json\r\n");
+    if let Some(body) = body {
+        request = request.json(body.to_string());
     }
-    let body = body.unwrap_or_default();
-    if method != "GET" {
-        head.push_str(&format!("content-length: {}\r\n", body.len()));
-    }
-    format!("{head}\r\n{body}").into_bytes()
-}
-
-/// Whether the other side has not hung up, as far as we know.
-fn is_open(reader: &BufReader<TcpStream>) -> bool {
-    let stream = reader.get_ref();
-    let mut byte = [0];
-    let is_set = stream.set_nonblocking(true).is_ok();
-    let looked = stream.peek(&mut byte);
-    let is_reset = stream.set_nonblocking(false).is_ok();
-    is_set && is_reset && looked.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    request.bytes(address)
 }

@@ -1,12 +1,12 @@
 //! The dead letter queue: looking, running again, dropping by two people.
 
-use super::errors::{self, Fault};
 use super::filters::{self, Total};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
 use crate::cursor;
 use crate::json;
+use crate::refusal::{self, Refusal};
 use hyper::StatusCode;
 use mainspring_api as api;
 use mainspring_kernel::error_class::ErrorClass;
@@ -17,7 +17,7 @@ use mainspring_kernel::{
 };
 use serde_json::value::RawValue;
 
-pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&filters::names())?;
     let filter = filters::items(&query, auth::scope(&who))?;
     let list = filters::item_list(&filter);
@@ -33,7 +33,7 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least }))
 }
 
-pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let item = visible(&ask, &who).await?;
     let mut answer = shown(&item);
     answer.payload_snapshot = RawValue::from_string(item.job.payload.to_string()).ok();
@@ -42,12 +42,12 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     Ok(Reply::data(&answer))
 }
 
-pub(super) async fn requeue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn requeue(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let item = steerable(&ask, &who).await?;
     let key = ask.idempotency_key()?.map(Into::into);
     let command = Command::RequeueItem { item: item.id, by: who.user.clone(), key };
     let Receipt::Requeued { job } = ask.engine().execute_one(command).await?? else {
-        return Err(errors::internal());
+        return Err(refusal::internal());
     };
     let answer = api::dlq::Requeued {
         dlq_id: item.id.to_string(),
@@ -58,13 +58,13 @@ pub(super) async fn requeue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
 }
 
 /// One person asks; the form that names two reviewers at once is for the internal role.
-pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::dlq::Discard = json::read(json::check(&ask.body)?)?;
     let is_reviewed = wish.reviewer_id.is_some() || wish.reviewer_id_2.is_some();
     let may =
         if is_reviewed { who.roles.has(Role::Internal) } else { who.roles.any(&[Role::Operator]) };
     if !may {
-        return Err(errors::denied());
+        return Err(refusal::denied());
     }
     // What the request lacks is told before whether the item exists.
     if wish.reason.trim().is_empty() {
@@ -94,7 +94,7 @@ pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     step(&ask, command).await
 }
 
-pub(super) async fn approve(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn approve(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::dlq::Approve = json::read(json::check(&ask.body)?)?;
     let item = visible(&ask, &who).await?.id;
     let by = Box::new(who);
@@ -102,7 +102,7 @@ pub(super) async fn approve(ask: Ask, who: Principal) -> Result<Reply, Fault> {
 }
 
 /// One person alone: for admins, with a reason, and never silently.
-pub(super) async fn break_glass(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn break_glass(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::dlq::BreakGlass = json::read(json::check(&ask.body)?)?;
     let item = visible(&ask, &who).await?.id;
     let (by, token) = (who.user.to_string(), who.token.to_string());
@@ -113,35 +113,35 @@ pub(super) async fn break_glass(ask: Ask, who: Principal) -> Result<Reply, Fault
     Ok(reply)
 }
 
-pub(super) async fn reject(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn reject(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let item = visible(&ask, &who).await?.id;
     step(&ask, Command::RejectDiscard { item, by: who.user }).await
 }
 
-async fn step(ask: &Ask, command: Command) -> Result<Reply, Fault> {
+async fn step(ask: &Ask, command: Command) -> Result<Reply, Refusal> {
     let item = command.item();
     match (ask.engine().execute_one(command).await??, item) {
         (Receipt::Item { state }, Some(item)) => Ok(Reply::data(&api::dlq::DlqStanding {
             dlq_id: item.to_string(),
             status: state.to_owned(),
         })),
-        _ => Err(errors::internal()),
+        _ => Err(refusal::internal()),
     }
 }
 
 /// The item of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
-async fn visible(ask: &Ask, who: &Principal) -> Result<DlqItem, Fault> {
+async fn visible(ask: &Ask, who: &Principal) -> Result<DlqItem, Refusal> {
     let found = match ask.param().parse::<DlqId>() {
         Ok(id) => ask.engine().item_within(id, &auth::scope(who)).await?,
         Err(_) => None,
     };
-    found.ok_or_else(|| if who.is_admin() { errors::item_unknown() } else { errors::denied() })
+    found.ok_or_else(|| if who.is_admin() { refusal::item_unknown() } else { refusal::denied() })
 }
 
-async fn steerable(ask: &Ask, who: &Principal) -> Result<DlqItem, Fault> {
+async fn steerable(ask: &Ask, who: &Principal) -> Result<DlqItem, Refusal> {
     let item = visible(ask, who).await?;
     if !who.can_steer(&item.job.tenant, &item.job.user) {
-        return Err(errors::denied());
+        return Err(refusal::denied());
     }
     Ok(item)
 }

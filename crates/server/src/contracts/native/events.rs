@@ -1,12 +1,12 @@
 //! The stream of moves. It holds a position and nothing else: pages are fetched as the client
 //! reads, so a slow client costs no memory, and one that comes back goes on where it was.
 
-use super::errors::{self, Fault};
 use super::view;
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
 use crate::limits::{POSITION_MAX, STREAM_BEAT_SECS, STREAM_PAGE};
+use crate::refusal::{self, Refusal};
 use crate::shares::{Holder, Share};
 use crate::write::Out;
 use bytes::Bytes;
@@ -36,16 +36,16 @@ struct Follower {
     _slot: Share,
 }
 
-pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&["after"])?;
-    let slot = ask.app.streams.take(Holder::of(&who), 1).map_err(errors::too_many_streams)?;
+    let slot = ask.app.streams.take(Holder::of(&who), 1).map_err(refusal::too_many_streams)?;
     let after = query.number("after")?;
     if after.is_some_and(|after| after > POSITION_MAX) {
-        return Err(errors::invalid("after", format_args!("must be at most {POSITION_MAX}")));
+        return Err(refusal::invalid("after", format_args!("must be at most {POSITION_MAX}")));
     }
     let last = ask.one_header(LAST_EVENT)?.map(|text| {
         position(text)
-            .ok_or_else(|| errors::invalid(LAST_EVENT, "must be the position of an event"))
+            .ok_or_else(|| refusal::invalid(LAST_EVENT, "must be the position of an event"))
     });
     let named = last.transpose()?.or(after);
     let newest = ask.engine().moves_after(BEYOND, 1, Duration::ZERO).await?.newest;

@@ -1,8 +1,8 @@
 //! What lists are asked for: the parameters, the filters they make, and the frame of a page.
 
-use super::errors::{self, Fault};
 use crate::ask::Query;
 use crate::cursor;
+use crate::refusal::{self, Refusal};
 use mainspring_api as api;
 use mainspring_engine::store::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::fingerprint::{Digest, digest};
@@ -36,32 +36,32 @@ pub(super) fn names() -> [&'static str; FILTERS.len()] {
 }
 
 /// The jobs of the parameters, in `scope`.
-pub(super) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Fault> {
+pub(super) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
     let state = query.get("status").map(|text| {
-        StateName::parse(text).ok_or_else(|| errors::invalid("status", "is not a state"))
+        StateName::parse(text).ok_or_else(|| refusal::invalid("status", "is not a state"))
     });
     let (since, until) = times(query)?;
     Ok(JobFilter { state: state.transpose()?, since, until, ..common(query, scope)? })
 }
 
 /// The dead-letter items of the parameters, in `scope`.
-pub(super) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Fault> {
+pub(super) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Refusal> {
     let state = query.get("status");
     if state.is_some_and(|state| !DlqState::NAMES.contains(&state)) {
-        return Err(errors::invalid("status", "is not a state of an item"));
+        return Err(refusal::invalid("status", "is not a state of an item"));
     }
     let (since, until) = times(query)?;
     Ok(ItemFilter { state: state.map(str::to_owned), job: common(query, scope)?, since, until })
 }
 
-fn common(query: &Query, scope: Scope) -> Result<JobFilter, Fault> {
-    let name = |of: &'static str, bad: &dyn std::fmt::Display| errors::invalid(of, bad);
+fn common(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
+    let name = |of: &'static str, bad: &dyn std::fmt::Display| refusal::invalid(of, bad);
     let job_type = query.get("type").map(JobType::new).transpose();
     let queue = query.get("queue").map(QueueName::new).transpose();
     let user = query.get("user_id").map(UserId::new).transpose();
     let labels: Vec<(String, String)> = query.all("label").map(label).collect::<Result<_, _>>()?;
     if labels.len() > LABELS_WANTED_MAX {
-        return Err(errors::invalid("label", "comes more than four times"));
+        return Err(refusal::invalid("label", "comes more than four times"));
     }
     Ok(JobFilter {
         job_type: job_type.map_err(|bad| name("type", &bad))?,
@@ -74,36 +74,39 @@ fn common(query: &Query, scope: Scope) -> Result<JobFilter, Fault> {
     })
 }
 
-fn label(text: &str) -> Result<(String, String), Fault> {
+fn label(text: &str) -> Result<(String, String), Refusal> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let Some((name, value)) = parts.filter(|_| text.len() <= 2 * NAME_BYTES_MAX + 1) else {
-        return Err(errors::invalid("label", "must be a name, an equals sign and a value"));
+        return Err(refusal::invalid("label", "must be a name, an equals sign and a value"));
     };
     Ok((name.to_owned(), value.to_owned()))
 }
 
 /// A text to look for; one that no job can have is a mistake, not a list without entries.
-fn bounded(query: &Query, name: &'static str, most: usize) -> Result<Option<String>, Fault> {
+fn bounded(query: &Query, name: &'static str, most: usize) -> Result<Option<String>, Refusal> {
     let text = query.get(name);
     if text.is_some_and(|text| text.is_empty() || text.len() > most) {
-        return Err(errors::invalid(name, format_args!("must be between 1 and {most} bytes long")));
+        return Err(refusal::invalid(
+            name,
+            format_args!("must be between 1 and {most} bytes long"),
+        ));
     }
     Ok(text.map(str::to_owned))
 }
 
-fn error_code(query: &Query) -> Result<Option<String>, Fault> {
+fn error_code(query: &Query) -> Result<Option<String>, Refusal> {
     let code = bounded(query, "error_code", ERROR_CODE_BYTES_MAX)?;
     if code.as_deref().is_some_and(|code| !code.chars().all(is_code_letter)) {
-        return Err(errors::invalid("error_code", "must be letters, digits and _.:- only"));
+        return Err(refusal::invalid("error_code", "must be letters, digits and _.:- only"));
     }
     Ok(code)
 }
 
-fn times(query: &Query) -> Result<(Option<Timestamp>, Option<Timestamp>), Fault> {
+fn times(query: &Query) -> Result<(Option<Timestamp>, Option<Timestamp>), Refusal> {
     let time = |name: &'static str| {
         let parsed = query.get(name).map(str::parse::<api::Time>).transpose();
-        let parsed = parsed.map_err(|bad| errors::invalid(name, bad))?;
-        Ok::<_, Fault>(parsed.map(|time| Timestamp(time.0)))
+        let parsed = parsed.map_err(|bad| refusal::invalid(name, bad))?;
+        Ok::<_, Refusal>(parsed.map(|time| Timestamp(time.0)))
     };
     Ok((time("created_after")?, time("created_before")?))
 }
@@ -172,9 +175,9 @@ fn instant(at: Option<Timestamp>) -> String {
 }
 
 /// The id behind which the page of the parameters starts.
-pub(super) fn before(query: &Query, list: Digest) -> Result<Option<u128>, Fault> {
+pub(super) fn before(query: &Query, list: Digest) -> Result<Option<u128>, Refusal> {
     let Some(text) = query.get("cursor") else { return Ok(None) };
-    cursor::read(list, text).map(Some).ok_or_else(errors::cursor_invalid)
+    cursor::read(list, text).map(Some).ok_or_else(refusal::cursor_invalid)
 }
 
 /// How many matches there are: exactly, or that there are more than are counted.

@@ -1,11 +1,11 @@
 //! Moves by hand, for replay and rehearsal. Mounted only where the configuration says so, for the
 //! internal role only, and under the same transition table as everything else.
 
-use super::errors::{self, Fault};
 use super::{jobs, translate};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::json;
+use crate::refusal::{self, Refusal};
 use mainspring_api as api;
 use mainspring_kernel::command::{Ending, RunInternally};
 use mainspring_kernel::error_class::is_retryable;
@@ -16,19 +16,19 @@ const FORCED: &str = "INTERNAL_DEBUG_FORCED_FAIL";
 /// What `transient_fail` reports unless told.
 const UPSTREAM: &str = "RAG_UPSTREAM_UNAVAILABLE";
 
-pub(super) async fn run(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn run(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&["force_fail", "transient_fail", "error_code"])?;
     let code = query.get("error_code");
     if code.is_some_and(|code| !translate::is_code(code)) {
         let reason = "must be 1 to 100 capitals, digits and underscores";
-        return Err(errors::invalid("error_code", reason));
+        return Err(refusal::invalid("error_code", reason));
     }
     let ending = ending(query.flag("force_fail")?, query.flag("transient_fail")?, code)?;
     let job = jobs::visible(&ask, &who).await?.job.id;
     let command = Command::RunInternally(RunInternally { job, by: who.user, ending });
     let receipt = ask.engine().execute_one(command).await??;
     let Receipt::Ran { state, retry_count, item, retry_at, retry_after_ms } = receipt else {
-        return Err(errors::internal());
+        return Err(refusal::internal());
     };
     Ok(Reply::data(&api::internal::Ran {
         job_id: job.to_string(),
@@ -40,7 +40,7 @@ pub(super) async fn run(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     }))
 }
 
-fn ending(is_forced: bool, is_transient: bool, code: Option<&str>) -> Result<Ending, Fault> {
+fn ending(is_forced: bool, is_transient: bool, code: Option<&str>) -> Result<Ending, Refusal> {
     // A code has its class by the registry, whichever way the failure is brought about.
     let failure = |default: &str| {
         let code = code.unwrap_or(default);
@@ -48,17 +48,17 @@ fn ending(is_forced: bool, is_transient: bool, code: Option<&str>) -> Result<End
         Failure { code: code.into(), message: "failed by hand".into(), retryable }
     };
     match (is_forced, is_transient) {
-        (true, true) => Err(errors::invalid("force_fail", "cannot be combined")),
+        (true, true) => Err(refusal::invalid("force_fail", "cannot be combined")),
         (true, false) => Ok(Ending::DeadLetter(failure(FORCED))),
         (false, true) => Ok(Ending::Failure(failure(UPSTREAM))),
         (false, false) => Ok(Ending::Success),
     }
 }
 
-pub(super) async fn transition(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn transition(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::internal::Transition = json::read(json::check(&ask.body)?)?;
     let to = StateName::parse(&wish.new_status)
-        .ok_or_else(|| errors::invalid("new_status", "is not a state"))?;
+        .ok_or_else(|| refusal::invalid("new_status", "is not a state"))?;
     let job = jobs::visible(&ask, &who).await?.job.id;
     let command = Command::Transition { job, to, by: who.user.clone() };
     ask.engine().execute_one(command).await??;

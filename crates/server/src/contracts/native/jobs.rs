@@ -1,6 +1,5 @@
 //! Jobs: submit, list, read, explain, cancel.
 
-use super::errors::{self, Fault};
 use super::filters::{self, Total};
 use super::translate::Submitter;
 use super::{view, wire};
@@ -9,6 +8,7 @@ use crate::ask::Ask;
 use crate::auth;
 use crate::cursor;
 use crate::json;
+use crate::refusal::{self, Refusal};
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_api as api;
@@ -16,7 +16,7 @@ use mainspring_engine::store::Snapshot;
 use mainspring_kernel::{Command, Job, JobId, Principal, Receipt, Rejection};
 use std::time::Duration;
 
-pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&["wait_ms"])?;
     let wait_ms = query.wait_ms()?;
     let command = {
@@ -25,7 +25,7 @@ pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Fault>
         let window = ask.app.config.key_window_secs;
         let key = ask.idempotency_key()?;
         if ask.app.config.is_key_required && key.is_none() && wish.idempotency_key.is_none() {
-            return Err(errors::idempotency_missing());
+            return Err(refusal::idempotency_missing());
         }
         Submitter::new(&who, ask.trace.as_deref(), window).submit(&wish, key)?
     };
@@ -52,7 +52,7 @@ pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Fault>
     Ok(Reply::json(status, out).with_trace(submitted.job.trace_id()))
 }
 
-pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let (wishes, refused) = {
         let text = json::check(&ask.body)?;
         let items = wire::batch(text)?;
@@ -60,24 +60,24 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Faul
         let mut submitter = Submitter::new(&who, ask.trace.as_deref(), window);
         let is_key_required = ask.app.config.is_key_required;
         let mut wishes = Vec::with_capacity(items.len());
-        let mut refused: Vec<(usize, Fault)> = Vec::new();
+        let mut refused: Vec<(usize, Refusal)> = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let checked = item.and_then(|wish| {
                 if is_key_required && wish.idempotency_key.is_none() {
-                    return Err(errors::idempotency_missing());
+                    return Err(refusal::idempotency_missing());
                 }
                 Ok(submitter.submit(&wish, None)?)
             });
             match checked {
                 Ok(wish) => wishes.push(wish),
-                Err(fault) => refused.push((index, fault)),
+                Err(refusal) => refused.push((index, refusal)),
             }
         }
         (wishes, refused)
     };
     let total = wishes.len() + refused.len();
     let (outcomes, untaken) = ask.engine().submit_many(wishes).await?;
-    let untaken = untaken.map(Fault::from);
+    let untaken = untaken.map(Refusal::from);
     let mut out = Out::data(100 * total + 32);
     out.raw("{\"items\":[");
     let (mut outcomes, mut refused) = (outcomes.into_iter(), refused.into_iter().peekable());
@@ -85,12 +85,12 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Faul
         if index > 0 {
             out.raw(",");
         }
-        if let Some((_, fault)) = refused.next_if(|(at, _)| *at == index) {
-            item_error(fault.code, &fault.message, &mut out);
+        if let Some((_, refusal)) = refused.next_if(|(at, _)| *at == index) {
+            item_error(refusal.code, &refusal.message, &mut out);
         } else if let Some(outcome) = outcomes.next() {
             submitted_item(&outcome, &mut out);
-        } else if let Some(fault) = &untaken {
-            item_error(fault.code, &fault.message, &mut out);
+        } else if let Some(refusal) = &untaken {
+            item_error(refusal.code, &refusal.message, &mut out);
         }
     }
     out.raw("]}");
@@ -119,7 +119,7 @@ fn item_error(code: &str, message: &str, out: &mut Out) {
     out.raw("}}");
 }
 
-pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&filters::names())?;
     let filter = filters::jobs(&query, auth::scope(&who))?;
     let list = filters::job_list(&filter);
@@ -154,19 +154,19 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     Ok(Reply::json(StatusCode::OK, out))
 }
 
-pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wait_ms = ask.query(&["wait_ms"])?.wait_ms()?;
     let mut found = visible(&ask, &who).await?;
     if wait_ms > 0 && !found.job.state.name().is_terminal() {
         let _place = ask.place_to_wait(&who)?;
         let ended = ask.engine().job_ended(found.job.id, Duration::from_millis(wait_ms));
-        let ended = ask.while_live(&who, ended).await.ok_or_else(errors::unauthorized)??;
+        let ended = ask.while_live(&who, ended).await.ok_or_else(refusal::unauthorized)??;
         found = ended.ok_or_else(|| unseen(&who))?;
     }
     Ok(shown(StatusCode::OK, &found.job))
 }
 
-pub(super) async fn history(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn history(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let found = visible(&ask, &who).await?;
     let trace = found.job.trace_id();
     let mut out = Out::data(320 * found.history.len() + 64);
@@ -180,7 +180,7 @@ pub(super) async fn history(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     Ok(Reply::json(StatusCode::OK, out))
 }
 
-pub(super) async fn explain(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn explain(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let id = visible(&ask, &who).await?.job.id;
     let told = ask.engine().explain(id).await?.ok_or_else(|| unseen(&who))?;
     let reason = |why: mainspring_engine::WhyWaiting| api::ErrorCode {
@@ -196,7 +196,7 @@ pub(super) async fn explain(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     }))
 }
 
-pub(super) async fn cancel(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn cancel(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::job::Cancel = if ask.body.is_empty() {
         api::job::Cancel::default()
     } else {
@@ -204,7 +204,7 @@ pub(super) async fn cancel(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     };
     let found = visible(&ask, &who).await?;
     if !who.can_steer(&found.job.tenant, &found.job.user) {
-        return Err(errors::denied());
+        return Err(refusal::denied());
     }
     let command = Command::Cancel {
         job: found.job.id,
@@ -223,7 +223,7 @@ fn shown(status: StatusCode, job: &Job) -> Reply {
 }
 
 /// The job of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
-pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<Snapshot, Fault> {
+pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<Snapshot, Refusal> {
     let found = match ask.param().parse::<JobId>() {
         Ok(id) => ask.engine().job_within(id, &auth::scope(who)).await?,
         Err(_) => None,
@@ -232,6 +232,6 @@ pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<Snapshot, Faul
 }
 
 /// What whoever asks for a job they cannot see is told.
-pub(super) fn unseen(who: &Principal) -> Fault {
-    if who.is_admin() { errors::job_unknown() } else { errors::denied() }
+pub(super) fn unseen(who: &Principal) -> Refusal {
+    if who.is_admin() { refusal::job_unknown() } else { refusal::denied() }
 }

@@ -1,29 +1,29 @@
 //! Queues: their numbers, their order, pausing them.
 
-use super::errors::{self, Fault};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::json;
+use crate::refusal::{self, Refusal};
 use mainspring_api as api;
 use mainspring_kernel::{Command, Principal, QueueName, QueueOrder, QueueSpec};
 use std::collections::BTreeMap;
 
-pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     Ok(Reply::data(&api::Page::whole(numbered(&ask).await?)))
 }
 
-pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let wish: api::registry::SetQueue = json::read(json::check(&ask.body)?)?;
     let order = QueueOrder::parse(&wish.order)
-        .ok_or_else(|| errors::invalid("order", "must be aged or due"))?;
+        .ok_or_else(|| refusal::invalid("order", "must be aged or due"))?;
     change(ask, Unknown::IsMade, |spec| spec.order = order).await
 }
 
-pub(super) async fn pause(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn pause(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     change(ask, Unknown::IsRefused, |spec| spec.is_paused = true).await
 }
 
-pub(super) async fn resume(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn resume(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     change(ask, Unknown::IsRefused, |spec| spec.is_paused = false).await
 }
 
@@ -39,11 +39,11 @@ async fn change(
     ask: Ask,
     unknown: Unknown,
     edit: impl FnOnce(&mut QueueSpec),
-) -> Result<Reply, Fault> {
-    let name = QueueName::new(ask.param()).map_err(|bad| errors::invalid("name", bad))?;
+) -> Result<Reply, Refusal> {
+    let name = QueueName::new(ask.param()).map_err(|bad| refusal::invalid("name", bad))?;
     let known = ask.engine().queues().await?.into_iter().find(|spec| spec.name == name);
     if known.is_none() && unknown == Unknown::IsRefused && !is_used(&ask, &name).await? {
-        return Err(errors::queue_unknown());
+        return Err(refusal::queue_unknown());
     }
     let mut spec = known.unwrap_or_else(|| QueueSpec::plain(name.clone()));
     edit(&mut spec);
@@ -54,14 +54,14 @@ async fn change(
 }
 
 /// Whether a queue that nobody configured is named by a type or has or had jobs.
-async fn is_used(ask: &Ask, name: &QueueName) -> Result<bool, Fault> {
+async fn is_used(ask: &Ask, name: &QueueName) -> Result<bool, Refusal> {
     Ok(*name == QueueSpec::default_name()
         || ask.engine().types().await?.iter().any(|spec| spec.queue == *name)
         || ask.engine().counts().await?.queues.iter().any(|count| count.name == *name))
 }
 
 /// Every queue that was configured or has jobs, by name.
-async fn numbered(ask: &Ask) -> Result<Vec<api::registry::Queue>, Fault> {
+async fn numbered(ask: &Ask) -> Result<Vec<api::registry::Queue>, Refusal> {
     let specs = ask.engine().queues().await?;
     let counts = ask.engine().counts().await?;
     let mut all: BTreeMap<QueueName, api::registry::Queue> =

@@ -2,62 +2,28 @@
 //! made from it, so that the two cannot disagree.
 
 use super::filters::{FILTERS, PAGE};
-use super::{dlq, events, internal, jobs, outside, queues, runtime, tokens, types, work, workers};
+use super::{dlq, events, internal, jobs, queues, runtime, tokens, types, work, workers};
+use crate::config::Config;
 use crate::openapi::{Doc, Gives, KeyRule, shape};
+use crate::route::table::{
+    ADMINS, ANYONE, LOOKERS, SUBMITTERS, get, open, post, put, roles, route,
+};
 use crate::route::{Route, Rule, Takes};
 use hyper::Method;
 use mainspring_api as api;
 use mainspring_kernel::Role;
-use mainspring_kernel::access::Sight;
 
-/// Whoever has a token.
-const ANYONE: &[Role] = &Role::ALL;
-/// Whoever may look at the whole tenant.
-const LOOKERS: &[Role] = Sight::TENANT_ROLES;
-const SUBMITTERS: &[Role] = &[Role::Submitter, Role::Operator];
 const APPROVERS: &[Role] = &[Role::Approver];
 const DISCARDERS: &[Role] = &[Role::Operator, Role::Internal];
-/// Nobody but admins, who stand for every role.
-const ADMINS: &[Role] = &[Role::Admin];
-const METRICS_READERS: &[Role] = &[Role::Viewer, Role::Operator];
-
-macro_rules! open {
-    ($kind:ident, $handler:path) => {
-        Rule::$kind(|ask| Box::pin($handler(ask)))
-    };
-}
-
-macro_rules! roles {
-    ($roles:expr, $handler:path) => {
-        Rule::Roles($roles, |ask, who| Box::pin($handler(ask, who)))
-    };
-}
-
-fn route(method: Method, path: &'static str, rule: Rule, takes: Takes, doc: Doc) -> Route {
-    Route { method, path, rule, takes, doc }
-}
-
-fn get(path: &'static str, rule: Rule, doc: Doc) -> Route {
-    route(Method::GET, path, rule, Takes::Nothing, doc)
-}
-
-fn post(path: &'static str, rule: Rule, takes: Takes, doc: Doc) -> Route {
-    route(Method::POST, path, rule, takes, doc)
-}
-
-fn put(path: &'static str, rule: Rule, doc: Doc) -> Route {
-    route(Method::PUT, path, rule, Takes::Json, doc)
-}
 
 /// Every route; those for moving jobs by hand only where they are wanted.
-pub(crate) fn table(has_internal: bool) -> Vec<Route> {
+pub(super) fn table(config: &Config) -> Vec<Route> {
     let mut routes = job_routes();
     routes.extend(work_routes());
     routes.extend(registry_routes());
     routes.extend(dlq_routes());
     routes.extend(admin_routes());
-    routes.extend(outside_routes());
-    if has_internal {
+    if config.has_internal_routes {
         routes.extend(internal_routes());
     }
     routes
@@ -407,37 +373,5 @@ fn internal_routes() -> Vec<Route> {
                 .takes(shape::<api::internal::Transition>)
                 .gives(200, Gives::One(shape::<api::internal::Moved>)),
         ),
-    ]
-}
-
-fn outside_routes() -> Vec<Route> {
-    vec![
-        get(
-            "/healthz",
-            open!(Open, outside::healthz),
-            Doc::new("outside", "healthz", "Whether the process runs")
-                .gives(200, Gives::Text("text/plain")),
-        ),
-        get(
-            "/readyz",
-            open!(Open, outside::readyz),
-            Doc::new("outside", "readyz", "Whether the server can take work")
-                .gives(200, Gives::Text("text/plain")),
-        ),
-        get(
-            "/metrics",
-            Rule::Local(METRICS_READERS, |ask| Box::pin(outside::metrics(ask))),
-            Doc::new("outside", "metrics", "Metrics in the format of Prometheus")
-                .gives(200, Gives::Text("text/plain")),
-        ),
-        get(
-            "/openapi.json",
-            open!(Open, outside::openapi),
-            Doc::new("outside", "openapi", "This document")
-                .gives(200, Gives::Text("application/json")),
-        ),
-        get("/docs", open!(Open, outside::docs), Doc::hidden()),
-        get("/docs.css", open!(Open, outside::docs_style), Doc::hidden()),
-        get("/", open!(Open, outside::root), Doc::hidden()),
     ]
 }

@@ -1,13 +1,13 @@
 //! The server at a glance. Numbers of the whole server are an admin's to see.
 
-use super::errors::Fault;
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::refusal::Refusal;
 use mainspring_api as api;
 use mainspring_engine::Engine;
 use mainspring_kernel::{Principal, StateName};
 
-pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let engine = ask.engine();
     let health = engine.health();
     let held = engine.held_by(&who.tenant).await?;
@@ -44,7 +44,7 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     }))
 }
 
-async fn counters(engine: &Engine) -> Result<api::runtime::Counters, Fault> {
+async fn counters(engine: &Engine) -> Result<api::runtime::Counters, Refusal> {
     let (status, counts) = (engine.status(), engine.counts().await?);
     let by_state = StateName::ALL.iter().zip(counts.by_state);
     Ok(api::runtime::Counters {

@@ -1,12 +1,12 @@
 //! Access tokens; for admins only.
 
-use super::errors::{self, Fault};
 use super::filters;
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
 use crate::cursor;
 use crate::json;
+use crate::refusal::{self, Refusal};
 use hyper::StatusCode;
 use mainspring_api as api;
 use mainspring_kernel::fingerprint::digest;
@@ -14,22 +14,23 @@ use mainspring_kernel::{
     Command, Principal, Rejection, Role, Roles, TenantId, Timestamp, Token, TokenId, UserId,
 };
 
-pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::token::IssueToken = json::read(json::check(&ask.body)?)?;
-    let tenant = TenantId::new(&wish.tenant_id).map_err(|bad| errors::invalid("tenant_id", bad))?;
-    let user = UserId::new(&wish.user_id).map_err(|bad| errors::invalid("user_id", bad))?;
+    let tenant =
+        TenantId::new(&wish.tenant_id).map_err(|bad| refusal::invalid("tenant_id", bad))?;
+    let user = UserId::new(&wish.user_id).map_err(|bad| refusal::invalid("user_id", bad))?;
     let mut roles = Vec::with_capacity(wish.roles.len());
     for role in &wish.roles {
         roles.push(Role::parse(role).ok_or_else(|| {
-            errors::invalid("roles", format_args!("has the unknown entry {role:?}"))
+            refusal::invalid("roles", format_args!("has the unknown entry {role:?}"))
         })?);
     }
     if roles.is_empty() {
-        return Err(errors::invalid("roles", "must not be empty"));
+        return Err(refusal::invalid("roles", "must not be empty"));
     }
     let expires_at = wish.expires_at.map(|time| Timestamp(time.0));
     if expires_at.is_some_and(|end| end <= ask.engine().now()) {
-        return Err(errors::invalid("expires_at", "must be in the future"));
+        return Err(refusal::invalid("expires_at", "must be in the future"));
     }
     let (text, token) =
         auth::fresh(ask.engine(), (tenant, user), Roles::of(&roles), who.user.clone());
@@ -40,7 +41,7 @@ pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Fault> {
     Ok(Reply::status_data(StatusCode::CREATED, &answer))
 }
 
-pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&["limit", "cursor"])?;
     let place = digest(&[b"tokens"]);
     let after = filters::before(&query, place)?.map(TokenId);
@@ -57,7 +58,7 @@ pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
 }
 
 /// Revoking twice is answered alike: the token is gone.
-pub(super) async fn revoke(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn revoke(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let id = ask.param().parse::<TokenId>().map_err(|_| Rejection::TokenUnknown)?;
     let token = ask.engine().token(id).await?.ok_or(Rejection::TokenUnknown)?;
     if token.revoked_at.is_some() {

@@ -1,8 +1,8 @@
 //! From the contract's words to the kernel's, purely.
 
-use super::errors::{self, Fault};
 use super::wire;
 use crate::limits::PULL_NAMES_MAX;
+use crate::refusal::{self, Refusal};
 use mainspring_api::Time;
 use mainspring_engine::Pull;
 use mainspring_kernel::command::{Complete, Fail, Heartbeat, Release, Submit};
@@ -124,13 +124,13 @@ fn instant(name: &'static str, text: Option<&str>) -> Result<Option<Timestamp>, 
 }
 
 /// The engine's pull. Only an admin pulls over all tenants.
-pub(super) fn pull(wish: &wire::Pull<'_>, who: &Principal) -> Result<Pull, Fault> {
+pub(super) fn pull(wish: &wire::Pull<'_>, who: &Principal) -> Result<Pull, Refusal> {
     let limit = wish.limit.unwrap_or(1);
     if !(1..=PULL_MAX as u64).contains(&limit) {
-        return Err(errors::invalid("limit", "must be between 1 and 10000"));
+        return Err(refusal::invalid("limit", "must be between 1 and 10000"));
     }
     if wish.wait_ms.is_some_and(|wait| wait > WAIT_MS_MAX) {
-        return Err(errors::invalid("wait_ms", "must be at most 60000"));
+        return Err(refusal::invalid("wait_ms", "must be at most 60000"));
     }
     Ok(Pull {
         tenant: (!who.is_admin()).then(|| who.tenant.clone()),
@@ -148,26 +148,26 @@ fn names<T>(
     field: &'static str,
     texts: Option<&[wire::Text<'_>]>,
     make: impl Fn(&str) -> Result<T, BadName>,
-) -> Result<Option<Arc<[T]>>, Fault> {
+) -> Result<Option<Arc<[T]>>, Refusal> {
     let Some(texts) = texts else { return Ok(None) };
     if texts.len() > PULL_NAMES_MAX {
-        return Err(errors::invalid(field, "must have at most 100 entries"));
+        return Err(refusal::invalid(field, "must have at most 100 entries"));
     }
     let made: Result<Arc<[T]>, _> = texts.iter().map(|text| make(text)).collect();
-    made.map(Some).map_err(|bad| errors::invalid(field, bad.reason))
+    made.map(Some).map_err(|bad| refusal::invalid(field, bad.reason))
 }
 
 /// A worker's name.
-pub(super) fn worker(text: &str) -> Result<WorkerId, Fault> {
-    WorkerId::new(text).map_err(|bad| errors::invalid("worker_id", bad.reason))
+pub(super) fn worker(text: &str) -> Result<WorkerId, Refusal> {
+    WorkerId::new(text).map_err(|bad| refusal::invalid("worker_id", bad.reason))
 }
 
 /// A lease's length; the kernel has the shorter bound.
-pub(super) fn lease_ms(wish: Option<u64>) -> Result<u32, Fault> {
+pub(super) fn lease_ms(wish: Option<u64>) -> Result<u32, Refusal> {
     match wish {
         None => Ok(LEASE_MS_DEFAULT),
         Some(ms) if ms >= 1 && ms <= u64::from(LEASE_MS_MAX) => Ok(ms as u32),
-        Some(_) => Err(errors::invalid("lease_ms", "must be between 1 and 86400000")),
+        Some(_) => Err(refusal::invalid("lease_ms", "must be between 1 and 86400000")),
     }
 }
 

@@ -1,28 +1,28 @@
 //! The type registry.
 
-use super::errors::{self, Fault};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::json;
+use crate::refusal::{self, Refusal};
 use mainspring_api as api;
 use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
 
-pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let types = ask.engine().types().await?;
     let items = types.iter().map(shown).collect();
     Ok(Reply::data(&api::Page::whole(items)))
 }
 
-pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let types = ask.engine().types().await?;
     let found = types.iter().find(|spec| spec.name.as_str() == ask.param());
-    Ok(Reply::data(&shown(found.ok_or_else(errors::type_unknown)?)))
+    Ok(Reply::data(&shown(found.ok_or_else(refusal::type_unknown)?)))
 }
 
-pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let wish: api::registry::SetType = json::read(json::check(&ask.body)?)?;
     let spec = spec(ask.param(), wish)?;
     let answer = shown(&spec);
@@ -30,31 +30,31 @@ pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Fault> {
     Ok(Reply::data(&answer))
 }
 
-fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Fault> {
-    let name = JobType::new(name).map_err(|bad| errors::invalid("job_type", bad))?;
+fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Refusal> {
+    let name = JobType::new(name).map_err(|bad| refusal::invalid("job_type", bad))?;
     let mut spec = TypeSpec::plain(name);
     if let Some(domain) = wish.domain {
         if domain.is_empty() || domain.len() > NAME_BYTES_MAX {
-            return Err(errors::invalid("domain", "must be between 1 and 200 bytes long"));
+            return Err(refusal::invalid("domain", "must be between 1 and 200 bytes long"));
         }
         spec.domain = domain.into();
     }
     if let Some(seconds) = wish.timeout_seconds {
         let millis = seconds.checked_mul(1000).filter(|ms| (1..=TIMEOUT_MS_MAX).contains(ms));
         spec.timeout_ms = millis.ok_or_else(|| {
-            errors::invalid("timeout_seconds", "must be between 1 and 604800 (seven days)")
+            refusal::invalid("timeout_seconds", "must be between 1 and 604800 (seven days)")
         })?;
     }
     if wish.max_retries.is_some_and(|tries| tries > RETRIES_MAX) {
-        return Err(errors::invalid("max_retries", "must be at most 1000"));
+        return Err(refusal::invalid("max_retries", "must be at most 1000"));
     }
     if let Some(scope) = &wish.concurrency_scope {
         spec.concurrency_scope = ConcurrencyScope::parse(scope).ok_or_else(|| {
-            errors::invalid("concurrency_scope", "must be global, tenant or user")
+            refusal::invalid("concurrency_scope", "must be global, tenant or user")
         })?;
     }
     if let Some(queue) = &wish.queue {
-        spec.queue = QueueName::new(queue).map_err(|bad| errors::invalid("queue", bad))?;
+        spec.queue = QueueName::new(queue).map_err(|bad| refusal::invalid("queue", bad))?;
     }
     spec.is_schedulable = wish.schedulable.unwrap_or(spec.is_schedulable);
     spec.priority = wish.priority.unwrap_or(spec.priority);
@@ -68,7 +68,7 @@ fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Fault> {
         max_ms: max_ms.unwrap_or(max_default.max(base_ms.unwrap_or(0))),
     };
     if spec.backoff.max_ms < spec.backoff.base_ms {
-        return Err(errors::invalid("backoff_max_ms", "must not be below backoff_base_ms"));
+        return Err(refusal::invalid("backoff_max_ms", "must not be below backoff_base_ms"));
     }
     Ok(spec)
 }
@@ -93,7 +93,7 @@ fn shown(spec: &TypeSpec) -> api::registry::Type {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<TypeSpec, Fault> {
+    fn read(text: &str) -> Result<TypeSpec, Refusal> {
         spec("mail", serde_json::from_str(text).unwrap())
     }
 

@@ -1,8 +1,8 @@
 //! Requests of the hot paths as they are read: borrowed twins of the `api` types, so that nothing
 //! is copied before the kernel's own types are built. A test holds the two together.
 
-use crate::contracts::native::errors::{self, Fault};
 use crate::json::{self, Bounded};
+use crate::refusal::{self, Refusal};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -167,11 +167,11 @@ pub(super) struct Beat<'a> {
 }
 
 /// Items of a list, each fine or wrong on its own.
-pub(super) type Items<T> = Vec<Result<T, Fault>>;
+pub(super) type Items<T> = Vec<Result<T, Refusal>>;
 
 /// Reads `{"jobs":[...]}`. Normally in one go; if that fails, item by item, so that one wrong job
 /// does not spoil its neighbours.
-pub(super) fn batch(text: &str) -> Result<Items<Submit<'_>>, Fault> {
+pub(super) fn batch(text: &str) -> Result<Items<Submit<'_>>, Refusal> {
     match json::parse::<Batch<Submit<'_>>>(text) {
         Ok(batch) => all_fine(batch.jobs),
         Err(error) => {
@@ -185,7 +185,7 @@ pub(super) fn batch(text: &str) -> Result<Items<Submit<'_>>, Fault> {
 /// Reads `{"items":[...],"pull":{...}}` in the same way.
 pub(super) fn reports<'a, T: Deserialize<'a>>(
     text: &'a str,
-) -> Result<(Items<T>, Option<Pull<'a>>), Fault> {
+) -> Result<(Items<T>, Option<Pull<'a>>), Refusal> {
     match json::parse::<Reports<'a, T>>(text) {
         Ok(reports) => Ok((all_fine(reports.items)?, reports.pull)),
         Err(error) => {
@@ -197,7 +197,7 @@ pub(super) fn reports<'a, T: Deserialize<'a>>(
 }
 
 /// Reads a heartbeat in the same way.
-pub(super) fn beats(text: &str) -> Result<(Text<'_>, Option<u64>, Items<Beat<'_>>), Fault> {
+pub(super) fn beats(text: &str) -> Result<(Text<'_>, Option<u64>, Items<Beat<'_>>), Refusal> {
     match json::parse::<Beats<'_, Beat<'_>>>(text) {
         Ok(beats) => Ok((beats.worker_id, beats.lease_ms, all_fine(beats.items)?)),
         Err(error) => {
@@ -208,16 +208,16 @@ pub(super) fn beats(text: &str) -> Result<(Text<'_>, Option<u64>, Items<Beat<'_>
     }
 }
 
-fn all_fine<T>(list: Bounded<T>) -> Result<Items<T>, Fault> {
+fn all_fine<T>(list: Bounded<T>) -> Result<Items<T>, Refusal> {
     if list.is_over {
-        return Err(errors::batch_too_large());
+        return Err(refusal::batch_too_large());
     }
     Ok(list.items.into_iter().map(Ok).collect())
 }
 
-fn one_by_one<'a, T: Deserialize<'a>>(list: Bounded<&'a RawValue>) -> Result<Items<T>, Fault> {
+fn one_by_one<'a, T: Deserialize<'a>>(list: Bounded<&'a RawValue>) -> Result<Items<T>, Refusal> {
     if list.is_over {
-        return Err(errors::batch_too_large());
+        return Err(refusal::batch_too_large());
     }
     Ok(list.items.into_iter().map(|item| json::read(item.get())).collect())
 }

@@ -1,7 +1,6 @@
 //! What workers do: pull, report, stay alive, commit effects. A lease token is proof enough for
 //! everything but a pull.
 
-use super::errors::{self, Fault};
 use super::translate::{self, Report};
 use super::{view, wire};
 use crate::answer::Reply;
@@ -9,6 +8,7 @@ use crate::ask::Ask;
 use crate::auth;
 use crate::json;
 use crate::limits::LEASE_ITEMS_MAX;
+use crate::refusal::{self, Refusal};
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_api as api;
@@ -23,7 +23,7 @@ use subtle::ConstantTimeEq;
 /// Who may pull.
 pub(super) const PULLERS: &[Role] = &[Role::Worker];
 
-pub(super) async fn pull(mut ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn pull(mut ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let pull = {
         let wish: wire::Pull<'_> = json::read(json::check(&ask.body)?)?;
         translate::pull(&wish, &who)?
@@ -38,24 +38,24 @@ pub(super) async fn pull(mut ask: Ask, who: Principal) -> Result<Reply, Fault> {
 }
 
 /// A worker is about to stop: its waiting pulls are answered at once.
-pub(super) async fn leave(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn leave(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::work::Leave = json::read(json::check(&ask.body)?)?;
     let worker = translate::worker(&wish.worker_id)?;
     ask.engine().leave((!who.is_admin()).then(|| who.tenant.clone()), worker);
     Ok(Reply::data(&api::work::Left { worker_id: wish.worker_id }))
 }
 
-pub(super) async fn complete(ask: Ask) -> Result<Reply, Fault> {
+pub(super) async fn complete(ask: Ask) -> Result<Reply, Refusal> {
     let read = read_reports::<wire::Complete<'_>>(json::check(&ask.body)?)?;
     report(&ask, read).await
 }
 
-pub(super) async fn fail(ask: Ask) -> Result<Reply, Fault> {
+pub(super) async fn fail(ask: Ask) -> Result<Reply, Refusal> {
     let read = read_reports::<wire::Fail<'_>>(json::check(&ask.body)?)?;
     report(&ask, read).await
 }
 
-pub(super) async fn release(ask: Ask) -> Result<Reply, Fault> {
+pub(super) async fn release(ask: Ask) -> Result<Reply, Refusal> {
     let read = read_reports::<wire::Release<'_>>(json::check(&ask.body)?)?;
     report(&ask, read).await
 }
@@ -64,7 +64,7 @@ pub(super) async fn release(ask: Ask) -> Result<Reply, Fault> {
 struct Line {
     /// Empty where the command names the job.
     job_text: String,
-    refusal: Option<Fault>,
+    refusal: Option<Refusal>,
     job: JobId,
 }
 
@@ -75,7 +75,7 @@ struct Reports<'a> {
     pull: Option<wire::Pull<'a>>,
 }
 
-fn read_reports<'a, T>(text: &'a str) -> Result<Reports<'a>, Fault>
+fn read_reports<'a, T>(text: &'a str) -> Result<Reports<'a>, Refusal>
 where
     T: Report + Deserialize<'a>,
 {
@@ -85,7 +85,7 @@ where
     for item in items {
         lines.push(match item {
             Ok(item) => line(item.job_id(), item.command(), &mut commands),
-            Err(fault) => Line { job_text: String::new(), refusal: Some(fault), job: JobId(0) },
+            Err(refusal) => Line { job_text: String::new(), refusal: Some(refusal), job: JobId(0) },
         });
     }
     Ok(Reports { commands, lines, pull })
@@ -124,26 +124,26 @@ async fn work(
     ask: &Ask,
     commands: Vec<Command>,
     pull: Option<(Pull, Principal)>,
-) -> Result<mainspring_engine::Reply, Fault> {
+) -> Result<mainspring_engine::Reply, Refusal> {
     match pull {
         Some((pull, who)) if commands.is_empty() && !pull.wait.is_zero() => {
             let _place = ask.place_to_wait(&who)?;
             let served = ask.while_live(&who, ask.engine().work(commands, Some(pull))).await;
-            Ok(served.ok_or_else(errors::unauthorized)??)
+            Ok(served.ok_or_else(refusal::unauthorized)??)
         }
         None if commands.is_empty() => Ok(mainspring_engine::Reply::default()),
         pull => Ok(ask.engine().work(commands, pull.map(|(pull, _)| pull)).await?),
     }
 }
 
-async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Fault> {
+async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Refusal> {
     let Reports { commands, lines, pull } = read;
     few_or_known(ask, lines.len())?;
     let pull = match pull {
         Some(wish) => {
-            let who = ask.who.clone().ok_or_else(errors::unauthorized)?;
+            let who = ask.who.clone().ok_or_else(refusal::unauthorized)?;
             if !who.roles.any(PULLERS) {
-                return Err(errors::denied());
+                return Err(refusal::denied());
             }
             let who = auth::in_named_tenant(who, &ask.headers)?;
             let mut pull = translate::pull(&wish, &who)?;
@@ -174,7 +174,7 @@ async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Fault> {
             Some(Err(rejection)) => error(rejection.code(), &rejection.to_string(), &mut out),
             Some(Ok(_)) => error("INTERNAL_ERROR", "an unexpected receipt", &mut out),
             None => match &line.refusal {
-                Some(fault) => error(fault.code, &fault.message, &mut out),
+                Some(refusal) => error(refusal.code, &refusal.message, &mut out),
                 None => error("INTERNAL_ERROR", "no receipt", &mut out),
             },
         }
@@ -190,9 +190,9 @@ async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Fault> {
 }
 
 /// A lease token is proof enough for a few items; many are taken from whoever has a token.
-fn few_or_known(ask: &Ask, items: usize) -> Result<(), Fault> {
+fn few_or_known(ask: &Ask, items: usize) -> Result<(), Refusal> {
     match ask.who.is_none() && items > LEASE_ITEMS_MAX {
-        true => Err(errors::lease_batch_too_large(LEASE_ITEMS_MAX)),
+        true => Err(refusal::lease_batch_too_large(LEASE_ITEMS_MAX)),
         false => Ok(()),
     }
 }
@@ -219,7 +219,7 @@ fn write_grants(grants: &[Grant], out: &mut Out) {
     }
 }
 
-pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Fault> {
+pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Refusal> {
     let (worker, commands, lines) = {
         let (worker, lease_ms, items) = wire::beats(json::check(&ask.body)?)?;
         let lease_ms = translate::lease_ms(lease_ms)?;
@@ -228,7 +228,9 @@ pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Fault> {
         for item in items {
             lines.push(match item {
                 Ok(beat) => line(&beat.job_id, translate::beat(&beat, lease_ms), &mut commands),
-                Err(fault) => Line { job_text: String::new(), refusal: Some(fault), job: JobId(0) },
+                Err(refusal) => {
+                    Line { job_text: String::new(), refusal: Some(refusal), job: JobId(0) }
+                }
             });
         }
         (translate::worker(&worker)?, commands, lines)
@@ -256,8 +258,8 @@ pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Fault> {
                 out.raw("}");
             }
             (Some(Ok(Receipt::CancelledMeanwhile)), _) => out.raw(",\"cancelled\":true}"),
-            (None, Some(fault)) if fault.code != Rejection::LeaseLost.code() => {
-                error(fault.code, &fault.message, &mut out);
+            (None, Some(refusal)) if refusal.code != Rejection::LeaseLost.code() => {
+                error(refusal.code, &refusal.message, &mut out);
             }
             _ => out.raw(",\"lost\":true}"),
         }
@@ -266,7 +268,7 @@ pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Fault> {
     Ok(Reply::json(StatusCode::OK, out))
 }
 
-pub(super) async fn put_effect(ask: Ask) -> Result<Reply, Fault> {
+pub(super) async fn put_effect(ask: Ask) -> Result<Reply, Refusal> {
     let wish: api::work::CommitEffect = json::read(json::check(&ask.body)?)?;
     let token = wish.lease_token.as_deref().or_else(|| ask.header(api::LEASE_HEADER));
     let (job, token) = translate::attempt(ask.param(), token.unwrap_or(""))?;
@@ -278,13 +280,13 @@ pub(super) async fn put_effect(ask: Ask) -> Result<Reply, Fault> {
         value: Payload::from(wish.value.get()),
     });
     let Receipt::Effect { value, is_first } = ask.engine().execute_one(command).await?? else {
-        return Err(errors::internal());
+        return Err(refusal::internal());
     };
     Ok(effect(job, name, &value, is_first))
 }
 
 /// Reads a committed effect: for the holder of the lease, or for whoever may see the job.
-pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Fault> {
+pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Refusal> {
     let id = ask.param().parse::<JobId>().ok();
     let found = match id {
         Some(id) => ask.engine().job(id).await?,
@@ -306,18 +308,18 @@ pub(super) async fn get_effect(ask: Ask) -> Result<Reply, Fault> {
             true
         }
         None => {
-            let who = ask.who.clone().ok_or_else(errors::unauthorized)?;
+            let who = ask.who.clone().ok_or_else(refusal::unauthorized)?;
             let who = auth::in_named_tenant(who, &ask.headers)?;
             if found.is_none() && who.is_admin() {
-                return Err(errors::job_unknown());
+                return Err(refusal::job_unknown());
             }
             found.as_ref().is_some_and(|found| who.can_see_job(&found.job))
         }
     };
-    let found = found.filter(|_| may_see).ok_or_else(errors::denied)?;
+    let found = found.filter(|_| may_see).ok_or_else(refusal::denied)?;
     let name = effect_name(&ask);
     let known = ask.engine().effect(found.job.id, name).await?;
-    let known = known.ok_or_else(errors::effect_unknown)?;
+    let known = known.ok_or_else(refusal::effect_unknown)?;
     Ok(effect(found.job.id, name, &known.value, false))
 }
 

@@ -1,14 +1,14 @@
 //! Workers heard of lately.
 
-use super::errors::{self, Fault};
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::refusal::{self, Refusal};
 use mainspring_api as api;
 use mainspring_engine::WorkerSeen;
 use mainspring_kernel::Principal;
 use std::fmt::{Display, Write};
 
-pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Fault> {
+pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&["limit", "cursor"])?;
     let (after, limit) = (query.get("cursor").map(read_cursor).transpose()?, query.limit()?);
     let is_visible =
@@ -41,7 +41,7 @@ fn write_cursor(seen: &WorkerSeen) -> String {
     text
 }
 
-fn read_cursor(text: &str) -> Result<(String, String), Fault> {
+fn read_cursor(text: &str) -> Result<(String, String), Refusal> {
     let read = || {
         let digits = text.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
         let bytes: Option<Vec<u8>> = digits
@@ -51,7 +51,7 @@ fn read_cursor(text: &str) -> Result<(String, String), Fault> {
         let (id, tenant) = text.split_once('\0')?;
         Some((id.to_owned(), tenant.to_owned()))
     };
-    read().ok_or_else(errors::cursor_invalid)
+    read().ok_or_else(refusal::cursor_invalid)
 }
 
 fn shown(seen: &WorkerSeen) -> api::registry::Worker {

@@ -2,9 +2,9 @@
 //! without vacuum. Ceilings, not designs; every function answers with jobs per second.
 
 use super::session::Session;
-use crate::bench::job::payload;
-use crate::bench::stopwatch::Stopwatch;
-use crate::bench::workload::{BATCH, together};
+use crate::job::payload;
+use crate::stopwatch::Stopwatch;
+use crate::workload::{BATCH, together};
 use anyhow::ensure;
 use std::sync::Mutex;
 

@@ -2,11 +2,11 @@
 //! none of them cares what it is answered.
 
 use super::Stage;
-use crate::bench::http::Connection;
-use crate::bench::job::{JOB_TYPE, Requests, leased};
-use crate::bench::postgres::session::Session;
-use crate::bench::stopwatch::Stopwatch;
-use crate::bench::workload::together;
+use crate::http::Connection;
+use crate::job::{JOB_TYPE, Requests, leased};
+use crate::postgres::session::Session;
+use crate::stopwatch::Stopwatch;
+use crate::workload::together;
 use anyhow::Context;
 use std::io::Write;
 use std::net::TcpStream;
@@ -105,7 +105,7 @@ fn submission(more: &str) -> String {
 
 fn control_characters(stage: &Stage) -> anyhow::Result<()> {
     stage.in_position();
-    let bad = stage.requests.post("/api/v1/jobs", &submission(",\"trace_id\":\"a\\u0000b\""));
+    let bad = stage.requests.post("/api/v1/jobs", submission(",\"trace_id\":\"a\\u0000b\""));
     together(4, |_| nag(stage, 200, |_| bad.clone()))
 }
 
@@ -116,7 +116,7 @@ fn held_key(stage: &Stage) -> anyhow::Result<()> {
         "begin; select mainspring.submit(tenant => 'hostile', user_id => 'first', \
          job_type => '{JOB_TYPE}', payload => '{{}}', idempotency_key => 'held')"
     ))?;
-    let same = stage.requests.post("/api/v1/jobs", &submission(",\"idempotency_key\":\"held\""));
+    let same = stage.requests.post("/api/v1/jobs", submission(",\"idempotency_key\":\"held\""));
     stage.in_position();
     together(4, |_| nag(stage, 50, |_| same.clone()))?;
     session.run("rollback")
@@ -131,7 +131,7 @@ fn effects(stage: &Stage) -> anyhow::Result<()> {
     nag(stage, 50, |n| {
         let job = &jobs[n as usize / 50 % jobs.len()];
         let body = format!("{{\"lease_token\":\"{}\",\"value\":\"{value}\"}}", job.token);
-        stage.requests.put(&format!("/api/v1/work/effects/{}/e{n}", job.id), &body)
+        stage.requests.put(&format!("/api/v1/work/effects/{}/e{n}", job.id), body)
     })
 }
 
@@ -141,7 +141,7 @@ fn waiters(stage: &Stage) -> anyhow::Result<()> {
     for n in 0..1_000 {
         let friend = &stage.friends[n % stage.friends.len()];
         let mut stream = TcpStream::connect(stage.address)?;
-        stream.write_all(&friend.post("/api/v1/jobs?wait_ms=30000", &body))?;
+        stream.write_all(&friend.post("/api/v1/jobs?wait_ms=30000", body.as_str()))?;
         waiting.push(stream);
     }
     stage.in_position();
@@ -153,7 +153,7 @@ fn waiters(stage: &Stage) -> anyhow::Result<()> {
 fn backdated(stage: &Stage) -> anyhow::Result<()> {
     let one = submission(",\"run_at\":\"0001-01-01T00:00:00Z\"");
     let batch = format!("{{\"jobs\":[{}]}}", vec![one; 1_000].join(","));
-    let batch = stage.requests.post("/api/v1/jobs/batch", &batch);
+    let batch = stage.requests.post("/api/v1/jobs/batch", batch);
     let mut connection = Connection::open(stage.address)?;
     connection.ask(&batch)?;
     stage.in_position();
@@ -219,7 +219,7 @@ fn big_payloads(stage: &Stage) -> anyhow::Result<()> {
         "{{\"job_type\":\"{JOB_TYPE}\",\"payload\":{{\"text\":\"{}\"}},\"delay_ms\":3600000}}",
         "x".repeat(1_000_000)
     );
-    let request = stage.requests.post("/api/v1/jobs", &body);
+    let request = stage.requests.post("/api/v1/jobs", body);
     stage.in_position();
     nag(stage, 10, |_| request.clone())
 }
@@ -238,11 +238,11 @@ fn names(stage: &Stage) -> anyhow::Result<()> {
                 "{{\"worker_id\":\"w{n}\",\"types\":[{types}],\"limit\":1,\"wait_ms\":0,\
                  \"lease_ms\":1000}}"
             );
-            stage.requests.post("/api/v1/work/pull", &body)
+            stage.requests.post("/api/v1/work/pull", body)
         }),
         1 => nag(stage, 200, |n| {
             let more = format!(",\"queue\":\"q{n}\",\"delay_ms\":3600000");
-            stage.requests.post("/api/v1/jobs", &submission(&more))
+            stage.requests.post("/api/v1/jobs", submission(&more))
         }),
         _ => nag(stage, 5, |n| look(&stage.requests, n)),
     })
@@ -254,7 +254,7 @@ fn lists(stage: &Stage) -> anyhow::Result<()> {
         connection.ask_ok(&stage.requests.submit_batch(1_000, Some(3_600_000)))?;
     }
     stage.in_position();
-    let filters = ["job_type=absent", "trace_id=absent", "queue=absent", "status=running"];
+    let filters = ["type=absent", "trace_id=absent", "queue=absent", "status=running"];
     nag(stage, 50, |n| {
         stage.requests.get(&format!("/api/v1/jobs?{}&limit=100", filters[n as usize % 4]))
     })

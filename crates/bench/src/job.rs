@@ -1,6 +1,6 @@
 //! The requests of the benchmark as bytes, and the little that has to be read from answers.
 
-use super::http::find;
+use mainspring_http_client::Request;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
@@ -21,31 +21,25 @@ impl Requests {
         Requests { address, token: token.to_owned() }
     }
 
-    fn request(&self, method: &str, path: &str, body: &str) -> Vec<u8> {
-        let (address, token, length) = (self.address, &self.token, body.len());
-        format!(
-            "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
-             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-        )
-        .into_bytes()
-    }
-
     pub(crate) fn get(&self, path: &str) -> Vec<u8> {
-        let (address, token) = (self.address, &self.token);
-        format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n")
-            .into_bytes()
+        self.with_token("GET", path).bytes(self.address)
     }
 
-    pub(crate) fn post(&self, path: &str, body: &str) -> Vec<u8> {
-        self.request("POST", path, body)
+    pub(crate) fn post(&self, path: &str, body: impl Into<Vec<u8>>) -> Vec<u8> {
+        self.with_token("POST", path).json(body).bytes(self.address)
     }
 
-    pub(crate) fn put(&self, path: &str, body: &str) -> Vec<u8> {
-        self.request("PUT", path, body)
+    pub(crate) fn put(&self, path: &str, body: impl Into<Vec<u8>>) -> Vec<u8> {
+        self.with_token("PUT", path).json(body).bytes(self.address)
+    }
+
+    fn with_token(&self, method: &str, path: &str) -> Request {
+        let request = Request::new(method, path);
+        if self.token.is_empty() { request } else { request.token(&self.token) }
     }
 
     pub(crate) fn submit(&self, stamp: u64) -> Vec<u8> {
-        self.request("POST", "/api/v1/jobs", &job(stamp, None))
+        self.post("/api/v1/jobs", job(stamp, None))
     }
 
     /// A batch of `count` jobs, due in `delay_ms` if given.
@@ -60,11 +54,11 @@ impl Requests {
             body.push_str(&one);
         }
         body.push_str("]}");
-        self.request("POST", "/api/v1/jobs/batch", &body)
+        self.post("/api/v1/jobs/batch", body)
     }
 
     pub(crate) fn pull(&self, worker: usize, limit: usize, wait_ms: u64) -> Vec<u8> {
-        self.request("POST", "/api/v1/work/pull", &pull(worker, limit, wait_ms))
+        self.post("/api/v1/work/pull", pull(worker, limit, wait_ms))
     }
 
     /// Completes `jobs` and asks for more in the same request, if `more` says so.
@@ -83,7 +77,7 @@ impl Requests {
             body.push_str(&pull(worker, limit, wait_ms));
         }
         body.push('}');
-        self.request("POST", "/api/v1/work/complete", &body)
+        self.post("/api/v1/work/complete", body)
     }
 }
 
@@ -159,9 +153,30 @@ pub(crate) fn number(body: &[u8], name: &str) -> Option<u64> {
     std::str::from_utf8(&body[start..start + digits]).ok()?.parse().ok()
 }
 
+/// Where `wanted` starts in `text`.
+pub(crate) fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    let first = *wanted.first()?;
+    let mut at = 0;
+    while let Some(step) = text[at..].iter().position(|byte| *byte == first) {
+        at += step;
+        if text[at..].starts_with(wanted) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_found_where_they_start() {
+        assert_eq!(find(b"aab\r\n\r\n", b"\r\n\r\n"), Some(3));
+        assert_eq!(find(b"aaab", b"aab"), Some(1));
+        assert_eq!(find(b"", b"x"), None);
+    }
 
     #[test]
     fn payloads_have_two_hundred_bytes_of_json() {

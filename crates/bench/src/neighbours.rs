@@ -170,7 +170,7 @@ fn token(
          \"roles\":[\"submitter\",\"worker\",\"operator\"]}}"
     );
     let mut connection = Connection::open(address)?;
-    let answer = connection.ask_ok(&admin.post("/api/v1/tokens", &body))?;
+    let answer = connection.ask_ok(&admin.post("/api/v1/tokens", body))?;
     let (token, _) = text_after(answer, b"\"token\":\"").context("the answer has no token")?;
     Ok(Requests::new(address, token))
 }

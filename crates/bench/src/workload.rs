@@ -3,7 +3,7 @@
 //! the round of answers, which keeps many in flight for little work.
 
 use super::http::Connection;
-use super::job::{Leased, Requests, leased};
+use super::job::{Leased, Requests, find, leased};
 use super::stopwatch::Stopwatch;
 use anyhow::{Context, bail};
 use std::net::SocketAddr;
@@ -65,7 +65,7 @@ pub(crate) fn submit_batches_over(
         let mut connection = Connection::open(target.address)?;
         while take(&left) {
             let body = connection.ask_ok(&request)?;
-            if super::http::find(&body[..body.len().min(400)], b"\"error\":{").is_some() {
+            if find(&body[..body.len().min(400)], b"\"error\":{").is_some() {
                 bail!("jobs were refused: {}", String::from_utf8_lossy(&body[..400]));
             }
         }

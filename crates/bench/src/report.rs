@@ -1,7 +1,7 @@
 //! The table of figures: on the screen, as JSON, and between the markers of `docs/benchmarks.md`.
 
-use crate::output::thousands;
 use anyhow::{Context, bail};
+use indicatif::HumanCount;
 use serde::Serialize;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) enum Target {
 
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Row {
+pub struct Row {
     pub(crate) id: &'static str,
     pub(crate) what: String,
     pub(crate) figure: f64,
@@ -31,13 +31,13 @@ pub(crate) struct Row {
 
 impl Row {
     /// The figure divided by its yardstick.
-    pub(crate) fn ratio(&self) -> Option<f64> {
+    pub fn ratio(&self) -> Option<f64> {
         let (_, beside) = self.beside.as_ref()?;
         (*beside > 0.0).then(|| self.figure / beside)
     }
 
     /// Whether the target is met; `None` if it cannot be said.
-    pub(crate) fn is_met(&self) -> Option<bool> {
+    pub fn is_met(&self) -> Option<bool> {
         let ratio = self.ratio()?;
         match self.target {
             Target::AtLeast(bound) => Some(ratio >= bound),
@@ -47,7 +47,7 @@ impl Row {
     }
 
     /// The cells of the table.
-    pub(crate) fn cells(&self) -> Vec<String> {
+    pub fn cells(&self) -> Vec<String> {
         let beside = match &self.beside {
             Some((name, figure)) => format!("{name}: {}", number(*figure)),
             None => "-".into(),
@@ -75,11 +75,13 @@ impl Row {
 }
 
 /// The heads of the columns.
-pub(crate) const COLUMNS: [&str; 7] =
-    ["#", "workload", "figure", "beside", "ratio", "target", "verdict"];
+pub const COLUMNS: [&str; 7] = ["#", "workload", "figure", "beside", "ratio", "target", "verdict"];
 
 fn number(figure: f64) -> String {
-    if figure >= 1_000.0 { thousands(figure.round() as u64) } else { format!("{figure:.2}") }
+    match figure >= 1_000.0 {
+        true => HumanCount(figure.round() as u64).to_string(),
+        false => format!("{figure:.2}"),
+    }
 }
 
 /// The part of the file that belongs to one suite, between its markers.

@@ -5,11 +5,11 @@ use super::cluster::Cluster;
 use super::load;
 use super::session::Session;
 use super::stand::{Node, Stand, settle};
-use crate::bench::report::{Row, Target as Goal};
-use crate::bench::stopwatch::{Stopwatch, median};
-use crate::bench::suite::row;
-use crate::bench::workload::{self, TOMORROW_MS, Target};
-use crate::output::thousands;
+use crate::report::{Row, Target as Goal};
+use crate::stopwatch::{Stopwatch, median};
+use crate::suite::row;
+use crate::workload::{self, TOMORROW_MS, Target};
+use indicatif::HumanCount;
 use std::time::Duration;
 
 /// Into how many stretches the load of P8 is cut.
@@ -66,7 +66,7 @@ pub(crate) fn beside_many(stand: &Stand) -> anyhow::Result<Vec<Row>> {
             Ok(fill)
         })
     })?;
-    let waiting = thousands(plan.waiting as u64);
+    let waiting = HumanCount(plan.waiting as u64);
     let mut rows = vec![
         row("P6", format!("fill with {waiting} jobs for tomorrow"), fill, None, Goal::Told),
         row(
@@ -85,7 +85,7 @@ pub(crate) fn beside_many(stand: &Stand) -> anyhow::Result<Vec<Row>> {
         ),
     ];
     if let Some(finished) = plan.finished {
-        let finished = thousands(finished as u64);
+        let finished = HumanCount(finished as u64);
         let what = format!("drain beside {waiting} waiting and {finished} finished jobs");
         let empty = Some(("empty".to_owned(), median(drain_finished)));
         rows.push(row("P6", what, median(drain_beside_finished), empty, Goal::AtLeast(0.85)));
@@ -96,7 +96,7 @@ pub(crate) fn beside_many(stand: &Stand) -> anyhow::Result<Vec<Row>> {
 /// Makes jobs that have ended, through the front door: a row put into the tables by hand could be
 /// one that the server would never have written.
 fn finish(target: &Target, count: usize) -> anyhow::Result<()> {
-    eprintln!("  ending {} jobs first", thousands(count as u64));
+    eprintln!("  ending {} jobs first", HumanCount(count as u64));
     for _ in 0..count / PORTION {
         workload::submit_batches(target, PORTION, None)?;
         workload::drain_batches(target, PORTION)?;
@@ -114,14 +114,15 @@ pub(crate) fn held_open(stand: &Stand) -> anyhow::Result<Vec<Row>> {
         let before = holder.number(SIZE)?;
         let rates = load::sustained(target, span, STRETCHES)?;
         let grown = (holder.number(SIZE)? - before).max(0) / 1_000_000;
-        eprintln!("  the database has grown by {} MB", thousands(grown.unsigned_abs()));
+        eprintln!("  the database has grown by {} MB", HumanCount(grown.unsigned_abs()));
         holder.run("rollback")?;
         for (table, dead) in Session::open(url)?.told(MOST_DEAD)? {
-            eprintln!("  {} dead rows in {table}", thousands(dead.unsigned_abs()));
+            eprintln!("  {} dead rows in {table}", HumanCount(dead.unsigned_abs()));
         }
         Ok(rates)
     })?;
-    let told: Vec<String> = rates.iter().map(|rate| thousands(rate.round() as u64)).collect();
+    let told: Vec<String> =
+        rates.iter().map(|rate| HumanCount(rate.round() as u64).to_string()).collect();
     eprintln!("  stretches of {:?}: {}", span / STRETCHES, told.join(", "));
     let first = rates.first().copied().unwrap_or(f64::NAN);
     let last = rates.last().copied().unwrap_or(f64::NAN);

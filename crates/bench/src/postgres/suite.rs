@@ -3,11 +3,11 @@
 
 use super::stand::{Node, Stand, Store, settle, warm_up};
 use super::{endurance, raw};
-use crate::bench::latency::{self, Latency};
-use crate::bench::report::{Row, Target as Goal};
-use crate::bench::stopwatch::median;
-use crate::bench::suite::{beside, row, side_by_side};
-use crate::bench::workload::{self as load, BATCH};
+use crate::latency::{self, Latency};
+use crate::report::{Row, Target as Goal};
+use crate::stopwatch::median;
+use crate::suite::{beside, row, side_by_side};
+use crate::workload::{self as load, BATCH};
 use anyhow::{Context, bail};
 
 /// The rows of the suite, in order.

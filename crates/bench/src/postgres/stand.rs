@@ -4,9 +4,10 @@
 use super::cluster::{Cluster, Database};
 use super::peer::Peer;
 use super::session::Session;
-use crate::bench::server::Server;
-use crate::bench::suite::Measure;
-use crate::bench::workload::{self, Target};
+use crate::server::Server;
+use crate::suite::Measure;
+use crate::workload::{self, Target};
+use indicatif::HumanCount;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,7 +76,7 @@ impl Stand {
     /// What ran, for the report.
     pub(crate) fn notes(&self) -> anyhow::Result<Vec<String>> {
         let Plan { runs, jobs, .. } = &self.plan;
-        let jobs = crate::output::thousands(*jobs as u64);
+        let jobs = HumanCount(*jobs as u64);
         let peer = self.peer.get().and_then(Option::as_ref).map(|peer| peer.name.as_str());
         let peer = peer.unwrap_or("no graphile-worker");
         let version = self.cluster.version()?;

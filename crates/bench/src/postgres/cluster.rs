@@ -2,8 +2,8 @@
 //! of its own, gone when dropped. PostgreSQL refuses to run as root, so root becomes `postgres`.
 
 use super::session::Session;
-use crate::bench::server::free_address;
-use crate::bench::stopwatch::Stopwatch;
+use crate::server::free_address;
+use crate::stopwatch::Stopwatch;
 use anyhow::{Context, bail};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! graphile-worker, a job queue on PostgreSQL that works hard to be fast: installed with npm by
 //! name, together with the Node it needs, and driven by `peer.mjs` in a process of its own.
 
-use crate::bench::latency::Latency;
+use crate::latency::Latency;
 use anyhow::{Context, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Loads that last: submit and drain for a span of time, and workers that wait for nothing.
 
-use crate::bench::http::Connection;
-use crate::bench::job::leased;
-use crate::bench::stopwatch::Stopwatch;
-use crate::bench::workload::{BATCH, Target};
+use crate::http::Connection;
+use crate::job::leased;
+use crate::stopwatch::Stopwatch;
+use crate::workload::{BATCH, Target};
 use anyhow::bail;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;

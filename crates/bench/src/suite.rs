@@ -9,6 +9,7 @@ use super::server::{Server, free_address};
 use super::stopwatch::median;
 use super::workload::{self as load, TOMORROW_MS, Target};
 use anyhow::{Context, bail};
+use indicatif::HumanCount;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -244,7 +245,7 @@ fn beside_a_million(plan: &Plan) -> anyhow::Result<Vec<Row>> {
             Ok(())
         })?;
     }
-    let waiting = crate::output::thousands(plan.waiting as u64);
+    let waiting = HumanCount(plan.waiting as u64);
     let own = |figures| Some(("empty".to_owned(), median(figures)));
     Ok(vec![
         row(
@@ -299,7 +300,7 @@ fn recovery(plan: &Plan) -> anyhow::Result<Row> {
         Ok(server.started_in.as_secs_f64())
     };
     let [seconds] = side_by_side(plan.runs, [Box::new(one)])?;
-    let waiting = crate::output::thousands(plan.waiting as u64);
+    let waiting = HumanCount(plan.waiting as u64);
     let what = format!("start with {waiting} jobs after kill -9, nothing lost");
     let beside = Some(("goal".to_owned(), 2.0));
     Ok(Row { unit: "s", ..row("E8", what, seconds, beside, Goal::AtMost(1.0)) })
@@ -313,7 +314,7 @@ pub(crate) fn ram(plan: &Plan) -> anyhow::Result<Row> {
         let after = server.resident_bytes()?;
         Ok(after.saturating_sub(before) as f64 / plan.waiting as f64)
     })?;
-    let waiting = crate::output::thousands(plan.waiting as u64);
+    let waiting = HumanCount(plan.waiting as u64);
     let what = format!("RAM per waiting job, {waiting} jobs of 200 bytes");
     let beside = Some(("goal".to_owned(), 600.0));
     Ok(Row { unit: "bytes", ..row("RAM", what, bytes, beside, Goal::AtMost(1.0)) })

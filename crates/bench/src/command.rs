@@ -1,0 +1,359 @@
+//! `mainspring bench`: measures this binary against a server it starts itself, and the peers beside
+//! it in the same run. What was asked for is read here; how rows are shown is the caller's business.
+
+use crate::postgres::stand::{Plan, Stand, Store};
+use crate::postgres::suite as postgres;
+use crate::report::{self, Row};
+use crate::{echo as bare, neighbours, suite};
+use anyhow::bail;
+use jiff::SignedDuration;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The load average above which a machine has something else to do.
+const LOAD_MAX: f64 = 0.7;
+
+/// What to measure.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Workloads:
+  E1   submit in batches of 1000           E5   latency from submit to handler
+  E2   submit one per request              E6   submit and drain beside a million waiting jobs
+  E3   drain 1000 per request              E7   submit while draining
+  E4   drain one per request               E8   start after kill -9
+  ram  memory per waiting job
+
+With --store postgres, beside the limits of PostgreSQL and graphile-worker:
+  P1   submit in batches of 1000           P5   latency from submit to handler
+  P2   drain 1000 per request              P6   submit and drain beside a million waiting jobs
+  P3   submit one per request              P7   submit to one node, drain another
+  P4   drain one per request               P8   a long load with a transaction held open
+  idle statements of ten idle nodes        raw, peer   the limits or graphile-worker alone
+
+On either store, what a tenant feels of a hostile one (N1 to N11, or --neighbours for all):
+  N1   control characters                  N7   connections that never read
+  N2   a key held by a transaction         N8   slow anonymous bodies
+  N3   large effects                       N9   large payloads
+  N4   a thousand waiting submissions      N10  ever new names
+  N5   backdated jobs                      N11  lists with filters
+  N6   all the streams
+
+Every figure is the median of some runs. Compare ratios within one run, never figures of two days.")]
+pub struct Args {
+    /// Workloads, such as E1 or ram
+    #[arg(value_name = "WORKLOAD")]
+    only: Vec<String>,
+    /// The same as a list, such as P1,P3
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    rows: Vec<String>,
+    /// All workloads of the store: E1 to E8, or P1 to idle
+    #[arg(long)]
+    suite: bool,
+    /// The neighbours of every hostile client: N1 to N11
+    #[arg(long)]
+    neighbours: bool,
+    /// What servers keep their jobs in; postgres alone means all of its workloads
+    #[arg(long, value_enum, default_value = "memory", value_name = "STORE")]
+    store: Store,
+    /// One run, few jobs: shows that everything works, not how fast it is
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Ten minutes of P8 instead of three, and P6 beside five million finished jobs too
+    #[arg(long)]
+    full: bool,
+    /// Leave graphile-worker out
+    #[arg(long)]
+    no_peer: bool,
+    /// Install graphile-worker here and keep it for the next time
+    #[arg(long, value_name = "DIR")]
+    peer_dir: Option<PathBuf>,
+    /// Put the table into this file, between its markers
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "docs/benchmarks.md")]
+    write: Option<PathBuf>,
+    /// Runs per workload
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    runs: u16,
+    /// Jobs of the batch workloads; the single ones do a fifth [default: 200000; P: 100000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(10_000..))]
+    jobs: Option<u32>,
+    /// Jobs that wait in E6, E8, P6 and ram
+    #[arg(long, default_value_t = 1_000_000,
+        value_parser = clap::value_parser!(u32).range(1_000..))]
+    waiting: u32,
+    /// Jobs that have ended in P6, which is measured beside them too [default with --full: 5000000]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(100_000..))]
+    finished: Option<u32>,
+    /// How long latency is measured
+    #[arg(long, value_parser = read_span, default_value = "10s", value_name = "SPAN")]
+    span: Duration,
+    /// Where servers keep their state; put it on the disk you mean [default: the temporary folder]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Where the bare handler listens.
+#[derive(Debug, clap::Args)]
+pub struct EchoArgs {
+    address: SocketAddr,
+}
+
+/// A mistake in what was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(String);
+
+fn usage(text: impl Into<String>) -> anyhow::Error {
+    anyhow::Error::new(Usage(text.into()))
+}
+
+/// Shows rows as they were taken.
+pub type Show<'a> = &'a dyn Fn(&[Row]);
+
+/// Serves the bare handler until the process ends.
+///
+/// # Errors
+/// If nobody can listen there.
+pub async fn echo(args: EchoArgs) -> anyhow::Result<()> {
+    bare::serve(args.address).await
+}
+
+/// Measures and shows.
+///
+/// # Errors
+/// [`Usage`] for what cannot be measured; whatever stops a measurement.
+pub fn run(args: &Args, show: Show<'_>) -> anyhow::Result<()> {
+    let names = names(args)?;
+    match names.first().map(|name| Suite::of(name)) {
+        Some(Some(Suite::Postgres)) => run_postgres(&names, args, show),
+        Some(Some(Suite::Neighbours)) => run_neighbours(&names, args, show),
+        Some(Some(Suite::Journal) | None) | None => run_journal(&names, args, show),
+    }
+}
+
+/// Which workloads can be measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Suite {
+    Journal,
+    Postgres,
+    Neighbours,
+}
+
+impl Suite {
+    fn of(name: &str) -> Option<Self> {
+        let is_journal = name == "RAM" || suite::NAMES.contains(&name);
+        let is_postgres = postgres::NAMES.contains(&name) || postgres::YARDSTICKS.contains(&name);
+        let is_neighbour = neighbours::names().any(|known| known == name);
+        match (is_journal, is_postgres, is_neighbour) {
+            (true, _, _) => Some(Suite::Journal),
+            (_, true, _) => Some(Suite::Postgres),
+            (_, _, true) => Some(Suite::Neighbours),
+            (false, false, false) => None,
+        }
+    }
+}
+
+fn run_neighbours(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<()> {
+    let directory = suite::directory(args.dir.as_deref());
+    let plan =
+        neighbours::Plan { store: args.store, runs: runs(args), span: span(args), directory };
+    warn_if_busy();
+    let take = |name: &str| Ok(neighbours::run(name, &plan)?.into_iter().collect());
+    let rows = taken(names, &plan.directory, take, show)?;
+    if let Some(path) = &args.write {
+        let section = match args.store {
+            Store::Memory => &report::NEIGHBOURS,
+            Store::Postgres => &report::NEIGHBOURS_POSTGRES,
+        };
+        report::write(path, section, &[], &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+/// Takes row after row and shows them. A suite of half an hour does not stop at the first row that
+/// cannot be had; it fails in the end.
+fn taken(
+    names: &[String],
+    directory: &Path,
+    take: impl Fn(&str) -> anyhow::Result<Vec<Row>>,
+    show: Show<'_>,
+) -> anyhow::Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut failed = Vec::new();
+    for name in names {
+        eprintln!("measuring {name} in {}", directory.display());
+        match take(name) {
+            Ok(taken) => rows.extend(taken),
+            Err(error) => {
+                eprintln!("{name} failed: {error:#}");
+                failed.push(name.as_str());
+            }
+        }
+    }
+    show(&rows);
+    if !failed.is_empty() {
+        bail!("these workloads failed: {}", failed.join(", "));
+    }
+    Ok(rows)
+}
+
+fn run_journal(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<()> {
+    let plan = suite::Plan {
+        runs: runs(args),
+        jobs: jobs(args, 200_000),
+        waiting: waiting(args),
+        span: span(args),
+        directory: suite::directory(args.dir.as_deref()),
+    };
+    let mut rows: Vec<Row> = Vec::new();
+    for name in names {
+        eprintln!("measuring {name} in {}", plan.directory.display());
+        match name.as_str() {
+            "RAM" => rows.push(suite::ram(&plan)?),
+            _ => rows.extend(suite::run(name, &plan)?),
+        }
+    }
+    show(&rows);
+    if let Some(path) = &args.write {
+        report::write(path, &report::JOURNAL, &[], &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+fn run_postgres(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<()> {
+    if args.write.is_some() && args.store != Store::Postgres {
+        return Err(usage("only figures of --store postgres are written down"));
+    }
+    let seconds = |quick, usual, full| {
+        Duration::from_secs(if args.quick { quick } else { [usual, full][usize::from(args.full)] })
+    };
+    let stand = Stand::new(Plan {
+        store: args.store,
+        runs: runs(args),
+        jobs: jobs(args, 100_000),
+        waiting: waiting(args),
+        finished: args.finished.or(args.full.then_some(5_000_000)).map(|count| count as usize),
+        span: span(args),
+        sustained: seconds(30, 180, 600),
+        idle: seconds(10, 30, 60),
+        directory: suite::directory(args.dir.as_deref()),
+        has_peer: !args.no_peer,
+        peer_folder: args.peer_dir.clone(),
+    })?;
+    let has_ours = names.iter().any(|name| postgres::NAMES.contains(&name.as_str()));
+    if args.store != Store::Postgres && has_ours {
+        eprintln!("our figures are those of the memory store: they try the drivers, no more");
+    }
+    warn_if_busy();
+    let rows = taken(names, &stand.plan.directory, |name| postgres::run(name, &stand), show)?;
+    if let Some(path) = &args.write {
+        report::write(path, &report::POSTGRES, &stand.notes()?, &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+/// Others who use the processor or the disk are in every figure.
+fn warn_if_busy() {
+    let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = told.split_whitespace().next().and_then(|load| load.parse::<f64>().ok());
+    if let Some(load) = load.filter(|load| *load > LOAD_MAX) {
+        eprintln!("the machine is busy (load {load}): figures will be too low and ratios uneven");
+    }
+}
+
+fn runs(args: &Args) -> usize {
+    if args.quick { 1 } else { usize::from(args.runs) }
+}
+
+fn jobs(args: &Args, usual: u32) -> usize {
+    args.jobs.unwrap_or(if args.quick { 20_000 } else { usual }) as usize
+}
+
+fn waiting(args: &Args) -> usize {
+    if args.quick { args.waiting.min(100_000) as usize } else { args.waiting as usize }
+}
+
+fn span(args: &Args) -> Duration {
+    if args.quick { args.span.min(Duration::from_secs(3)) } else { args.span }
+}
+
+/// A length of time as people write it, such as `10s`.
+fn read_span(text: &str) -> Result<Duration, String> {
+    let told =
+        |_: jiff::Error| format!("{text:?} is not a length of time; write it like 10s or 1m30s");
+    let span: SignedDuration = text.parse().map_err(told)?;
+    Duration::try_from(span).map_err(told)
+}
+
+fn names(args: &Args) -> anyhow::Result<Vec<String>> {
+    let named = args.only.iter().chain(&args.rows);
+    let mut names: Vec<String> = named.map(|name| name.trim().to_uppercase()).collect();
+    if args.neighbours {
+        names.extend(neighbours::names().map(ToOwned::to_owned));
+    }
+    match args.store {
+        Store::Memory if args.suite => names.extend(suite::NAMES.map(ToOwned::to_owned)),
+        Store::Postgres if args.suite || names.is_empty() => {
+            names.extend(postgres::NAMES.map(ToOwned::to_owned));
+        }
+        Store::Memory | Store::Postgres => {}
+    }
+    if names.is_empty() {
+        return Err(usage("name a workload, or say --suite; see --help for the list"));
+    }
+    if let Some(name) = names.iter().find(|name| Suite::of(name).is_none()) {
+        return Err(usage(format!("there is no workload {name:?}; see --help for the list")));
+    }
+    let first = Suite::of(&names[0]);
+    if names.iter().any(|name| Suite::of(name) != first) {
+        return Err(usage("workloads of different suites cannot be mixed"));
+    }
+    if first == Some(Suite::Journal) && args.store == Store::Postgres {
+        return Err(usage("E1 to E8 and ram measure the memory store; see --help for the list"));
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn named(line: &str) -> Result<Vec<String>, String> {
+        let line =
+            Line::try_parse_from(line.split_whitespace()).map_err(|told| told.to_string())?;
+        names(&line.args).map_err(|told| told.to_string())
+    }
+
+    #[test]
+    fn each_store_has_its_workloads() {
+        assert_eq!(named("bench e1 ram").unwrap(), ["E1", "RAM"]);
+        assert_eq!(named("bench --suite").unwrap(), suite::NAMES);
+        assert_eq!(named("bench --store postgres").unwrap(), postgres::NAMES);
+        assert_eq!(named("bench --store postgres --rows p1,P3").unwrap(), ["P1", "P3"]);
+        assert_eq!(named("bench --store memory --rows p8").unwrap(), ["P8"]);
+        assert_eq!(named("bench raw").unwrap(), ["RAW"]);
+        assert_eq!(named("bench n1 N11").unwrap(), ["N1", "N11"]);
+        assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 11);
+        for refused in [
+            "bench",
+            "bench P9",
+            "bench E1 P1",
+            "bench N1 E1",
+            "bench N12",
+            "bench --store postgres E1",
+            "bench --quick --full raw",
+        ] {
+            assert!(named(refused).is_err(), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The benchmark behind `mainspring bench`. It starts the binary it is part of as the server under
+//! test, and stays in a process of its own. It speaks HTTP over plain sockets with prebuilt
+//! requests, because every cycle it takes is one the server does not get on a small machine.
+//!
+//! `command.rs` is what can be asked for, `http.rs` the client, `job.rs` the requests, `server.rs`
+//! the server it starts, `workload.rs` what is done to it, `beanstalk.rs` and `echo.rs` what it is
+//! compared with, `suite.rs` the whole table and `report.rs` how it is written down. `postgres/` is
+//! the suite of the PostgreSQL store, `neighbours.rs` what a tenant feels of a hostile one, on
+//! either store.
+
+mod beanstalk;
+mod command;
+mod echo;
+mod http;
+mod job;
+mod latency;
+mod neighbours;
+mod postgres;
+mod report;
+mod server;
+mod stopwatch;
+mod suite;
+mod workload;
+
+pub use command::{Args, EchoArgs, Show, Usage, echo, run};
+pub use report::{COLUMNS, Row};
