@@ -4,7 +4,7 @@
 use crate::engine::Shared;
 use crate::limits::{PASSED_OVER_MAX, REAP_MAX, RETRY_AFTER};
 use crate::timers::send_each;
-use mainspring_kernel::{Command, EntityId, Timestamp};
+use mainspring_kernel::{Command, EntityId, Receipt, Timestamp};
 use mainspring_store::Error;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -36,8 +36,18 @@ impl Bells {
         let rung = std::mem::take(&mut self.rung);
         let (unhelped, due): (Vec<_>, Vec<_>) = due.into_iter().partition(|it| rung.contains(it));
         self.rung = due.iter().copied().collect();
-        let ring = |(entity, at)| Command::Ring { entity, at };
-        let held = send_each(shared, due, ring).await?;
+        let mut wanting = Vec::new();
+        let ring = |(entity, at)| Command::Ring { entity, at, jobs: Vec::new() };
+        let mut held = send_each(shared, due, ring, |alarm, reply| {
+            if let Some(Ok(Receipt::Wanting { jobs })) = reply.outcomes.into_iter().next() {
+                wanting.push((alarm, jobs));
+            }
+        })
+        .await?;
+        // Whose jobs matter is rung again with their names. It is rare: mostly their end was told.
+        let ring = |((entity, at), jobs)| Command::Ring { entity, at, jobs };
+        let held_again = send_each(shared, wanting, ring, |_, _| {}).await?;
+        held.extend(held_again.into_iter().map(|(alarm, _)| alarm));
         let again_at = Instant::now() + RETRY_AFTER;
         let room = PASSED_OVER_MAX.saturating_sub(self.passed_over.len());
         let passed = unhelped.into_iter().chain(held).take(room);

@@ -46,6 +46,7 @@ fn weight(command: &Command) -> usize {
         Command::Complete(report) => report.result.as_ref().map_or(0, |result| result.len()),
         Command::CommitEffect(effect) => effect.value.len(),
         Command::Fail(report) => report.failure.message.len(),
+        Command::Entity(command) => command.text_bytes(),
         _ => 0,
     };
     COMMAND_BYTES + text

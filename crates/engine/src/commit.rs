@@ -9,7 +9,7 @@ use crate::dispatcher::Dispatcher;
 use crate::engine::Shared;
 use crate::limits::ATTEMPTS_PER_TURN;
 use crate::pull::Pull;
-use crate::request::Request;
+use crate::request::{Patience, Request};
 use draft::{Draft, Effects};
 use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};
 use mainspring_store::{Circumstances, Desk, Error, Needs, decide_on, needs_of};
@@ -244,6 +244,9 @@ fn answer_all(
     if outcome.is_ok() {
         effects.count(&shared.tally);
     }
+    if outcome.is_ok() {
+        tell_entities(shared, effects);
+    }
     for request in served {
         if let (Ok(()), Some(pull)) = (outcome, &request.pull) {
             shared.workers.pulled(pull, now, request.reply().grants.len());
@@ -254,6 +257,17 @@ fn answer_all(
         shared.moved.send_modify(|turn| *turn += 1);
         shared.waiters.jobs.ring(&effects.ended);
         shared.waiters.tenants.ring(&effects.tenants);
+    }
+}
+
+/// Tells entities of the ends of their jobs. A word that gets lost costs time, never a job: they look
+/// for themselves before it matters.
+fn tell_entities(shared: &Shared, effects: &Effects) {
+    for (entity, job) in &effects.settled {
+        let command = Command::Settle { entity: *entity, jobs: vec![*job] };
+        let (mut request, _) = Request::new(vec![command], None, &shared.requests);
+        request.patience = Patience::ComesAgain;
+        let _ = shared.requests.try_send(request);
     }
 }
 

@@ -19,6 +19,7 @@ mod commit;
 mod dispatcher;
 mod leaving;
 mod request;
+pub mod schedules;
 mod timers;
 mod waiters;
 
@@ -30,4 +31,5 @@ pub use explain::{Explanation, WhyWaiting};
 pub use mainspring_store as store;
 pub use mainspring_store::Error;
 pub use pull::{Grant, Pull};
+pub use schedules::{Backfilled, Ensured};
 pub use workers::WorkerSeen;

@@ -82,8 +82,12 @@ impl Request {
     }
 
     pub(crate) fn has_new_work(&self) -> bool {
-        let is_new =
-            |command: &Command| matches!(command, Command::Submit(_) | Command::RequeueItem { .. });
+        #[expect(clippy::wildcard_enum_match_arm, reason = "three commands ask for new work")]
+        let is_new = |command: &Command| match command {
+            Command::Submit(_) | Command::RequeueItem { .. } => true,
+            Command::Entity(command) => command.is_new_work(),
+            _ => false,
+        };
         self.commands.iter().any(is_new)
     }
 

@@ -2,7 +2,7 @@
 //! the store does its upkeep. Sleeps until the next due instant; nothing scans.
 
 use crate::alarms::Bells;
-use crate::engine::Shared;
+use crate::engine::{Reply, Shared};
 use crate::limits::{PASSED_OVER_MAX, REAP_MAX, RETRY_AFTER, SLEEP_MAX};
 use crate::request::{Patience, Request};
 use mainspring_kernel::shared_time::Jump;
@@ -82,7 +82,7 @@ async fn settle(shared: &Arc<Shared>, known: &mut Arc<[Jump]>) -> Result<(), Err
         for jobs in running.chunks(REAP_MAX) {
             let settle = |job| Command::ExtendLease { job, until: Timestamp::EPOCH };
             // What somebody outside holds is put right by its next report, or by the reaper.
-            send_each(shared, jobs.to_vec(), settle).await?;
+            send_each(shared, jobs.to_vec(), settle, |_, _| {}).await?;
         }
         *known = jumps;
     }
@@ -121,7 +121,7 @@ impl Reaper {
         let jobs: Vec<JobId> = self.unextended.iter().copied().collect();
         for some in jobs.chunks(REAP_MAX) {
             let extend = |job| Command::ExtendLease { job, until };
-            left.extend(send_each(shared, some.to_vec(), extend).await?);
+            left.extend(send_each(shared, some.to_vec(), extend, |_, _| {}).await?);
         }
         self.unextended = left;
         Ok(())
@@ -147,7 +147,8 @@ impl Reaper {
             overdue.into_iter().partition(|job| reaped.contains(job));
         self.pass_over(unhelped);
         self.reaped = overdue.iter().copied().collect();
-        let held = send_each(shared, overdue, |job| Command::Reap { job }).await?;
+        let reap = |job| Command::Reap { job };
+        let held = send_each(shared, overdue, reap, |_, _| {}).await?;
         self.pass_over(held);
         Ok(!self.reaped.is_empty())
     }
@@ -160,15 +161,17 @@ impl Reaper {
 }
 
 /// Sends a command for each job or entity, each a request of its own: they have nothing to do with
-/// each other, so one that cannot be had must not fail the rest. Answers those.
-pub(crate) async fn send_each<T: Copy>(
+/// each other, so one that cannot be had must not fail the rest. Answers those; what becomes of the
+/// others is told.
+pub(crate) async fn send_each<T: Clone>(
     shared: &Arc<Shared>,
     concerned: Vec<T>,
     command: impl Fn(T) -> Command,
+    mut told: impl FnMut(T, Reply),
 ) -> Result<Vec<T>, Error> {
     let mut replies = Vec::with_capacity(concerned.len());
     for one in concerned {
-        let (mut request, reply) = Request::new(vec![command(one)], None, &shared.requests);
+        let (mut request, reply) = Request::new(vec![command(one.clone())], None, &shared.requests);
         request.patience = Patience::ComesAgain;
         shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
         replies.push((one, reply));
@@ -176,7 +179,7 @@ pub(crate) async fn send_each<T: Copy>(
     let (mut held, mut failed) = (Vec::new(), None);
     for (one, reply) in replies {
         match reply.await.map_err(|_| Error::Stopped)? {
-            Ok(_) => {}
+            Ok(parcel) => told(one, parcel.unpack()),
             Err(Error::Busy) => held.push(one),
             // It concerns this one alone, and must not keep the others from their turn.
             Err(error) if error.is_divisible() => {

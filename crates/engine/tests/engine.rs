@@ -15,6 +15,8 @@ mod many;
 mod pulls;
 #[path = "engine/reaper.rs"]
 mod reaper;
+#[path = "engine/schedules.rs"]
+mod schedules;
 #[path = "engine/scripted.rs"]
 mod scripted;
 #[path = "engine/waiting.rs"]

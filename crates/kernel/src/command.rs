@@ -124,6 +124,16 @@ pub enum Command {
         entity: EntityId,
         /// For when its alarm was set.
         at: Timestamp,
+        /// Jobs of it to look at, if it wants that: see [`crate::Receipt::Wanting`].
+        jobs: Vec<JobId>,
+    },
+    /// Tell an entity of jobs it fired that have ended. A hint: it may get lost, come twice, or be
+    /// wrong.
+    Settle {
+        /// Which entity.
+        entity: EntityId,
+        /// Which jobs.
+        jobs: Vec<JobId>,
     },
     /// Register or replace a type.
     SetType(Box<TypeSpec>),
@@ -317,6 +327,7 @@ impl Command {
             | Command::BreakGlass { .. }
             | Command::Entity(_)
             | Command::Ring { .. }
+            | Command::Settle { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -347,6 +358,7 @@ impl Command {
             | Command::BreakGlass { .. }
             | Command::Entity(_)
             | Command::Ring { .. }
+            | Command::Settle { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -377,6 +389,7 @@ impl Command {
             | Command::RunInternally(_)
             | Command::Entity(_)
             | Command::Ring { .. }
+            | Command::Settle { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
@@ -386,21 +399,31 @@ impl Command {
 
     /// The entity this command is about.
     pub fn entity(&self) -> Option<EntityId> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "entities have these two commands")]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "entities have these three commands")]
         match self {
             Command::Entity(command) => Some(command.entity()),
-            Command::Ring { entity, .. } => Some(*entity),
+            Command::Ring { entity, .. } | Command::Settle { entity, .. } => Some(*entity),
             _ => None,
         }
     }
 
     /// The idempotency key of the job that this command may submit.
     pub fn key(&self) -> Option<Digest> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "two commands submit under a key")]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "three commands submit under a key")]
         match self {
             Command::Submit(wish) => wish.idempotency.as_ref().map(|key| key.hash),
-            Command::Ring { entity, at } => Some(firing::key(*entity, *at)),
+            Command::Ring { entity, at, .. } => Some(firing::key(*entity, *at)),
+            Command::Entity(command) => command.key(),
             _ => None,
+        }
+    }
+
+    /// Jobs it looks at besides.
+    pub fn watched(&self) -> &[JobId] {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "entities watch jobs")]
+        match self {
+            Command::Ring { jobs, .. } | Command::Settle { jobs, .. } => jobs,
+            _ => &[],
         }
     }
 
@@ -437,6 +460,7 @@ impl Command {
             Command::BreakGlass { .. } => "break_glass",
             Command::Entity(command) => command.name(),
             Command::Ring { .. } => "ring",
+            Command::Settle { .. } => "settle",
             Command::SetType(_) => "set_type",
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",

@@ -21,6 +21,7 @@ use crate::id::{DlqId, JobId};
 use crate::job::{Actor, Job, Payload, StateName};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
+pub(crate) use cancel::cancel;
 pub(crate) use submit::submit;
 
 /// What a command brought about.
@@ -89,6 +90,16 @@ pub enum Receipt {
         /// Where it stands.
         state: &'static str,
     },
+    /// Nothing was decided: how these jobs stand matters. Ask again and name them.
+    Wanting {
+        /// Those jobs.
+        jobs: Vec<JobId>,
+    },
+    /// The entity is there.
+    Ensured {
+        /// Whether it was not before.
+        is_new: bool,
+    },
     /// Done; nothing more to say.
     Done,
 }
@@ -106,7 +117,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::Release(report) => attempt::release(report, facts),
         Command::Heartbeat(beat) => attempt::heartbeat(beat, facts),
         Command::CommitEffect(wish) => effect::commit(wish, facts),
-        Command::Cancel { by, reason, .. } => cancel::cancel(by, reason.as_deref(), facts),
+        Command::Cancel { by, reason, .. } => cancel(by, reason.as_deref(), facts),
         Command::Reap { .. } => reap::reap(facts),
         Command::ExtendLease { until, .. } => reap::extend(*until, facts),
         Command::Transition { to, by, .. } => internal::transition(*to, by, facts),
@@ -121,6 +132,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::BreakGlass { by, reason, .. } => item::break_glass(by, reason, facts),
         Command::Entity(command) => entity::decide(command, facts),
         Command::Ring { at, .. } => entity::ring(*at, facts),
+        Command::Settle { .. } => entity::settle(facts),
         Command::SetType(spec) => registry::set_type(spec, facts),
         Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),

@@ -7,14 +7,17 @@
 //! often, or of which there are millions, do not belong here.
 
 pub mod beacon;
+pub mod schedule;
 
 use crate::decide::Decision;
 use crate::facts::Facts;
+use crate::fingerprint::Digest;
 use crate::id;
 use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 use beacon::{Beacon, BeaconCommand};
+use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
 
 /// The kinds of entities. The numbers are stored: append only.
@@ -23,11 +26,13 @@ use std::fmt;
 pub enum Kind {
     /// Submits a job every so often; see [`beacon`].
     Beacon = 1,
+    /// Makes jobs at set times; see [`schedule`].
+    Schedule = 2,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Kind] = &[Kind::Beacon];
+    pub const ALL: &'static [Kind] = &[Kind::Beacon, Kind::Schedule];
 
     /// The number it is stored under.
     pub const fn number(self) -> u8 {
@@ -43,6 +48,7 @@ impl Kind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Beacon => "beacon",
+            Kind::Schedule => "schedule",
         }
     }
 
@@ -50,6 +56,7 @@ impl Kind {
     pub const fn prefix(self) -> &'static str {
         match self {
             Kind::Beacon => "bcn",
+            Kind::Schedule => "sch",
         }
     }
 }
@@ -104,6 +111,8 @@ pub struct Entity {
 pub enum Body {
     /// A beacon.
     Beacon(Beacon),
+    /// A schedule.
+    Schedule(Box<Schedule>),
 }
 
 impl Body {
@@ -111,6 +120,7 @@ impl Body {
     pub const fn kind(&self) -> Kind {
         match self {
             Body::Beacon(_) => Kind::Beacon,
+            Body::Schedule(_) => Kind::Schedule,
         }
     }
 }
@@ -120,6 +130,7 @@ impl Entity {
     pub fn state(&self) -> &'static str {
         match &self.body {
             Body::Beacon(beacon) => beacon.state(),
+            Body::Schedule(schedule) => schedule.state(),
         }
     }
 
@@ -127,6 +138,7 @@ impl Entity {
     pub fn alarm_at(&self) -> Option<Timestamp> {
         match &self.body {
             Body::Beacon(beacon) => beacon.next_at,
+            Body::Schedule(schedule) => schedule.alarm_at(),
         }
     }
 
@@ -134,6 +146,7 @@ impl Entity {
     pub fn job_type(&self) -> Option<&JobType> {
         match &self.body {
             Body::Beacon(beacon) => Some(&beacon.job_type),
+            Body::Schedule(schedule) => Some(&schedule.spec.job_type),
         }
     }
 
@@ -141,6 +154,10 @@ impl Entity {
     pub fn fields<'a>(&'a self, mut visit: impl FnMut(&'static str, &'a str)) {
         match &self.body {
             Body::Beacon(beacon) => visit("job_type", beacon.job_type.as_str()),
+            Body::Schedule(schedule) => {
+                visit("job_type", schedule.spec.job_type.as_str());
+                visit("namespace", &schedule.namespace);
+            }
         }
     }
 
@@ -160,6 +177,8 @@ impl Entity {
 pub enum EntityCommand {
     /// Of a beacon.
     Beacon(BeaconCommand),
+    /// Of a schedule.
+    Schedule(ScheduleCommand),
 }
 
 impl EntityCommand {
@@ -167,6 +186,7 @@ impl EntityCommand {
     pub fn entity(&self) -> EntityId {
         match self {
             EntityCommand::Beacon(command) => command.entity(),
+            EntityCommand::Schedule(command) => command.entity(),
         }
     }
 
@@ -174,6 +194,39 @@ impl EntityCommand {
     pub fn name(&self) -> &'static str {
         match self {
             EntityCommand::Beacon(command) => command.name(),
+            EntityCommand::Schedule(command) => command.name(),
+        }
+    }
+
+    /// The key of the job that it may submit.
+    pub fn key(&self) -> Option<Digest> {
+        match self {
+            EntityCommand::Beacon(_) => None,
+            EntityCommand::Schedule(command) => command.key(),
+        }
+    }
+
+    /// Whether it asks for more work, or for something that will.
+    pub fn is_new_work(&self) -> bool {
+        match self {
+            EntityCommand::Beacon(_) => false,
+            EntityCommand::Schedule(command) => command.is_new_work(),
+        }
+    }
+
+    /// How many bytes of text it carries, roughly.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            EntityCommand::Beacon(_) => 0,
+            EntityCommand::Schedule(command) => command.text_bytes(),
+        }
+    }
+
+    /// The type that it names.
+    pub fn job_type(&self) -> Option<&JobType> {
+        match self {
+            EntityCommand::Beacon(_) => None,
+            EntityCommand::Schedule(command) => command.job_type(),
         }
     }
 }
@@ -182,6 +235,7 @@ impl EntityCommand {
 pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     match command {
         EntityCommand::Beacon(command) => beacon::decide(command, facts),
+        EntityCommand::Schedule(command) => schedule::decide(command, facts),
     }
 }
 
@@ -194,5 +248,15 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
     }
     match &entity.body {
         Body::Beacon(beacon) => Ok(beacon::ring(entity, beacon, at, facts)),
+        Body::Schedule(schedule) => Ok(schedule::ring(entity, schedule, at, facts)),
+    }
+}
+
+/// Tells an entity of jobs that may have ended.
+pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let entity = facts.entity.ok_or(Rejection::NotDue)?;
+    match &entity.body {
+        Body::Beacon(_) => Err(Rejection::NotDue),
+        Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
     }
 }

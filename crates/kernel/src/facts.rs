@@ -6,6 +6,7 @@ use crate::backlog::Backlog;
 use crate::dlq::DlqItem;
 use crate::entity::Entity;
 use crate::event::KeyHolder;
+use crate::id::JobId;
 use crate::job::Job;
 use crate::registry::TypeSpec;
 use crate::shared_time::{Jump, Silence};
@@ -26,6 +27,8 @@ pub struct Facts<'a> {
     pub item: Option<&'a DlqItem>,
     /// The entity the command names.
     pub entity: Option<&'a Entity>,
+    /// The jobs the command names besides, each with what is kept of it.
+    pub watched: &'a [(JobId, Option<&'a Job>)],
     /// The registered type of the job, or the type a submission names.
     pub job_type: Option<&'a TypeSpec>,
     /// Whether types must be registered.
@@ -56,6 +59,7 @@ impl Facts<'_> {
             job: None,
             item: None,
             entity: None,
+            watched: &[],
             job_type: None,
             are_types_strict: false,
             key_holder: None,

@@ -67,6 +67,34 @@ pub const CRON_BYTES_MAX: usize = 256;
 /// Most dates and ranges that one schedule may leave out.
 pub const EXCLUSIONS_MAX: usize = 366;
 
+/// Largest payload of a schedule's jobs, in bytes of JSON text: a schedule is rewritten as a whole
+/// whenever it fires.
+pub const SCHEDULE_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
+/// What became of a schedule's latest firings is kept in this many entries; neighbours with the same
+/// fate and no job share one. Its jobs are found by their label `schedule_id` beyond that.
+pub const SCHEDULE_HISTORY_MAX: usize = 100;
+/// Longest interval of a schedule: 366 days.
+pub const SCHEDULE_INTERVAL_SECS_MAX: u64 = 366 * 24 * 3600;
+/// Most missed firings that a schedule can ask to have made up for.
+pub const MISFIRE_LIMIT_MAX: u32 = 1_000;
+/// Missed firings that are made up for, unless the schedule says.
+pub const MISFIRE_LIMIT_DEFAULT: u32 = 100;
+/// Longest span over which a schedule can spread the starts of its jobs: one day.
+pub const JITTER_SECS_MAX: u32 = 24 * 3600;
+/// Firings that one turn of a schedule looks at; what else is due takes further turns.
+pub const FIRINGS_LOOKED_AT_MAX: usize = 1_500;
+/// Most firings of a schedule that one call fills in.
+pub const BACKFILL_MAX: usize = 1_000;
+/// Jobs of a schedule whose end it waits to hear of, at most; the oldest are forgotten.
+pub const OUTSTANDING_MAX: usize = 16;
+/// A firing that comes more than this after its instant is late: it is told so, and it is skipped
+/// if the schedule skips what it missed.
+pub const LATE_MS: u64 = 1_000;
+/// A schedule that waits for a job to end looks at it this often, should no word of it come.
+pub const LOOK_AGAIN_MS: u64 = 60_000;
+
+const _: () = assert!((MISFIRE_LIMIT_MAX as usize) < FIRINGS_LOOKED_AT_MAX);
+const _: () = assert!(SCHEDULE_PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX + NAME_BYTES_MAX <= EFFECTS_BYTES_MAX);
 const _: () = assert!(LEASE_MS_MIN < LEASE_MS_DEFAULT && LEASE_MS_DEFAULT < LEASE_MS_MAX);

@@ -86,6 +86,9 @@ rejections! {
     /// There is an entity of that id already.
     EntityExists { kind: Kind } => "ENTITY_EXISTS", Conflict,
         |f: F<'_, '_>, kind: &Kind| write!(f, "there is such a {} already", kind.as_str());
+    /// The schedule is stopped or has ended.
+    ScheduleConflict { state: &'static str } => "SCHEDULE_CONFLICT", Conflict,
+        |f: F<'_, '_>, state: &&str| write!(f, "a schedule that is {state} does not allow this");
     /// The same key was used for something else.
     IdempotencyConflict => "IDEMPOTENCY_CONFLICT", Conflict,
         |f: F<'_, '_>| f.write_str("this idempotency key was used with another type or payload");

@@ -4,7 +4,7 @@
 use crate::store::{Desk, Needs};
 use mainspring_kernel::shared_time::{Jump, Silence};
 use mainspring_kernel::{
-    Backlog, Command, Decision, Facts, Rejection, TenantId, Timestamp, decide,
+    Backlog, Command, Decision, Entity, Facts, Rejection, TenantId, Timestamp, decide,
 };
 
 /// What a decision goes by that is not on the desk.
@@ -31,6 +31,7 @@ pub fn needs_of<'a>(commands: impl IntoIterator<Item = &'a Command>, now: Timest
     for command in commands {
         needs.has_commands = true;
         needs.jobs.extend(command.job());
+        needs.jobs.extend(command.watched());
         needs.items.extend(command.item());
         needs.entities.extend(command.entity());
         needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
@@ -52,11 +53,13 @@ pub fn decide_on(
         return Err(Rejection::JobUnreadable);
     }
     let job = command.job().and_then(|id| desk.job(id));
+    let watched: Vec<_> = command.watched().iter().map(|id| (*id, desk.job(*id))).collect();
     let tokens = if command.needs_people() { desk.tokens() } else { Vec::new() };
     let mut facts = Facts {
         job,
         item: command.item().and_then(|id| desk.item(id)),
         entity: command.entity().and_then(|id| desk.entity(id)),
+        watched: &watched,
         job_type: job.and_then(|job| desk.job_type(&job.job_type)),
         are_types_strict: around.are_types_strict,
         jumps: around.jumps,
@@ -88,6 +91,13 @@ pub fn decide_on(
         Command::Ring { .. } => {
             if let Some(entity) = facts.entity {
                 facts.job_type = entity.job_type().and_then(|name| desk.job_type(name));
+                new_job_of(&mut facts, &entity.tenant);
+            }
+        }
+        Command::Entity(asked) => {
+            let known = facts.entity.and_then(Entity::job_type);
+            facts.job_type = asked.job_type().or(known).and_then(|name| desk.job_type(name));
+            if let (Some(_), Some(entity)) = (asked.key(), facts.entity) {
                 new_job_of(&mut facts, &entity.tenant);
             }
         }

@@ -272,6 +272,10 @@ pub struct FiringDump {
     pub entity: String,
     /// How often.
     pub count: u64,
+    /// For how many instants it was to fire, where that is known.
+    pub due: u64,
+    /// Of how many of them it tells what became of them.
+    pub told: u64,
 }
 
 /// A job at the end.

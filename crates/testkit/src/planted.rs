@@ -129,11 +129,19 @@ pub enum Plant {
     FireTwice,
     /// An alarm is rung and not set anew.
     ForgetAlarm,
+    /// A schedule does not tell of firings that have no job, now and then.
+    SkipUntold,
+    /// The alarm of a schedule that fired stays where it was, now and then.
+    AlarmStays,
+    /// A schedule that fired passes over the next instant.
+    PassOver,
+    /// A schedule that waits for a job to end forgets what waits.
+    ForgetWaiting,
 }
 
 impl Plant {
     /// Every mistake.
-    pub const ALL: [Plant; 56] = [
+    pub const ALL: [Plant; 60] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -190,6 +198,10 @@ impl Plant {
         Plant::LoseFiring,
         Plant::FireTwice,
         Plant::ForgetAlarm,
+        Plant::SkipUntold,
+        Plant::AlarmStays,
+        Plant::PassOver,
+        Plant::ForgetWaiting,
     ];
 
     /// Whether it takes several servers to make it.

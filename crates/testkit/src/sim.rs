@@ -11,6 +11,7 @@ mod entities;
 mod life;
 mod nemesis;
 mod nodes;
+mod schedules;
 mod server;
 mod time;
 mod workers;

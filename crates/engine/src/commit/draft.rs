@@ -8,7 +8,7 @@ use crate::pull::Grant;
 use crate::request::Request;
 use mainspring_kernel::command::Claim;
 use mainspring_kernel::{
-    Command, Decision, Event, Job, JobId, Receipt, Rejection, TenantId, Timestamp,
+    Command, Decision, EntityId, Event, Job, JobId, Receipt, Rejection, TenantId, Timestamp, firing,
 };
 use mainspring_store::Desk;
 use std::sync::atomic::Ordering;
@@ -37,6 +37,8 @@ pub(super) struct Effects {
     pub(super) has_left_over: bool,
     /// Jobs that ended.
     pub(super) ended: Vec<JobId>,
+    /// Jobs among them whose end their entities want to hear of.
+    pub(super) settled: Vec<(EntityId, JobId)>,
     /// Whose jobs moved; may name one several times.
     pub(super) tenants: Vec<TenantId>,
 }
@@ -133,7 +135,7 @@ impl Draft {
     /// Makes a decision true for the rest of the batch.
     pub(super) fn enact(&mut self, decision: Decision, desk: &mut dyn Desk) -> Receipt {
         let effects = &mut self.effects;
-        let mut moved = None;
+        let mut moved: Vec<JobId> = Vec::new();
         for event in &decision.events {
             match event {
                 Event::JobSubmitted(job) => {
@@ -142,7 +144,9 @@ impl Draft {
                 }
                 Event::JobMoved(event) => {
                     effects.has_new_timer = true;
-                    moved = Some(event.job);
+                    if moved.last() != Some(&event.job) {
+                        moved.push(event.job);
+                    }
                 }
                 Event::LeaseRenewed { .. } => effects.has_new_timer = true,
                 Event::TokenIssued(_) | Event::TokenRevoked { .. } => effects.has_new_tokens = true,
@@ -158,11 +162,13 @@ impl Draft {
         if !decision.events.is_empty() {
             desk.apply(decision.events);
         }
-        // A decision moves one job, through however many states.
-        if let Some(job) = moved.and_then(|id| desk.job(id)) {
+        // A decision moves one job through however many states, or several through one each.
+        for job in moved.into_iter().filter_map(|id| desk.job(id)) {
             effects.tenants.push(job.tenant.clone());
             if job.state.name().is_terminal() {
                 effects.ended.push(job.id);
+                let watched = firing::origin(job).filter(|origin| origin.is_watched);
+                effects.settled.extend(watched.map(|origin| (origin.entity, job.id)));
             }
         }
         decision.receipt

@@ -63,6 +63,8 @@ pub(crate) struct Scripted {
     pub(crate) job_reads: AtomicUsize,
     pub(crate) ended_reads: AtomicUsize,
     pub(crate) moves_reads: AtomicUsize,
+    /// Looks for what is due.
+    pub(crate) looks: AtomicUsize,
     /// Called in the middle of the next read of moves, after it has looked.
     pub(crate) in_read: Mutex<Option<BoxFuture<'static, ()>>>,
     pub(crate) news: OnceLock<Arc<dyn News>>,
@@ -236,6 +238,7 @@ impl Store for Scripted {
         now: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.model.alarms(now, limit)
     }
 
@@ -295,6 +298,7 @@ impl Store for Scripted {
     }
 
     fn wake(&self, now: Timestamp) -> BoxFuture<'_, Result<Wake, Error>> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.model.wake(now)
     }
 

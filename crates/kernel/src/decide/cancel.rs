@@ -7,7 +7,7 @@ use crate::job::{Actor, StateName};
 use crate::name::UserId;
 use crate::rejection::Rejection;
 
-pub(super) fn cancel(
+pub(crate) fn cancel(
     by: &UserId,
     reason: Option<&str>,
     facts: &Facts<'_>,

@@ -90,8 +90,9 @@ impl From<BeaconCommand> for Command {
 
 pub(super) fn decide(command: &BeaconCommand, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let known = || {
-        let entity = facts.entity.ok_or(Rejection::EntityUnknown { kind: Kind::Beacon })?;
-        let Body::Beacon(beacon) = &entity.body;
+        let unknown = Rejection::EntityUnknown { kind: Kind::Beacon };
+        let entity = facts.entity.ok_or(unknown.clone())?;
+        let Body::Beacon(beacon) = &entity.body else { return Err(unknown) };
         Ok((entity, beacon))
     };
     let event = match command {
@@ -136,9 +137,9 @@ pub(super) fn decide(command: &BeaconCommand, facts: &Facts<'_>) -> Result<Decis
 pub(super) fn ring(entity: &Entity, beacon: &Beacon, at: Timestamp, facts: &Facts<'_>) -> Decision {
     let (tenant, owner) = (entity.tenant.clone(), entity.owner.clone());
     let wish = Submit::plain(tenant, owner, beacon.job_type.clone());
-    let fired = firing::fire(entity.id, at, wish, facts);
+    let fired = firing::fire(entity.id, at, false, wish, facts);
     let behind = facts.now.since(at).as_millis() as u64 / beacon.every_ms;
-    let (is_fired, mut events) = (fired.is_ok(), fired.unwrap_or_default());
+    let (is_fired, mut events) = (fired.is_ok(), fired.map(|it| it.events).unwrap_or_default());
     let next = Beacon {
         next_at: Some(at.plus_millis((behind + 1) * beacon.every_ms)),
         fired: beacon.fired + u32::from(is_fired),

@@ -12,10 +12,11 @@ use super::registry::token as a_token;
 use crate::store::Store;
 use crate::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::command::{Ending, Release, RunInternally, Submit};
+use mainspring_kernel::entity::Kind;
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{
     Command, DlqId, Failure, Job, JobId, Principal, QueueOrder, QueueSpec, Receipt, Role, Roles,
-    StateName, Timestamp, Token, TokenId, TypeSpec,
+    StateName, Timestamp, Token, TokenId, TypeSpec, firing,
 };
 use std::sync::Arc;
 
@@ -48,6 +49,7 @@ pub async fn differ(seed: u64, steps: usize, left: Arc<dyn Store>, right: Arc<dy
     let (mut left, mut right) = (Bench::new(left), Bench::new(right));
     let mut jobs: Vec<JobId> = Vec::new();
     let mut granted: Vec<Job> = Vec::new();
+    let mut wanting: Vec<Command> = Vec::new();
     for step in 0..steps {
         let mut commands = Vec::new();
         for _ in 0..dice.below(4) {
@@ -59,18 +61,24 @@ pub async fn differ(seed: u64, steps: usize, left: Arc<dyn Store>, right: Arc<dy
         if dice.below(3) > 0 {
             commands.extend(overdue.into_iter().map(|job| Command::Reap { job }));
         }
+        commands.append(&mut wanting);
         let due = entities::alarms(&left, 4).await;
         assert_eq!(due, entities::alarms(&right, 4).await, "alarms, seed {seed} step {step}");
         if dice.below(3) > 0 {
-            commands.extend(due.into_iter().map(|(entity, at)| Command::Ring { entity, at }));
+            commands.extend(due.into_iter().map(entities::rung));
         }
         let pull = (dice.below(2) == 0).then(|| pull(&mut dice));
         let ours = left.batch(&commands, pull.clone()).await;
         let theirs = right.batch(&commands, pull.clone()).await;
         assert_eq!(ours, theirs, "answers, seed {seed} step {step}: {commands:?}, {pull:?}");
-        for outcome in ours.0.iter().flatten() {
-            if let Receipt::Submitted { job } = outcome {
-                jobs.push(*job);
+        for (command, outcome) in commands.iter().zip(&ours.0) {
+            match (command, outcome) {
+                (_, Ok(Receipt::Submitted { job })) => jobs.push(*job),
+                (Command::Ring { entity, at, .. }, Ok(Receipt::Wanting { jobs })) => {
+                    let (entity, at, jobs) = (*entity, *at, jobs.clone());
+                    wanting.push(Command::Ring { entity, at, jobs });
+                }
+                _ => {}
             }
         }
         granted.extend(ours.1);
@@ -204,8 +212,17 @@ fn command(dice: &mut Dice, jobs: &[JobId], granted: &[Job], bench: &Bench) -> C
         }
         10 if dice.below(2) == 0 => settings(dice),
         10 => entities::any_command(&mut |bound| dice.below(bound)),
+        11 if dice.below(2) == 0 && !granted.is_empty() => told(dice, granted),
         _ => submit(new(dice, bench)),
     }
+}
+
+/// A word of a job that may have ended, to the entity that it came from if it came from one.
+fn told(dice: &mut Dice, granted: &[Job]) -> Command {
+    let job = &granted[dice.below(granted.len())];
+    let stranger = mainspring_kernel::EntityId { kind: Kind::Schedule, bits: 1 };
+    let entity = firing::origin(job).map_or(stranger, |origin| origin.entity);
+    Command::Settle { entity, jobs: vec![job.id] }
 }
 
 /// What a worker says.

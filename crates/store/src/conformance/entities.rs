@@ -38,6 +38,9 @@ pub(super) fn remove(bits: u128) -> Command {
 /// Something that people do, by lot. An id that was removed is given again here: stores must not
 /// mind.
 pub fn any_command(below: &mut dyn FnMut(usize) -> usize) -> Command {
+    if below(2) == 0 {
+        return super::schedules::any_command(below);
+    }
     let bits = 1 + below(6) as u128;
     match below(5) {
         0 => put_out(bits),
@@ -52,10 +55,15 @@ pub fn any_command(below: &mut dyn FnMut(usize) -> usize) -> Command {
 
 /// A filter, by lot.
 pub(super) fn any_filter(scope: Scope, below: &mut dyn FnMut(usize) -> usize) -> EntityFilter {
-    let state = [None, Some("lit"), Some("out")][below(3)];
+    let kind = Kind::ALL[below(2)];
+    let states = match kind {
+        Kind::Beacon => [None, Some("lit"), Some("out")],
+        Kind::Schedule => [None, Some("active"), Some("paused")],
+    };
+    let state = states[below(3)];
     let job_type = [None, Some("mill"), Some("saw")][below(3)];
     EntityFilter {
-        kind: Kind::Beacon,
+        kind,
         scope,
         state: state.map(str::to_owned),
         field: job_type.map(|name| ("job_type".to_owned(), name.to_owned())),
@@ -68,7 +76,7 @@ async fn read(bench: &Bench, bits: u128) -> Option<Entity> {
 
 async fn beacon(bench: &Bench, bits: u128) -> (u32, Beacon) {
     let entity = read(bench, bits).await.expect("the beacon is there");
-    let Body::Beacon(beacon) = entity.body;
+    let Body::Beacon(beacon) = entity.body else { panic!("no beacon: {entity:?}") };
     (entity.version, beacon)
 }
 
@@ -98,10 +106,15 @@ pub(super) async fn alarms(bench: &Bench, limit: usize) -> Vec<(EntityId, Timest
     bench.store.alarms(bench.now, limit).await.expect("reads work")
 }
 
+/// Rings for an alarm.
+pub(super) fn rung((entity, at): (EntityId, Timestamp)) -> Command {
+    Command::Ring { entity, at, jobs: Vec::new() }
+}
+
 /// Rings everything that is due.
 async fn ring(bench: &mut Bench) -> usize {
     let due = alarms(bench, 100).await;
-    let rings = due.iter().map(|(entity, at)| Command::Ring { entity: *entity, at: *at });
+    let rings = due.iter().copied().map(rung);
     let outcomes = bench.run(&rings.collect::<Vec<_>>()).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     due.len()
@@ -190,9 +203,9 @@ pub(super) async fn an_alarm_rings_once_and_is_set_anew(bench: &mut Bench) {
     assert_eq!(alarms(bench, 9).await, []);
     let (version, now) = beacon(bench, 1).await;
     assert_eq!((version, now.fired, now.next_at), (2, 1, Some(start.plus_millis(10_000))));
-    let late = Command::Ring { entity: id(1), at: due.1 };
+    let late = rung(due);
     assert_eq!(bench.one(late).await, Err(Rejection::NotDue), "another server was faster");
-    let early = Command::Ring { entity: id(1), at: start.plus_millis(10_000) };
+    let early = rung((id(1), start.plus_millis(10_000)));
     assert_eq!(bench.one(early).await, Err(Rejection::NotDue));
     bench.done(put_out(1)).await;
     bench.pass(60_000);
@@ -213,7 +226,7 @@ pub(super) async fn a_firing_has_one_job(bench: &mut Bench) {
     bench.done(light(1, 5_000)).await;
     bench.pass(5_000);
     let (entity, at) = alarms(bench, 1).await[0];
-    let ring = Command::Ring { entity, at };
+    let ring = rung((entity, at));
     let outcomes = bench.run(&[ring.clone(), ring.clone(), ring]).await;
     assert!(outcomes[0].is_ok() && outcomes[1].is_err() && outcomes[2].is_err(), "{outcomes:?}");
     assert_eq!(jobs(bench).await, 1);

@@ -2,12 +2,14 @@
 //! file of its own and a line in the two matches here.
 
 mod beacon;
+mod schedule;
 
 use super::BadRecord;
 use super::wire::{Pen, Reader};
 use beacon::{read_beacon, write_beacon};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
+use schedule::{read_schedule, write_schedule};
 
 type Read<T> = Result<T, BadRecord>;
 
@@ -23,6 +25,7 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
     pen.instant(*updated_at, *created_at); // 6
     match body {
         Body::Beacon(beacon) => write_beacon(pen, beacon, *created_at), // 7
+        Body::Schedule(schedule) => write_schedule(pen, schedule, *created_at), // 7
     }
 }
 
@@ -39,6 +42,7 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
     let body = reader.field(at, |reader| {
         Ok(match kind {
             Kind::Beacon => Body::Beacon(read_beacon(reader, created_at)?),
+            Kind::Schedule => Body::Schedule(Box::new(read_schedule(reader, created_at)?)),
         })
     })?;
     reader.end(fields)?;

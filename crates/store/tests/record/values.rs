@@ -1,6 +1,7 @@
 //! Strategies for every type that is ever written.
 
 use mainspring_kernel::dlq::Proposal;
+use mainspring_kernel::entity::Body;
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
@@ -328,8 +329,13 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 }
 
 fn entity() -> BoxedStrategy<Box<Entity>> {
-    let body = (name(), any::<u64>(), of(instant()), any::<u32>())
-        .prop_map(|(name, large, at, small)| super::samples::body(name, large, at, small));
+    let body =
+        (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
+            match large % 2 {
+                0 => super::samples::body(name, large, at, small),
+                _ => Body::Schedule(Box::new(super::samples::full_schedule(name, small, at))),
+            }
+        });
     (any::<u128>(), any::<u32>(), name(), user(), instant(), instant(), body)
         .prop_map(|(bits, version, tenant, owner, created_at, updated_at, body)| {
             let id = EntityId { kind: body.kind(), bits };

@@ -1,4 +1,5 @@
-//! C1: an entity has one job for each time it fired, and says how many. V3: it goes on firing.
+//! C1: an entity has one job for each time it fired, and says how many. C2: it tells what became of
+//! every instant for which it was to fire, once. V3: it goes on firing.
 
 use super::Findings;
 use super::facts::Facts;
@@ -27,6 +28,10 @@ pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
         };
         let text = format!("fired {} times and has {count} jobs", firing.count);
         found.expect(is_right, "C1", &firing.entity, text);
+    }
+    for firing in &dump.firings {
+        let text = format!("tells of {} firings, and there were {}", firing.told, firing.due);
+        found.expect(firing.told == firing.due, "C2", &firing.entity, text);
     }
     for (entity, count) in jobs {
         found.add("C1", entity, format!("is unknown and has {count} jobs"));

@@ -1,8 +1,8 @@
 //! S4: a refused call changes nothing and is refused with a code that belongs to it. S6: what
 //! belongs to one move becomes visible with it.
 
-use super::Findings;
 use super::facts::Facts;
+use super::{Findings, firings};
 use crate::history::{Answer, Call, JobDump, Operation, Outcome, Seen};
 use mainspring_kernel::StateName;
 
@@ -69,8 +69,12 @@ fn specified(call: &Call) -> Option<&'static [&'static str]> {
     }
 }
 
-/// S4: what somebody is said to have cancelled, somebody may have cancelled.
+/// S4: what somebody is said to have cancelled, somebody may have cancelled; or the schedule that it
+/// came from.
 fn cancels(job: &JobDump, calls: &[&Operation], found: &mut Findings) {
+    if job.key.as_deref().and_then(firings::source).is_some() {
+        return;
+    }
     let is_by_hand = job
         .events
         .last()

@@ -39,6 +39,8 @@ pub(super) struct Script {
     items: Vec<JobId>,
     /// Alarms that were set, some of which stand no more.
     alarms: BTreeMap<EntityId, Timestamp>,
+    /// Entities that were rung and want to see jobs first.
+    wanting: Vec<Command>,
     number: u64,
 }
 
@@ -53,6 +55,7 @@ impl Script {
             known: Vec::new(),
             items: Vec::new(),
             alarms: BTreeMap::new(),
+            wanting: Vec::new(),
             number: 0,
         }
     }
@@ -87,6 +90,14 @@ impl Script {
                 if let Some(key) = wish.idempotency.as_ref().filter(|k| k.window_secs.is_none()) {
                     self.keys.insert(key.key.to_string(), receipt.clone());
                 }
+            }
+        }
+        for (command, outcome) in commands.iter().zip(&done.outcomes) {
+            if let (Command::Ring { entity, at, .. }, Ok(Receipt::Wanting { jobs })) =
+                (command, outcome)
+            {
+                let (entity, at, jobs) = (*entity, *at, jobs.clone());
+                self.wanting.push(Command::Ring { entity, at, jobs });
             }
         }
         for event in &done.events {
@@ -234,11 +245,14 @@ impl Script {
 
     /// An alarm that has come, or something that people do.
     fn entity(&mut self) -> Command {
+        if let Some(again) = self.wanting.pop() {
+            return again;
+        }
         let due = self.alarms.iter().find(|(_, at)| **at <= self.now);
         match due.map(|(entity, at)| (*entity, *at)) {
             Some((entity, at)) if self.rng.chance(70) => {
                 self.alarms.remove(&entity);
-                Command::Ring { entity, at }
+                Command::Ring { entity, at, jobs: Vec::new() }
             }
             _ => any_entity_command(&mut |bound| self.rng.below(bound as u64) as usize),
         }

@@ -77,8 +77,9 @@ pub fn write(history: &History) -> String {
     lines.extend(history.dump.items.iter().map(item_line));
     let Dump { jobs: _, items: _, by_state, is_settled, kept_since, firings, silent } =
         &history.dump;
-    for FiringDump { entity, count } in firings {
-        let line = json!({"line": "firing", "entity": entity, "count": count});
+    for FiringDump { entity, count, due, told } in firings {
+        let line = json!({"line": "firing", "entity": entity, "count": count, "due": due,
+            "told": told});
         lines.push(line.to_string());
     }
     for entity in silent {
@@ -130,7 +131,9 @@ fn take(line: &Value, history: &mut History, calls: &mut BTreeMap<u64, Operation
         }
         "firing" => {
             let (entity, count) = (text(line, "entity")?, line["count"].as_u64()?);
-            history.dump.firings.push(FiringDump { entity, count });
+            let number = |name: &str| line.get(name).and_then(Value::as_u64).unwrap_or(0);
+            let (due, told) = (number("due"), number("told"));
+            history.dump.firings.push(FiringDump { entity, count, due, told });
         }
         "silent" => history.dump.silent.push(text(line, "entity")?),
         "work" => history.ledger.push(Work {

@@ -1,6 +1,7 @@
 //! The events of a decision with a mistake made in them.
 
 use super::{Plant, lot};
+use mainspring_kernel::entity::Body;
 use mainspring_kernel::event::Change;
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{Event, Failure, JobEvent, JobId};
@@ -32,6 +33,10 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
             events.into_iter().filter(is_kept).collect()
         }
         Plant::FireTwice if is_firing(&events) => events.into_iter().flat_map(twice).collect(),
+        Plant::SkipUntold | Plant::AlarmStays | Plant::PassOver | Plant::ForgetWaiting => {
+            let fired = events.iter().any(|event| matches!(event, Event::JobSubmitted(_)));
+            events.into_iter().map(|event| mistold(plant, fired, event)).collect()
+        }
         Plant::CountRelease
         | Plant::FlatFence
         | Plant::ChangePayload
@@ -44,6 +49,26 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
 /// Whether an entity submits a job.
 fn is_firing(events: &[Event]) -> bool {
     events.iter().any(|event| matches!(event, Event::EntitySet(_)))
+}
+
+/// A schedule that is kept otherwise than was decided.
+fn mistold(plant: Plant, fired: bool, event: Event) -> Event {
+    let Event::EntitySet(mut entity) = event else { return event };
+    if let Body::Schedule(schedule) = &mut entity.body {
+        let is_chosen = entity.version.is_multiple_of(5);
+        match plant {
+            Plant::SkipUntold if is_chosen && !fired => schedule.skipped /= 2,
+            Plant::AlarmStays if is_chosen && fired && schedule.next_at.is_some() => {
+                schedule.next_at = schedule.last_fire_at;
+            }
+            Plant::PassOver if is_chosen && fired => {
+                schedule.next_at = schedule.next_at.and_then(|at| schedule.spec.next_after(at));
+            }
+            Plant::ForgetWaiting => schedule.waiting = None,
+            _ => {}
+        }
+    }
+    Event::EntitySet(entity)
 }
 
 /// Another job beside the one that is submitted.

@@ -1,6 +1,7 @@
 //! Somebody who lights beacons and puts them out again: entities with alarms, in a world where
 //! servers die, commits fail and clocks are set.
 
+use super::schedules;
 use super::server::Server;
 use crate::drive;
 use crate::history::FiringDump;
@@ -41,9 +42,10 @@ pub(super) async fn lighter(server: Server) {
     }
 }
 
-/// Waits until every beacon that is lit has fired once more, then puts all of them out. Those that
-/// did not fire, by name.
+/// Waits until every schedule and every beacon that is lit has fired once more, then ends all of
+/// them. Those that did not fire, by name.
 pub(super) async fn put_out(server: &Server) -> Vec<String> {
+    let mut quiet = schedules::end(server).await;
     let before = lit(&server.engine()).await;
     let deadline = tokio::time::Instant::now() + PATIENCE + server.world.time.behind();
     let mut silent = before.clone();
@@ -63,7 +65,8 @@ pub(super) async fn put_out(server: &Server) -> Vec<String> {
         }
         server.pass(100).await;
     }
-    silent.into_iter().map(|(id, _)| id.to_string()).collect()
+    quiet.extend(silent.into_iter().map(|(id, _)| id.to_string()));
+    quiet
 }
 
 /// How often each entity says that it submitted a job.
@@ -72,8 +75,12 @@ pub(super) async fn firings(engine: &Engine) -> Vec<FiringDump> {
     let dump = |entity: &Entity| FiringDump {
         entity: entity.id.to_string(),
         count: u64::from(body(entity).fired),
+        due: 0,
+        told: 0,
     };
-    all.iter().map(dump).collect()
+    let mut firings: Vec<FiringDump> = all.iter().map(dump).collect();
+    firings.extend(schedules::firings(engine).await);
+    firings
 }
 
 /// The beacons that are lit, and how often they have rung.
@@ -89,6 +96,8 @@ async fn listed(engine: &Engine, filter: EntityFilter) -> Vec<Entity> {
 }
 
 fn body(entity: &Entity) -> &Beacon {
-    let Body::Beacon(beacon) = &entity.body;
-    beacon
+    match &entity.body {
+        Body::Beacon(beacon) => beacon,
+        Body::Schedule(_) => unreachable!("beacons were asked for"),
+    }
 }

@@ -4,6 +4,7 @@
 use super::clients::{client, subscriber};
 use super::entities::{self, lighter};
 use super::nemesis::{BadLuck, Plan, Trouble, nemesis};
+use super::schedules::planner;
 use super::server::{Server, holder};
 use super::workers::worker;
 use super::world::World;
@@ -216,6 +217,7 @@ impl Life<'_> {
             tokio::spawn(client(server.clone()));
         }
         tokio::spawn(lighter(server.clone()));
+        tokio::spawn(planner(server.clone()));
         let plan = self.plan;
         let trouble = Trouble {
             has_write_errors: plan.has_write_errors,

@@ -6,6 +6,7 @@ use super::clients::{client, subscriber};
 use super::entities::lighter;
 use super::life::{SeededEntropy, WorldFate, register, settle};
 use super::nemesis::Plan;
+use super::schedules::planner;
 use super::server::Server;
 use super::time::SimTime;
 use super::workers::worker;
@@ -158,6 +159,7 @@ impl Nodes<'_> {
             tokio::spawn(client(server.clone()));
         }
         tokio::spawn(lighter(server.clone()));
+        tokio::spawn(planner(server.clone()));
         for _ in 0..rng.within(3, 9) {
             server.pass(1_000 + rng.below(6_000)).await;
             let nth = rng.below(count) as usize;

@@ -341,7 +341,10 @@ fn answer(receipt: Receipt, created_at: i64) -> Answer {
             Answer::Effect { value: value.to_string(), is_first }
         }
         Receipt::Requeued { job } => Answer::Requeued { job: job.to_string() },
-        Receipt::Item { .. } | Receipt::Done => Answer::Done,
+        Receipt::Item { .. }
+        | Receipt::Wanting { .. }
+        | Receipt::Ensured { .. }
+        | Receipt::Done => Answer::Done,
     }
 }
 

@@ -1,0 +1,232 @@
+//! What people ask of a schedule.
+
+use super::history::{OutcomeKind, reason};
+use super::turn::Turn;
+use super::{Pause, SYSTEM, Schedule, ScheduleCommand, ScheduleSpec, Status, Template, check};
+use crate::decide::{Decision, Receipt};
+use crate::entity::{Body, Entity, EntityId, Kind};
+use crate::event::Event;
+use crate::facts::Facts;
+use crate::name::{TenantId, UserId};
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+pub(in crate::entity) fn decide(
+    command: &ScheduleCommand,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    match command {
+        ScheduleCommand::Create { id, tenant, owner, spec } => {
+            if facts.entity.is_some() {
+                return Err(Rejection::EntityExists { kind: Kind::Schedule });
+            }
+            create(*id, tenant, owner, spec, None, facts)
+        }
+        ScheduleCommand::Ensure { id, tenant, name, entry, spec } => {
+            let template = Template { name: name.clone(), entry: *entry };
+            ensure(*id, tenant, spec, template, facts)
+        }
+        ScheduleCommand::Update { spec, .. } => update(spec, None, facts),
+        ScheduleCommand::Pause { by, note, .. } => pause(by, note.as_deref(), facts),
+        ScheduleCommand::Resume { .. } => resume(facts),
+        ScheduleCommand::Stop { .. } => stop(facts),
+        ScheduleCommand::Remove { .. } => {
+            let (entity, schedule) = known(facts)?;
+            if schedule.template.is_some() {
+                return stop(facts);
+            }
+            let event = Event::EntityRemoved { entity: entity.id, version: entity.version + 1 };
+            Ok(Decision { events: vec![event], receipt: Receipt::Done })
+        }
+        ScheduleCommand::Trigger { at, .. } => by_hand(*at, facts, |turn, job| {
+            turn.record(*at, OutcomeKind::Fired, Some(reason::TRIGGERED), Some(job));
+        }),
+        ScheduleCommand::Backfill { at, .. } => {
+            let (_, schedule) = known(facts)?;
+            let before = Timestamp(at.0.saturating_sub(1));
+            let is_one = schedule.spec.next_after(before) == Some(*at);
+            if *at > facts.now || !is_one || schedule.spec.is_excluded(*at) {
+                let reason = "must be firings of the schedule that lie in the past";
+                return Err(Rejection::FieldInvalid { field: "from", reason });
+            }
+            // What is about to fire by itself is not filled in.
+            if schedule.next_at.is_some_and(|next| next <= *at) {
+                return Err(Rejection::NotDue);
+            }
+            by_hand(*at, facts, |turn, job| {
+                turn.record(*at, OutcomeKind::Backfilled, None, Some(job));
+            })
+        }
+    }
+}
+
+fn known<'a>(facts: &Facts<'a>) -> Result<(&'a Entity, &'a Schedule), Rejection> {
+    let unknown = Rejection::EntityUnknown { kind: Kind::Schedule };
+    let entity = facts.entity.ok_or(unknown.clone())?;
+    match &entity.body {
+        Body::Schedule(schedule) => Ok((entity, schedule)),
+        Body::Beacon(_) => Err(unknown),
+    }
+}
+
+/// One that can still do something.
+fn unstopped<'a>(facts: &Facts<'a>) -> Result<(&'a Entity, &'a Schedule), Rejection> {
+    let (entity, schedule) = known(facts)?;
+    match schedule.status {
+        Status::Active | Status::Paused(_) | Status::Ended => Ok((entity, schedule)),
+        Status::Stopped => Err(conflict(schedule)),
+    }
+}
+
+fn conflict(schedule: &Schedule) -> Rejection {
+    Rejection::ScheduleConflict { state: schedule.state() }
+}
+
+fn create(
+    id: EntityId,
+    tenant: &TenantId,
+    owner: &UserId,
+    spec: &ScheduleSpec,
+    template: Option<Template>,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    check::check(spec, facts)?;
+    let next_at = Some(check::first(spec, facts.now)?);
+    let namespace = match &template {
+        Some(_) => SYSTEM.into(),
+        None => format!("user:{owner}").into(),
+    };
+    let schedule = Schedule {
+        spec: spec.clone(),
+        namespace,
+        template,
+        status: Status::Active,
+        next_at,
+        catch_up_at: None,
+        waiting: None,
+        outstanding: Vec::new(),
+        last_fire_at: None,
+        runs: 0,
+        by_hand: 0,
+        skipped: 0,
+        failures_in_a_row: 0,
+        history: Vec::new(),
+    };
+    let made = Entity {
+        id,
+        version: 1,
+        tenant: tenant.clone(),
+        owner: owner.clone(),
+        created_at: facts.now,
+        updated_at: facts.now,
+        body: Body::Schedule(Box::new(schedule)),
+    };
+    Ok(Decision { events: vec![Event::EntitySet(Box::new(made))], receipt: Receipt::Done })
+}
+
+fn ensure(
+    id: EntityId,
+    tenant: &TenantId,
+    spec: &ScheduleSpec,
+    template: Template,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    if facts.entity.is_none() {
+        let owner = UserId::stored(SYSTEM.into());
+        let made = create(id, tenant, &owner, spec, Some(template), facts)?;
+        return Ok(Decision { receipt: Receipt::Ensured { is_new: true }, ..made });
+    }
+    let (_, schedule) = known(facts)?;
+    let is_same = schedule.template.as_ref().is_some_and(|known| known.entry == template.entry);
+    if is_same || schedule.status == Status::Stopped {
+        return Ok(Decision { events: Vec::new(), receipt: Receipt::Ensured { is_new: false } });
+    }
+    let changed = update(spec, Some(template), facts)?;
+    Ok(Decision { receipt: Receipt::Ensured { is_new: false }, ..changed })
+}
+
+fn update(
+    spec: &ScheduleSpec,
+    template: Option<Template>,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    let (entity, schedule) = unstopped(facts)?;
+    check::check(spec, facts)?;
+    let first = check::first(spec, facts.now)?;
+    let mut turn = Turn::new(entity, schedule, facts);
+    turn.drop_waiting();
+    turn.next.spec = spec.clone();
+    if template.is_some() {
+        turn.next.template = template;
+    }
+    turn.next.catch_up_at = None;
+    if turn.next.status == Status::Ended {
+        turn.next.status = Status::Active;
+    }
+    if turn.next.status == Status::Active {
+        // What is due already keeps its turn.
+        let due = schedule.next_at.filter(|next| *next <= facts.now);
+        turn.stand_at(Some(due.unwrap_or(first)));
+    }
+    Ok(turn.done(Receipt::Done))
+}
+
+fn pause(by: &UserId, note: Option<&str>, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let (entity, schedule) = unstopped(facts)?;
+    if schedule.status == Status::Ended {
+        return Err(conflict(schedule));
+    }
+    if let Some(note) = note {
+        check::note(note)?;
+    }
+    let mut turn = Turn::new(entity, schedule, facts);
+    let pause = Pause { by: Some(by.clone()), at: facts.now, note: note.map(Into::into) };
+    turn.next.status = Status::Paused(Box::new(pause));
+    turn.rest();
+    Ok(turn.done(Receipt::Done))
+}
+
+fn resume(facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let (entity, schedule) = unstopped(facts)?;
+    match schedule.status {
+        Status::Paused(_) => {}
+        Status::Active => return Ok(Decision { events: Vec::new(), receipt: Receipt::Done }),
+        Status::Ended | Status::Stopped => return Err(conflict(schedule)),
+    }
+    let mut turn = Turn::new(entity, schedule, facts);
+    turn.next.status = Status::Active;
+    turn.next.failures_in_a_row = 0;
+    let next_at = turn.next.spec.next_after(facts.now);
+    turn.stand_at(next_at);
+    Ok(turn.done(Receipt::Done))
+}
+
+fn stop(facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let (entity, schedule) = known(facts)?;
+    if schedule.status == Status::Stopped {
+        return Ok(Decision { events: Vec::new(), receipt: Receipt::Done });
+    }
+    let mut turn = Turn::new(entity, schedule, facts);
+    turn.next.status = Status::Stopped;
+    turn.rest();
+    Ok(turn.done(Receipt::Done))
+}
+
+/// Makes the job of `at` because somebody asks for it; jobs that have not ended do not matter.
+fn by_hand(
+    at: Timestamp,
+    facts: &Facts<'_>,
+    record: impl FnOnce(&mut Turn<'_>, crate::id::JobId),
+) -> Result<Decision, Rejection> {
+    let (entity, schedule) = unstopped(facts)?;
+    let mut turn = Turn::new(entity, schedule, facts);
+    let fired = turn.submit(at, None)?;
+    if !fired.is_new {
+        let state = facts.key_job.map(|job| job.state.name());
+        let receipt = Receipt::Existing { job: fired.job, state };
+        return Ok(Decision { events: Vec::new(), receipt });
+    }
+    turn.next.by_hand += 1;
+    record(&mut turn, fired.job);
+    Ok(turn.done(Receipt::Submitted { job: fired.job }))
+}
