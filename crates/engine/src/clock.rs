@@ -142,10 +142,10 @@ impl Clock for SystemClock {
 /// database's, which they all see. The machine's own idea of the time does not matter.
 pub struct SharedClock {
     sources: Sources,
-    state: Mutex<Shared>,
+    state: Mutex<ClockState>,
 }
 
-struct Shared {
+struct ClockState {
     set: Timestamp,
     at: Duration,
     given: Timestamp,
@@ -164,7 +164,7 @@ impl SharedClock {
 
     /// A clock that reads these sources.
     pub fn of(sources: Sources) -> Self {
-        let state = Shared {
+        let state = ClockState {
             set: (sources.wall)(),
             at: (sources.steady)(),
             given: Timestamp::EPOCH,
@@ -211,7 +211,7 @@ impl SharedClock {
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, ClockState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

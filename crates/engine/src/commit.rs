@@ -282,7 +282,7 @@ fn refuse_new_work(batch: Vec<Request>) -> Vec<Request> {
 fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
     let mut needs = needs_of(batch.iter().flat_map(|request| &request.commands), now);
     let pulls = batch.iter().chain(parked).filter_map(|request| request.pull.as_ref());
-    needs.pulls.extend(pulls.map(Pull::ask));
+    needs.pulls.extend(pulls.map(Pull::needs));
     needs
 }
 

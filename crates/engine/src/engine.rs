@@ -21,8 +21,8 @@ use mainspring_kernel::{
     Timestamp, Token, TokenId, TypeSpec, WorkerId,
 };
 use mainspring_store::{
-    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, News, Page, Scope,
-    Snapshot, Store, WorkerNote,
+    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
+    News, Page, Scope, Store, WorkerNote,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -294,7 +294,7 @@ impl Engine {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn job(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
+    pub async fn job(&self, id: JobId) -> Result<Option<JobWithHistory>, Error> {
         self.shared.store.job(id).await
     }
 
@@ -302,7 +302,11 @@ impl Engine {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn job_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+    pub async fn job_within(
+        &self,
+        id: JobId,
+        scope: &Scope,
+    ) -> Result<Option<JobWithHistory>, Error> {
         self.shared.store.job_within(id, scope).await
     }
 
@@ -318,7 +322,11 @@ impl Engine {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn job_ended(&self, id: JobId, wait: Duration) -> Result<Option<Snapshot>, Error> {
+    pub async fn job_ended(
+        &self,
+        id: JobId,
+        wait: Duration,
+    ) -> Result<Option<JobWithHistory>, Error> {
         let mut place = self.shared.waiters.jobs.wait(id);
         let deadline = Instant::now() + wait;
         loop {

@@ -2,6 +2,7 @@
 
 use crate::colleagues;
 use crate::engine::Shared;
+use mainspring_kernel::dispatch::has_room;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp};
 use mainspring_store::{Error, Standing};
 
@@ -61,7 +62,8 @@ fn reasons(
         if standing.is_queue_paused {
             because("QUEUE_PAUSED", format!("queue {} is paused", job.queue));
         }
-        if let Some((limit, used)) = standing.limit.filter(|(limit, used)| used >= limit) {
+        if let Some((limit, used)) = standing.limit.filter(|(limit, used)| !has_room(*used, *limit))
+        {
             let message =
                 format!("{used} of {limit} jobs of type {} may run at a time", job.job_type);
             because("CONCURRENCY_LIMIT_EXCEEDED", message);
@@ -93,11 +95,11 @@ fn summary(job: &Job, reasons: &[WhyWaiting]) -> String {
             Some(lease) => format!("running on worker {}, attempt {}", lease.worker, job.attempt()),
             None => "running".to_owned(),
         },
-        (StateName::Failed, _) => match &job.trouble {
-            Some(trouble) => format!(
+        (StateName::Failed, _) => match &job.last_failure {
+            Some(last_failure) => format!(
                 "failed after {} attempts with {}; dead-letter item {}",
                 job.attempt(),
-                trouble.failure.code,
+                last_failure.failure.code,
                 job.id.dlq()
             ),
             None => "failed".to_owned(),

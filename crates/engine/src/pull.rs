@@ -1,7 +1,7 @@
 //! What a worker asks for and what it gets.
 
 use mainspring_kernel::{Job, JobType, QueueName, TenantId, TokenId, WorkerId};
-use mainspring_store::Ask;
+use mainspring_store::PullNeeds;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ pub struct Pull {
 
 impl Pull {
     /// What the store has to look for.
-    pub(crate) fn ask(&self) -> Ask {
-        Ask {
+    pub(crate) fn needs(&self) -> PullNeeds {
+        PullNeeds {
             tenant: self.tenant.clone(),
             types: self.types.clone(),
             queues: self.queues.clone(),

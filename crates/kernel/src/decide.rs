@@ -148,7 +148,7 @@ fn done(event: Event) -> Decision {
 }
 
 /// A chain of moves of one job, numbered on from its last event.
-struct Moves {
+struct MoveChain {
     job: JobId,
     seq: u32,
     at: Timestamp,
@@ -156,11 +156,11 @@ struct Moves {
     events: Vec<Event>,
 }
 
-impl Moves {
+impl MoveChain {
     fn of(job: &Job, facts: &Facts<'_>, actor: Actor) -> Self {
         // The job's clock never runs backwards, whatever the machine's does.
         let at = facts.now.max(job.updated_at);
-        Moves { job: job.id, seq: job.seq, at, actor, events: Vec::with_capacity(1) }
+        MoveChain { job: job.id, seq: job.seq, at, actor, events: Vec::with_capacity(1) }
     }
 
     fn push(&mut self, change: Change) -> &JobEvent {

@@ -7,7 +7,7 @@ mod lane;
 mod turns;
 
 pub use book::{Book, Place, Rank, Wanted};
-pub use lane::{LaneKey, LimitKey, Taken};
+pub use lane::{LaneKey, LimitKey, Taken, has_room};
 
 use crate::job::Job;
 use crate::limits::AGING_MICROS_PER_POINT;
@@ -38,9 +38,7 @@ pub fn order_key(order: QueueOrder, due_at: Timestamp, priority: u8) -> i64 {
     }
 }
 
-/// The rank of a waiting job. Ids rise with time, so their upper half orders equal keys by
-/// submission.
+/// The rank of a waiting job.
 pub fn rank(order: QueueOrder, job: &Job) -> Rank {
-    let key = order_key(order, job.due_at().unwrap_or_default(), job.priority);
-    Rank { key, number: (job.id.0 >> 64) as u64 }
+    Rank::of(order_key(order, job.due_at().unwrap_or_default(), job.priority), job.id)
 }

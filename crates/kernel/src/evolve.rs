@@ -2,7 +2,7 @@
 
 use crate::event::{Change, JOB_CANCELLED, JobEvent, RELEASED, TASK_RETRY_EXHAUSTED};
 use crate::fingerprint::digest;
-use crate::job::{AcceptedReport, Actor, Effect, Job, State, StateName, Trouble};
+use crate::job::{AcceptedReport, Actor, Effect, Job, LastFailure, State, StateName};
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
@@ -176,8 +176,8 @@ fn apply(job: &mut Job, event: &JobEvent) {
         Change::RetryScheduled { failure, due_at, report } => {
             job.retry_count += 1;
             job.last_report.clone_from(report);
-            let trouble = Trouble { failure: failure.clone(), at, is_exhausted: false };
-            job.trouble = Some(Box::new(trouble));
+            let last_failure = LastFailure { failure: failure.clone(), at, is_exhausted: false };
+            job.last_failure = Some(Box::new(last_failure));
             job.state = State::Retrying { due_at: *due_at };
         }
         Change::Released { report, .. } => {
@@ -186,8 +186,9 @@ fn apply(job: &mut Job, event: &JobEvent) {
         }
         Change::DeadLettered { failure, is_exhausted, report } => {
             job.last_report.clone_from(report);
-            let trouble = Trouble { failure: failure.clone(), at, is_exhausted: *is_exhausted };
-            job.trouble = Some(Box::new(trouble));
+            let last_failure =
+                LastFailure { failure: failure.clone(), at, is_exhausted: *is_exhausted };
+            job.last_failure = Some(Box::new(last_failure));
             job.state = State::DlqPending;
         }
         Change::DlqRecorded => job.state = State::DlqRecorded,

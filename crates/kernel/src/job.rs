@@ -169,7 +169,7 @@ pub struct Failure {
 
 /// Why a job ended in the dead-letter queue, or what its last failed attempt said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct LastFailure {
     /// The last failure.
     pub failure: Failure,
     /// When.
@@ -197,6 +197,17 @@ impl Idempotency {
     /// What is known of the key while `job` lives.
     pub fn held_by(&self, job: JobId) -> KeyHolder {
         KeyHolder { job, fingerprint: self.fingerprint, free_at: None }
+    }
+
+    /// What is known of the key once `job` has ended; nothing if it is somebody else's by then.
+    pub fn freed_by(
+        &self,
+        holder: Option<KeyHolder>,
+        job: JobId,
+        ended_at: Timestamp,
+    ) -> Option<KeyHolder> {
+        let is_own = holder.is_none_or(|holder| holder.job == job);
+        is_own.then(|| KeyHolder { free_at: Some(self.free_at(ended_at)), ..self.held_by(job) })
     }
 
     /// When the key is free after its job has ended; a key that is never free still has an end.
@@ -327,7 +338,7 @@ pub struct Job {
     /// The key it was submitted under.
     pub idempotency: Option<Box<Idempotency>>,
     /// The last failed attempt.
-    pub trouble: Option<Box<Trouble>>,
+    pub last_failure: Option<Box<LastFailure>>,
     /// The last accepted report.
     pub last_report: Option<Box<AcceptedReport>>,
     /// Rare fields.

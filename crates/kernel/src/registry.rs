@@ -127,7 +127,17 @@ pub struct QueueSpec {
 impl QueueSpec {
     /// A queue as it is before anybody configures it.
     pub fn plain(name: QueueName) -> Self {
-        QueueSpec { name, is_paused: false, order: QueueOrder::Aged }
+        QueueSpec { name, is_paused: false, order: QueueSpec::order_of(None) }
+    }
+
+    /// The order of a queue that is configured so, or not at all.
+    pub fn order_of(spec: Option<&QueueSpec>) -> QueueOrder {
+        spec.map_or(QueueOrder::Aged, |spec| spec.order)
+    }
+
+    /// Whether a queue that is configured so, or not at all, hands out jobs.
+    pub fn is_open(spec: Option<&QueueSpec>) -> bool {
+        spec.is_none_or(|spec| !spec.is_paused)
     }
 
     /// The queue of types that do not name one.

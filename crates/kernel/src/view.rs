@@ -1,14 +1,15 @@
 //! How each contract sees a job: the one lifecycle read in five vocabularies.
+//! Each view has the name by which the configuration knows its contract.
 //!
 //! Every view is a set of total, pure functions: the state shown, the counter shown, and the moves
 //! shown for one native move. Nothing here is stored and nothing here decides. A legal native
 //! history always shows as a legal history of each view; `tests/views.rs` holds that to account.
 
 pub mod agent;
-pub mod due;
-pub mod men;
+pub mod jobs;
 pub mod native;
-pub mod orchestration;
+pub mod scheduler;
+pub mod tasks;
 
 use std::array;
 use std::iter::Flatten;

@@ -134,13 +134,13 @@ fn a_workers_last_word_is_kept_without_the_stray_bytes() {
     let mut world = World::default();
     let job = running(&mut world);
     fail(&mut world, job, "E\0", "line 1\n\tline 2\0\u{1b}[0m");
-    let trouble = world.jobs[&job].trouble.clone().unwrap();
-    assert_eq!(&*trouble.failure.code, "E_");
-    assert_eq!(&*trouble.failure.message, "line 1\n\tline 2\u{fffd}\u{fffd}[0m");
+    let last_failure = world.jobs[&job].last_failure.clone().unwrap();
+    assert_eq!(&*last_failure.failure.code, "E_");
+    assert_eq!(&*last_failure.failure.message, "line 1\n\tline 2\u{fffd}\u{fffd}[0m");
     // Bounded, although each replacement is longer than what it replaces.
     let job = running(&mut world);
     fail(&mut world, job, "E", &"\0".repeat(100_000));
-    let kept = world.jobs[&job].trouble.clone().unwrap().failure.message;
+    let kept = world.jobs[&job].last_failure.clone().unwrap().failure.message;
     assert!(kept.len() <= mainspring_kernel::limits::MESSAGE_BYTES_MAX && kept.len() > 4_000);
 }
 

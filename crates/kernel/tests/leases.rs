@@ -151,8 +151,8 @@ fn a_silence_moves_no_deadline_and_revives_nothing() {
     be_silent(&mut world, 20_000);
     assert!(!is_ok(&mut world, &DONE_WELL), "the attempt is over");
     assert!(is_ok(&mut world, &Act::Reap));
-    let trouble = world.jobs[&JobId(1)].trouble.clone().unwrap();
-    assert_eq!(&*trouble.failure.code, "TASK_TIMEOUT", "that is what came first");
+    let last_failure = world.jobs[&JobId(1)].last_failure.clone().unwrap();
+    assert_eq!(&*last_failure.failure.code, "TASK_TIMEOUT", "that is what came first");
     let mut world = running(5_000, 900_000);
     world.now = world.now.plus_millis(5_000);
     be_silent(&mut world, 600_000);

@@ -7,7 +7,7 @@
 mod world;
 
 use mainspring_kernel::event::{Change, TASK_RETRY_EXHAUSTED};
-use mainspring_kernel::view::{Move, Moves, agent, due, men, native, orchestration};
+use mainspring_kernel::view::{Move, Moves, agent, jobs, native, scheduler, tasks};
 use mainspring_kernel::{Job, StateName};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -69,41 +69,40 @@ impl Count {
 
 fn counters(job: &Job) -> [u32; 4] {
     let native = u32::from(native::retry_count(job));
-    [men::attempt(job), agent::attempts(job), native, due::attempt(job)]
+    [tasks::attempt(job), agent::attempts(job), native, scheduler::attempt(job)]
 }
 
 #[derive(Default)]
 struct Seen {
     native: BTreeSet<(StateName, StateName)>,
-    men: BTreeSet<(men::State, men::State)>,
-    orchestration: BTreeSet<(orchestration::State, orchestration::State)>,
+    tasks: BTreeSet<(tasks::State, tasks::State)>,
+    jobs: BTreeSet<(jobs::State, jobs::State)>,
     agent: BTreeSet<(agent::State, agent::State)>,
-    due: BTreeSet<(due::State, due::State)>,
+    scheduler: BTreeSet<(scheduler::State, scheduler::State)>,
     reasons: BTreeSet<agent::FailureReason>,
 }
 
 fn check_history(history: &[Line], seen: &mut Seen) {
     let mut native = Shown::start(native::State::Queued, native::may_become);
-    let mut men = Shown::start(men::State::Pending, men::State::may_become);
-    let mut orchestration =
-        Shown::start(orchestration::State::Queued, orchestration::State::may_become);
+    let mut tasks = Shown::start(tasks::State::Pending, tasks::State::may_become);
+    let mut jobs = Shown::start(jobs::State::Queued, jobs::State::may_become);
     let mut agent = Shown::start(agent::State::Queue, agent::State::may_become);
-    let mut due = Shown::start(due::State::Queued, due::State::may_become);
+    let mut scheduler = Shown::start(scheduler::State::Queued, scheduler::State::may_become);
     let mut count = Count::default();
     let mut before = count.shown();
     for Line { change, transition, job } in history {
-        assert_eq!(men::last_shown(job, transition), men.last, "what was last shown is known");
+        assert_eq!(tasks::last_shown(job, transition), tasks.last, "what was last shown is known");
         native.follow(native::moves(transition));
-        men.follow(men::moves(men.last, transition, job.run_at));
-        orchestration.follow(orchestration::moves(transition));
+        tasks.follow(tasks::moves(tasks.last, transition, job.run_at));
+        jobs.follow(jobs::moves(transition));
         agent.follow(agent::moves(transition));
-        due.follow(due::moves(transition));
+        scheduler.follow(scheduler::moves(transition));
 
         assert_eq!(native.last, native::state(job));
-        assert_eq!(orchestration.last, orchestration::state(job));
+        assert_eq!(jobs.last, jobs::state(job));
         assert_eq!(agent.last, agent::state(job));
-        assert_eq!(due.last, due::state(job));
-        assert_eq!(men.last, men::state(job, transition.at));
+        assert_eq!(scheduler.last, scheduler::state(job));
+        assert_eq!(tasks.last, tasks::state(job, transition.at));
 
         if let Some(change) = change {
             count.add(change);
@@ -114,7 +113,7 @@ fn check_history(history: &[Line], seen: &mut Seen) {
             assert!(is == was || is == was + 1, "counters neither fall nor skip");
         }
         assert_eq!(transition.attempt, before[0], "a move belongs to the attempt before it");
-        assert!(now[0] <= men::max_attempts(job) && now[3] <= due::max_attempts(job));
+        assert!(now[0] <= tasks::max_attempts(job) && now[3] <= scheduler::max_attempts(job));
         before = now;
 
         check_errors(change.as_ref(), job);
@@ -123,20 +122,20 @@ fn check_history(history: &[Line], seen: &mut Seen) {
         seen.reasons.extend(reason);
     }
     seen.native.extend(native.seen);
-    seen.men.extend(men.seen);
-    seen.orchestration.extend(orchestration.seen);
+    seen.tasks.extend(tasks.seen);
+    seen.jobs.extend(jobs.seen);
     seen.agent.extend(agent.seen);
-    seen.due.extend(due.seen);
+    seen.scheduler.extend(scheduler.seen);
 }
 
 fn check_errors(change: Option<&Change>, job: &Job) {
     if let Some(Change::DeadLettered { failure, is_exhausted, .. }) = change {
         let code = if *is_exhausted { TASK_RETRY_EXHAUSTED } else { &*failure.code };
-        assert_eq!(men::last_error_code(job), Some(code));
+        assert_eq!(tasks::last_error_code(job), Some(code));
         assert!(!is_exhausted || failure.retryable && job.retry_count == job.max_retries);
     }
     if let Some(Change::RetryScheduled { failure, .. }) = change {
-        assert_eq!(men::last_error_code(job), Some(&*failure.code));
+        assert_eq!(tasks::last_error_code(job), Some(&*failure.code));
     }
 }
 
@@ -176,32 +175,35 @@ fn generated_histories_use_every_move_of_every_table() {
         check(&acts, &mut seen);
     }
     assert_eq!(seen.native, table(&StateName::ALL, native::may_become));
-    assert_eq!(seen.men, table(men::State::ALL, men::State::may_become));
-    let full = table(orchestration::State::ALL, orchestration::State::may_become);
-    assert_eq!(seen.orchestration, full);
+    assert_eq!(seen.tasks, table(tasks::State::ALL, tasks::State::may_become));
+    let full = table(jobs::State::ALL, jobs::State::may_become);
+    assert_eq!(seen.jobs, full);
     assert_eq!(seen.agent, table(agent::State::ALL, agent::State::may_become));
-    assert_eq!(seen.due, table(due::State::ALL, due::State::may_become));
+    assert_eq!(seen.scheduler, table(scheduler::State::ALL, scheduler::State::may_become));
     assert_eq!(seen.reasons.len(), agent::FailureReason::ALL.len());
 }
 
 #[test]
 fn wire_names_round_trip_and_terminal_states_have_no_way_out() {
-    for state in men::State::ALL {
-        assert_eq!(men::State::parse(state.as_str()), Some(*state));
-        let is_end = men::State::ALL.iter().all(|to| !state.may_become(*to));
+    for state in tasks::State::ALL {
+        assert_eq!(tasks::State::parse(state.as_str()), Some(*state));
+        let is_end = tasks::State::ALL.iter().all(|to| !state.may_become(*to));
         assert_eq!(state.is_terminal(), is_end);
     }
-    for state in orchestration::State::ALL {
-        let is_end = orchestration::State::ALL.iter().all(|to| !state.may_become(*to));
+    for state in jobs::State::ALL {
+        let is_end = jobs::State::ALL.iter().all(|to| !state.may_become(*to));
         assert_eq!(state.is_terminal(), is_end);
     }
     for state in agent::State::ALL {
         let is_end = agent::State::ALL.iter().all(|to| !state.may_become(*to));
         assert_eq!(state.is_terminal(), is_end);
     }
-    for state in due::State::ALL {
-        let is_end = due::State::ALL.iter().all(|to| !state.may_become(*to));
+    for state in scheduler::State::ALL {
+        let is_end = scheduler::State::ALL.iter().all(|to| !state.may_become(*to));
         assert_eq!(state.is_terminal(), is_end);
     }
-    assert_eq!((due::max_retries(3), due::max_retries(1), due::max_retries(0)), (2, 0, 0));
+    assert_eq!(
+        (scheduler::max_retries(3), scheduler::max_retries(1), scheduler::max_retries(0)),
+        (2, 0, 0)
+    );
 }

@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::error::FileError;
 use crate::manifest::Manifest;
 use crate::snapshot::SnapshotReader;
-use mainspring_store::record::{Names, decode_snapshot, records_of};
+use mainspring_store::record::{Names, decode_job, records_of};
 use std::io::ErrorKind;
 
 /// What was found.
@@ -64,7 +64,7 @@ fn look(disk: &dyn Disk, manifest: Option<&Manifest>) -> Report {
         match open_run(disk, name) {
             Ok(run) => {
                 let found = run.examine(&mut |record| {
-                    decode_snapshot(&record.value, &mut Names::default())
+                    decode_job(&record.value, &mut Names::default())
                         .map(drop)
                         .map_err(|bad| bad.to_string())
                 });

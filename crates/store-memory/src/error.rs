@@ -5,7 +5,7 @@
 
 use std::io;
 
-/// A snapshot, manifest or archive file could not be read or written.
+/// A file of the data directory could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The operating system refused.

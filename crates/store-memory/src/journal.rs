@@ -31,6 +31,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::Disk;
+use crate::error::FileError;
 
 mod frame;
 mod group_commit;
@@ -108,37 +109,10 @@ pub struct RecoverySummary {
 /// Why the journal cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The operating system refused; the log that reports this is poisoned.
-    #[error("cannot {operation} {file}")]
-    Io {
-        /// What was attempted, as a verb.
-        operation: &'static str,
-        /// The file, relative to the data directory.
-        file: String,
-        /// Why it failed.
-        #[source]
-        source: io::Error,
-    },
-    /// The log contradicts itself in a way no crash can cause.
-    #[error("{file} is damaged at byte {offset}, {reason}")]
-    Damaged {
-        /// The file, relative to the data directory.
-        file: String,
-        /// Where the contradiction was seen.
-        offset: u64,
-        /// Which rule it breaks.
-        reason: String,
-    },
-    /// Written by a later version of this program; not damaged, but not for us.
-    #[error("{file} has format {found} and this version reads {known}; start a newer mainspring")]
-    Newer {
-        /// The file, relative to the data directory.
-        file: String,
-        /// Its format.
-        found: u32,
-        /// The newest format known here.
-        known: u32,
-    },
+    /// A segment could not be read or written, or contradicts itself in a way no crash can cause.
+    /// A log whose write failed is poisoned.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// An earlier write or sync failed; nothing can be acknowledged until a restart.
     #[error("the journal stopped after a failed write")]
     Poisoned,
@@ -174,11 +148,11 @@ pub enum JournalError {
 
 impl JournalError {
     fn io(operation: &'static str, file: &str, source: io::Error) -> Self {
-        Self::Io { operation, file: file.to_owned(), source }
+        FileError::io(operation, file, source).into()
     }
 
     fn damaged(file: &str, offset: u64, reason: impl Into<String>) -> Self {
-        Self::Damaged { file: file.to_owned(), offset, reason: reason.into() }
+        FileError::damaged(file, offset, reason).into()
     }
 }
 

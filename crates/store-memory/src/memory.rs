@@ -21,8 +21,8 @@ use keeper::Keeper;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{JobId, Timestamp};
-use mainspring_store::record::{BadRecord, Names, Record, decode_snapshot, snapshot_owner};
-use mainspring_store::{Error, Fatal, Recovery, Scope, Snapshot};
+use mainspring_store::record::{BadRecord, Names, Record, decode_job, job_owner};
+use mainspring_store::{Error, Fatal, JobWithHistory, Recovery, Scope};
 use settled::Settled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -70,12 +70,12 @@ impl MemoryConfig {
 
 /// The memory store.
 pub struct MemoryStore {
-    shared: Arc<Shared>,
+    memory: Arc<Memory>,
     keeper: Keeper,
 }
 
 /// What the store, the journal's callbacks and the keeper share.
-struct Shared {
+struct Memory {
     state: RwLock<State>,
     archive: RwLock<Archive>,
     /// `None` for a store that forgets everything when it stops.
@@ -101,7 +101,7 @@ struct Shared {
     lock: Mutex<Option<DirLock>>,
 }
 
-impl Shared {
+impl Memory {
     fn read(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,13 +120,13 @@ impl Shared {
     }
 
     /// A finished job that has left RAM.
-    fn archived(&self, id: JobId) -> Result<Option<Snapshot>, Error> {
+    fn archived(&self, id: JobId) -> Result<Option<JobWithHistory>, Error> {
         let record = self.archive().get(&id.0.to_be_bytes()).map_err(|error| unread(&error))?;
         record.map(|record| thawed(&record.value)).transpose()
     }
 
     /// The same if it is in scope: who owns it is read before the rest.
-    fn archived_within(&self, id: JobId, scope: &Scope) -> Result<Option<Snapshot>, Error> {
+    fn archived_within(&self, id: JobId, scope: &Scope) -> Result<Option<JobWithHistory>, Error> {
         let (archive, key) = (self.archive(), id.0.to_be_bytes());
         // Asked for by the asker's own term, a stranger's job is as little there as an unknown one.
         if let Some(term) = scope.term()
@@ -137,15 +137,15 @@ impl Shared {
         let record = archive.get(&key).map_err(|error| unread(&error))?;
         let Some(record) = record else { return Ok(None) };
         let (tenant, user) =
-            snapshot_owner(&record.value, &mut Names::default()).map_err(|bad| failed(&bad))?;
+            job_owner(&record.value, &mut Names::default()).map_err(|bad| failed(&bad))?;
         scope.covers(&tenant, &user).then(|| thawed(&record.value)).transpose()
     }
 }
 
 /// A job from the archive's bytes.
-fn thawed(bytes: &[u8]) -> Result<Snapshot, Error> {
+fn thawed(bytes: &[u8]) -> Result<JobWithHistory, Error> {
     let mut names = Names::default();
-    decode_snapshot(bytes, &mut names).map_err(|bad: BadRecord| failed(&bad))
+    decode_job(bytes, &mut names).map_err(|bad: BadRecord| failed(&bad))
 }
 
 /// The same for a file of finished jobs: damage concerns what is in it and nothing else.
@@ -172,9 +172,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 fn journal_failed(error: &JournalError) -> Error {
     match error {
         JournalError::Poisoned | JournalError::ShutDown => Error::Stopped,
-        JournalError::Io { .. }
-        | JournalError::Damaged { .. }
-        | JournalError::Newer { .. }
+        JournalError::File(_)
         | JournalError::NoSpace
         | JournalError::FrameTooLarge { .. }
         | JournalError::Died { .. }
@@ -188,7 +186,7 @@ impl MemoryStore {
     /// # Errors
     /// If the journal failed.
     pub fn flush(&self) -> Result<(), Error> {
-        match &self.shared.journal {
+        match &self.memory.journal {
             Some(journal) => journal.flush().map(|_| ()).map_err(|error| journal_failed(&error)),
             None => Ok(()),
         }
@@ -199,7 +197,7 @@ impl MemoryStore {
     /// # Errors
     /// If a file cannot be written.
     pub fn tidy(&self, now: Timestamp) -> Result<(), Error> {
-        keeper::turn(&self.shared, now)
+        keeper::turn(&self.memory, now)
     }
 
     /// Takes a snapshot now, whatever the journal's size.
@@ -207,19 +205,19 @@ impl MemoryStore {
     /// # Errors
     /// If a file cannot be written.
     pub fn take_snapshot(&self, now: Timestamp) -> Result<(), Error> {
-        keeper::snapshot(&self.shared, now)
+        keeper::snapshot(&self.memory, now)
     }
 
     /// How many postings and blocks lists have looked at since the store was opened: what a list
     /// costs, whatever the machine.
     pub fn looked_at(&self) -> u64 {
-        self.shared.looked_at.load(Ordering::Relaxed)
+        self.memory.looked_at.load(Ordering::Relaxed)
     }
 
     /// Notes how long opening took, for [`mainspring_store::Health`].
     pub fn note_opening(&self, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        self.shared.opening_ms.store(millis, Ordering::Relaxed);
+        self.memory.opening_ms.store(millis, Ordering::Relaxed);
     }
 
     /// The same, with `between` called wherever the lock is let go, so that a test can commit while
@@ -232,7 +230,7 @@ impl MemoryStore {
         now: Timestamp,
         between: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        keeper::snapshot_by(&self.shared, now, 1, between)
+        keeper::snapshot_by(&self.memory, now, 1, between)
     }
 
     /// Puts in what another store had. Only before anything else happened here, and durable only
@@ -242,28 +240,28 @@ impl MemoryStore {
     /// If finished jobs cannot be written to the archive.
     pub(crate) fn restore(&self, records: Vec<Record>) -> Result<(), Error> {
         let is_full = {
-            let mut state = self.shared.write();
+            let mut state = self.memory.write();
             records.into_iter().for_each(|record| state.restore(record));
-            state.finished.bytes() >= self.shared.config.finished_bytes_max
+            state.finished.bytes() >= self.memory.config.finished_bytes_max
         };
-        match &self.shared.disk {
-            Some(disk) if is_full => keeper::archive_finished(&self.shared, disk),
+        match &self.memory.disk {
+            Some(disk) if is_full => keeper::archive_finished(&self.memory, disk),
             _ => Ok(()),
         }
     }
 
     /// Idempotency keys and totals, which no read of a store tells.
     pub(crate) fn inner(&self) -> (Vec<(Digest, KeyHolder)>, Vec<u64>) {
-        let state = self.shared.read();
+        let state = self.memory.read();
         let mut counters = state.totals.to_array().to_vec();
         counters.push(state.moves.newest());
         (state.keys.all(), counters)
     }
 
     fn is_broken(&self) -> bool {
-        self.shared.settled.is_broken()
-            || self.shared.is_closed.load(Ordering::Acquire)
-            || self.shared.config.fatal.reason().is_some()
+        self.memory.settled.is_broken()
+            || self.memory.is_closed.load(Ordering::Acquire)
+            || self.memory.config.fatal.reason().is_some()
     }
 }
 

@@ -29,8 +29,8 @@ use mainspring_kernel::evolve::{Mismatch, Transition, keep_effect, renew};
 use mainspring_kernel::{
     Event, Job, JobEvent, JobId, Lease, Timestamp, Token, TokenId, Totals, evolve,
 };
-use mainspring_store::{Scope, Snapshot};
-use moves::Moves;
+use mainspring_store::{JobWithHistory, Scope};
+use moves::RecentMoves;
 use postings::Postings;
 use slab::{Entry, Slab};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ pub(crate) struct State {
     pub(crate) finished: Finished,
     /// Of every job here, live or ended.
     postings: Postings,
-    pub(crate) moves: Moves,
+    pub(crate) moves: RecentMoves,
     pub(crate) totals: Totals,
     /// Taken from the book in this commit; those not claimed go back at its end.
     taken: Vec<u32>,
@@ -182,7 +182,7 @@ impl State {
         if let Some(key) = &entry.job.idempotency {
             self.keys.release(key, entry.job.id, ended_at);
         }
-        self.finished.push(entry.into_snapshot());
+        self.finished.push(entry.into_job_with_history());
     }
 
     fn renew(&mut self, id: JobId, fence: u32, expires_at: Timestamp, rest: Rest) {
@@ -203,25 +203,25 @@ impl State {
     pub(crate) fn job(&self, id: JobId) -> Option<&Job> {
         match self.slab.by_id(id) {
             Some(entry) => Some(&entry.job),
-            None => self.finished.get(id).map(|snapshot| &snapshot.job),
+            None => self.finished.get(id).map(|ended| &ended.job),
         }
     }
 
     /// The same with its history, if it is in scope; a stranger's is not copied.
-    pub(crate) fn snapshot_within(&self, id: JobId, scope: &Scope) -> Option<Snapshot> {
+    pub(crate) fn job_within(&self, id: JobId, scope: &Scope) -> Option<JobWithHistory> {
         let job = match self.slab.by_id(id) {
             Some(entry) => &entry.job,
             None => &self.finished.get(id)?.job,
         };
-        scope.covers(&job.tenant, &job.user).then(|| self.snapshot(id)).flatten()
+        scope.covers(&job.tenant, &job.user).then(|| self.job_with_history(id)).flatten()
     }
 
     /// The same, whoever asks.
-    pub(crate) fn snapshot(&self, id: JobId) -> Option<Snapshot> {
+    pub(crate) fn job_with_history(&self, id: JobId) -> Option<JobWithHistory> {
         #[cfg(test)]
         COPIES.set(COPIES.get() + 1);
         match self.slab.by_id(id) {
-            Some(entry) => Some(entry.snapshot()),
+            Some(entry) => Some(entry.job_with_history()),
             None => self.finished.get(id).cloned(),
         }
     }

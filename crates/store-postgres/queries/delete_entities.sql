@@ -1,5 +1,5 @@
 -- Entities that are removed, each on the version it was decided on. Index: the primary key.
--- ANY (ARRAY[..]), not =: see PLANS in link.rs.
+-- ANY (ARRAY[..]), not =: see PLANS in connections/session.rs.
 WITH gone AS (
     DELETE FROM mainspring.entity e USING unnest($1::smallint[], $2::uuid[], $3::int[])
         w (kind, id, was)

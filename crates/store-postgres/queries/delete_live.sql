@@ -1,5 +1,5 @@
 -- Jobs that end, each on the version it was decided on. Index: the primary key of live.
--- ANY (ARRAY[..]), not =: see PLANS in link.rs.
+-- ANY (ARRAY[..]), not =: see PLANS in connections/session.rs.
 WITH gone AS (
     DELETE FROM mainspring.live l USING unnest($1::uuid[], $2::int[]) w (id, version)
     WHERE l.id = ANY (ARRAY[w.id]) AND l.version = w.version

@@ -1,6 +1,6 @@
 -- Jobs that wait no longer, due or not: each is in exactly one of the two tables, or somebody else
 -- was there first. Counts them where they were. Index: the primary keys.
--- ANY (ARRAY[..]), not =: see PLANS in link.rs.
+-- ANY (ARRAY[..]), not =: see PLANS in connections/session.rs.
 WITH was_ready AS (
     DELETE FROM mainspring.ready r
     USING unnest($1::int[], $2::bigint[], $3::uuid[]) w (lane, key, id)

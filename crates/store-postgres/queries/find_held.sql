@@ -1,6 +1,6 @@
 -- Which of these jobs somebody else has locked where they stand. Index: the primary key of live.
 -- Locks: the others, for the length of this statement; waits for nobody.
--- ANY (ARRAY[..]), not =: see PLANS in link.rs.
+-- ANY (ARRAY[..]), not =: see PLANS in connections/session.rs.
 WITH free AS (
     SELECT l.id FROM unnest($1::uuid[]) w (id)
     JOIN mainspring.live l ON l.id = ANY (ARRAY[w.id])

@@ -1,5 +1,5 @@
 -- Changes to entities, each on the version it was decided on. Index: the primary key.
--- ANY (ARRAY[..]), not =: see PLANS in link.rs.
+-- ANY (ARRAY[..]), not =: see PLANS in connections/session.rs.
 WITH changed AS (
     UPDATE mainspring.entity e
     SET version = w.version, state = w.state, alarm_at = w.alarm_at, record = w.record

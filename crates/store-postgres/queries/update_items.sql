@@ -1,5 +1,5 @@
 -- Changes to dead-letter items, each on the version it was decided on. Index: the primary key.
--- ANY (ARRAY[..]), not =: see PLANS in link.rs.
+-- ANY (ARRAY[..]), not =: see PLANS in connections/session.rs.
 WITH changed AS (
     UPDATE mainspring.item i SET version = w.version, state = w.state, record = w.record
     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bytea[])

@@ -1,6 +1,6 @@
 -- Changes to jobs that were started, each on the version it was decided on.
 -- Index: the primary key of live.
--- ANY (ARRAY[..]), not =: see PLANS in link.rs.
+-- ANY (ARRAY[..]), not =: see PLANS in connections/session.rs.
 WITH changed AS (
     UPDATE mainspring.live l
     SET state = w.state, version = w.version + 1, alarm_at = w.alarm_at, limit_key = w.limit_key,

@@ -1,32 +1,65 @@
-//! One commit: load what the batch named, let the kernel decide, write the difference. Nothing is
-//! locked but the ready rows that may be claimed; every other change names the version it was
-//! decided on, and a batch that somebody got ahead of is decided again.
+//! One commit: load what the batch names, let the kernel decide, write the difference. Nothing is
+//! locked meanwhile but the row of `registry`, which all commits share; every change names the
+//! version it was decided on, and a batch that somebody got ahead of is tried again.
 //!
+//! A try is a row of steps (`try_once`):
+//!
+//! | step | tables it reads | tables it writes |
+//! |---|---|---|
+//! | `write_registry_changes`, if any | `registry`, `lane`, `live` | `type`, `queue`, `token` |
+//! | ... and jobs that count or stand elsewhere by it | | `lane`, `ready`, `waiting`, `live` |
+//! | `count_limited`, if limits matter | `live`, with a lock per limit | |
+//! | `gather_offers` (`offers.rs`), for pulls | `ready`, `job`, `live` | `waiting`, `ready` |
+//! | `recall`: jobs that this server handed out | | |
+//! | `load_named` (`load.rs`) | `job`, `live`, `finished`, `effect` | |
+//! | ... in the same round trip | `item`, `entity`, `held_key` | |
+//! | the batch works on the desk (`desk.rs`) | | |
+//! | `number_lanes` | `lane` | `lane` |
+//! | `statements` (`write.rs`), with COMMIT | | whatever changed, and `outbox` |
+//! | `Consequences::come_true` | | none: what this server keeps in mind |
+//!
+//! The first statement of all is `guard()`: the registries are those that the batch decides by.
 //! Jobs that this server handed out are remembered, so that reports on them need no load: their
 //! statements travel with the beginning and the end of the transaction in one go.
 
-use crate::desk::{Entry, Ground, Origin, PostgresDesk};
+pub(crate) mod columns;
+mod consequences;
+pub(crate) mod desk;
+pub(crate) mod effects;
+pub(crate) mod entities;
+pub(crate) mod items;
+mod keys;
+mod lessons;
+pub(crate) mod load;
+mod offers;
+mod registry_changes;
+mod suspects;
+pub(crate) mod tallies;
+mod transaction;
+pub(crate) mod write;
+
+use crate::backlog::OnItsWay;
+use crate::commit::consequences::Consequences;
+use crate::commit::desk::{Ground, PostgresDesk};
+use crate::commit::lessons::Lessons;
+use crate::commit::load::{Loaded, Wants};
+use crate::commit::suspects::Suspects;
+use crate::commit::transaction::Transaction;
+use crate::connections::{Call, Wait};
 use crate::fault::Fault;
-use crate::field::{Field, Offer, Plan, Spot};
-use crate::held::OnItsWay;
-use crate::link::{Call, Wait};
-use crate::load::{Loaded, Transaction, Wants, fetch};
 use crate::queries::Query;
+use crate::registry::Registry;
 use crate::rows::Stored;
-use crate::settings;
-use crate::shared::Shared;
-use crate::suspicion::Suspicion;
-use crate::values::{Map, digest, hash_uuid, uuid};
-use crate::writes;
+use crate::stock::{Offer, Plan, Stock};
+use crate::this_server::ThisServer;
+use crate::values::{Map, digest, hash_uuid};
 use mainspring_kernel::dispatch::Book;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{Event, Job, JobId, StateName, Timestamp};
+use mainspring_kernel::{Job, JobId, Timestamp};
 use mainspring_store::{Needs, Work};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 /// What the one writer of this process keeps between batches.
@@ -34,102 +67,81 @@ use uuid::Uuid;
 pub(crate) struct Writer {
     /// Who was served when; empty of jobs between batches.
     book: Book<JobId>,
-    /// Running jobs that this server handed out, as they were last seen.
-    held: Map<JobId, Stored>,
-    pub(crate) field: Field,
-    suspicion: Suspicion,
+    /// Running jobs that this server handed out, as they were last seen in `live`.
+    handed_out: Map<JobId, Stored>,
+    stock: Stock,
+    suspects: Suspects,
 }
 
-/// Jobs remembered, at most.
-const HELD_MAX: usize = 100_000;
-/// Attempts at one batch before it is given back as busy.
-const ATTEMPTS_MAX: u32 = 12;
-/// From the third attempt on, whoever got ahead is given this much longer each time.
+/// Jobs handed out that are remembered, at most.
+const HANDED_OUT_MAX: usize = 100_000;
+/// Tries at one batch before it is given back as busy.
+const TRIES_MAX: u32 = 12;
+/// From the third try on, whoever got ahead is given this much longer each time.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Lanes with ready jobs that are learned of at once, at most.
-const LANES_FOUND_MAX: i32 = 10_000;
 
-/// What an attempt learned that the next one has to start from.
-#[derive(Default)]
-struct Lessons {
-    /// The changes to the registries that the batch makes.
-    settings: Vec<Event>,
-    /// Limits that the batch needs counted.
-    limits: HashSet<Digest>,
-    /// Whether remembered jobs must not be trusted.
-    is_wary: bool,
-    /// Whether somebody was found to hold something.
-    is_held: bool,
-    /// The ready jobs that the last attempt would have handed out.
-    claimed: Vec<JobId>,
-    /// Whether to hand out nothing: the database refuses something, and it may be among those.
-    is_without_offers: bool,
-}
-
-/// What others have to hear of a commit.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Done {
-    /// Ready jobs were left for others.
-    pub(crate) has_ready: bool,
-    /// Jobs moved.
-    pub(crate) has_moved: bool,
-    /// When the first of the jobs that were put to wait is due.
-    pub(crate) next_due: Option<Timestamp>,
+/// How a try ended that did not fail.
+enum Tried {
+    /// The database has taken the batch.
+    Committed,
+    /// It has to be tried again with what was learned.
+    Again,
 }
 
 impl Writer {
     /// Runs a batch.
     pub(crate) async fn commit(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         needs: &Needs,
         work: &mut Work<'_>,
-    ) -> Result<Done, Fault> {
+    ) -> Result<(), Fault> {
         let mut lessons = Lessons::default();
         let mut last = Fault::Conflict;
-        for attempt in 0..ATTEMPTS_MAX {
+        for tries in 0..TRIES_MAX {
             self.book.mark();
-            let outcome = self.attempt(shared, needs, work, &mut lessons).await;
-            if !matches!(outcome, Ok(Some(_))) {
-                // Nobody got anything: the next attempt has to serve the same ones.
+            let outcome = self.try_once(server, needs, work, &mut lessons).await;
+            if !matches!(outcome, Ok(Tried::Committed)) {
+                // Nobody got anything: the next try has to serve the same ones.
                 self.book.undo_servings();
+                server.lanes_mut().forget(&std::mem::take(&mut lessons.uncommitted_lanes));
             }
             match outcome {
-                Ok(Some(done)) => {
-                    self.suspicion.learn(&lessons.claimed, lessons.is_without_offers);
-                    return Ok(done);
+                Ok(Tried::Committed) => {
+                    self.suspects.learn(&lessons.claimed, lessons.is_without_offers);
+                    return Ok(());
                 }
                 Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why))
                     if !lessons.is_without_offers && !lessons.claimed.is_empty() =>
                 {
                     // The batch, or a job that it would hand out: the batch alone shows which.
-                    self.suspicion.tell(&why);
+                    self.suspects.tell(&why);
                     lessons.is_without_offers = true;
                     self.forget(needs);
                     lessons.is_wary = true;
                 }
-                Ok(None) => self.field.drop_stock(),
+                Ok(Tried::Again) => self.stock.empty(),
                 Err(Fault::RegistryChanged) => {
-                    self.field.drop_stock();
-                    shared.read_registry().await?;
+                    self.stock.empty();
+                    server.read_registry().await?;
                 }
                 Err(Fault::Conflict) => {
                     lessons.is_wary = true;
-                    self.field.distrust();
-                    tokio::time::sleep(PAUSE * attempt.saturating_sub(2)).await;
+                    self.stock.lock_for_a_while();
+                    tokio::time::sleep(PAUSE * tries.saturating_sub(2)).await;
                 }
-                Err(Fault::Held) if needs.is_hasty || lessons.is_held => {
-                    self.field.drop_stock();
-                    return Err(Fault::Held);
+                Err(Fault::Locked) if needs.is_hasty || lessons.has_met_lock => {
+                    self.stock.empty();
+                    return Err(Fault::Locked);
                 }
-                Err(Fault::Held) => {
+                Err(Fault::Locked) => {
                     // Perhaps only a ready job that was to be handed out: others are, then.
                     match needs.pulls.is_empty() {
-                        true => self.field.drop_stock(),
-                        false => self.field.distrust(),
+                        true => self.stock.empty(),
+                        false => self.stock.lock_for_a_while(),
                     }
-                    lessons.is_held = true;
-                    last = Fault::Held;
+                    lessons.has_met_lock = true;
+                    last = Fault::Locked;
                 }
                 Err(fault) => {
                     self.forget(needs);
@@ -140,314 +152,187 @@ impl Writer {
         Err(last)
     }
 
-    /// What is known of these jobs may be wrong.
-    pub(crate) fn forget(&mut self, needs: &Needs) {
-        for id in &needs.jobs {
-            self.held.remove(id);
-        }
-        self.field.forget();
-    }
-
-    /// Tries once; nothing if it has to be tried again with what was learned.
-    #[expect(clippy::too_many_lines, reason = "the steps of one attempt, read from top to bottom")]
-    async fn attempt(
+    /// The steps of one try, as the table above has them.
+    async fn try_once(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         needs: &Needs,
         work: &mut Work<'_>,
         lessons: &mut Lessons,
-    ) -> Result<Option<Done>, Fault> {
-        let known = shared.registry();
-        let mut registry = known.clone();
-        for event in &lessons.settings {
-            Arc::make_mut(&mut registry).apply(event);
-        }
-        let wait = if needs.is_hasty || lessons.is_held { Wait::Hardly } else { Wait::Short };
-        let mut transaction = Transaction::new(shared.links.get().await?);
-        transaction.link.wait = wait;
-        if !lessons.settings.is_empty() {
-            let guard = Call::new(Query::GuardForChange, vec![Box::new(known.version)]);
-            transaction.run(vec![guard]).await?;
-            let link = &mut transaction.link;
-            settings::write(link, shared, &known, &registry, &lessons.settings).await?;
-            // Only this transaction sees the jobs where they are from now on.
-            self.field.forget();
-            self.field.distrust();
-        }
-        let guard = || Call::new(Query::Guard, vec![Box::new(known.version)]);
-        let running = count_limits(&mut transaction, guard(), &lessons.limits).await?;
-        let offered = match lessons.is_without_offers {
-            true => Ok((Plan::default(), Vec::new())),
-            false => self.offers(shared, &mut transaction, guard(), needs, &registry).await,
-        };
-        let (plan, offers) = match offered {
-            Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why)) => {
-                // A ready job that cannot be read must not stop everything else.
-                self.suspicion.tell(&why);
-                lessons.is_without_offers = true;
-                return Ok(None);
-            }
-            offered => offered?,
-        };
+    ) -> Result<Tried, Fault> {
+        let Round { known, mut registry, wait, mut transaction } =
+            Round::begin(server, needs, lessons).await?;
+        self.write_registry_changes(server, &mut transaction, &known, &registry, lessons).await?;
+        let running = count_limited(&mut transaction, &lessons.limits).await?;
+        let offers = self.offers(server, &mut transaction, needs, &registry, lessons).await?;
+        let Some((plan, offers)) = offers else { return Ok(Tried::Again) };
         let wants = Wants { needs, offers, recalled: self.recall(needs, lessons) };
-        let loaded = Loaded::load(shared, &mut transaction, guard(), wants).await?;
+        let loaded = Loaded::load_named(server, &mut transaction, wants).await?;
         let mut desk = PostgresDesk::new(Ground {
             now: needs.now,
             shown: known.clone(),
             registry: &registry,
             book: &mut self.book,
             running,
-            shared,
+            server,
         });
-        loaded.lay_out(&mut desk, &shared.lanes());
+        loaded.lay_out(&mut desk, &server.lanes());
         if let Some(at) = desk.early {
-            shared.work_by(at);
+            server.work_by(at);
         }
         work(&mut desk);
         desk.clear_book();
-        if desk.settings != lessons.settings || !desk.uncounted.is_empty() {
-            lessons.settings = std::mem::take(&mut desk.settings);
-            lessons.limits.extend(&desk.uncounted);
+        if lessons.learn(&mut desk) {
             transaction.undo().await;
-            return Ok(None);
+            return Ok(Tried::Again);
         }
-        // What was remembered is proved by a change that names its version, or by a load.
-        if desk.entries.values().any(|entry| entry.is_recalled && !entry.is_changed) {
-            lessons.is_wary = true;
-            transaction.undo().await;
-            return Ok(None);
+        let unnumbered = write::lanes_needed(&desk, &server.lanes());
+        server.number_lanes(unnumbered, wait).await?;
+        let backlog = desk.tallies.all_held();
+        let calls = write::statements(&mut desk, &server.lanes())?;
+        lessons.note_claims(&desk);
+        let mut consequences = Consequences::of(desk, plan, &self.stock, server);
+        if calls.is_empty() && lessons.registry_changes.is_empty() {
+            end_unchanged(server, transaction, needs, known.version).await?;
+            consequences.of_nothing(self);
+            return Ok(Tried::Committed);
         }
-        let unnumbered = writes::lanes_needed(&desk, &shared.lanes());
-        shared.number_lanes(unnumbered, wait).await?;
-        let held = desk.tallies.all_held();
-        let mut calls = writes::calls(&mut desk, &shared.lanes())?;
-        let is_claimed = |entry: &&Entry| entry.locked.is_some() && entry.is_changed;
-        if !lessons.is_without_offers {
-            lessons.claimed =
-                desk.entries.values().filter(is_claimed).map(|entry| entry.job.id).collect();
-        }
-        let after = After::of(desk, plan, &self.field, shared);
-        if calls.is_empty() && lessons.settings.is_empty() {
-            // Refused on registries that may have changed meanwhile; a pull alone decides nothing.
-            match transaction.has_begun() {
-                true => transaction.undo().await,
-                false if needs.has_commands => shared.check_registry(known.version).await?,
-                false => {}
-            }
-            self.field.give_back(after.untaken);
-            self.field.searched(&after.plan, None);
-            return Ok(Some(Done::default()));
-        }
-        if !transaction.has_begun() {
-            calls.insert(0, guard());
-        }
-        {
-            let _on_its_way = OnItsWay::begin(shared);
-            transaction.end(calls).await?;
-            shared.held().committed(held);
-        }
-        shared.own_commits.fetch_add(1, Ordering::AcqRel);
-        if !lessons.settings.is_empty() {
+        consequences.backlog = backlog;
+        if !lessons.registry_changes.is_empty() {
             Arc::make_mut(&mut registry).version = known.version + 1;
-            shared.learn_registry(registry);
+            consequences.registry = Some(registry);
         }
-        shared.set_alarms(&after.alarms);
-        if let Some(at) = after.first_alarm {
-            shared.first_alarm.stands_at(at);
-        }
-        Ok(Some(self.remember(after)))
+        let _on_its_way = OnItsWay::begin(server);
+        transaction.commit(calls).await?;
+        consequences.come_true(server, self);
+        Ok(Tried::Committed)
     }
 
-    /// The ready jobs that the pulls of a batch may take, and where they were looked for.
+    /// Writes what the last try found the batch to change of types, queues and tokens: before
+    /// anything is loaded, because waiting jobs change lanes and places by it.
+    async fn write_registry_changes(
+        &mut self,
+        server: &ThisServer,
+        transaction: &mut Transaction<'_>,
+        known: &Registry,
+        registry: &Registry,
+        lessons: &mut Lessons,
+    ) -> Result<(), Fault> {
+        if lessons.registry_changes.is_empty() {
+            return Ok(());
+        }
+        transaction.begin_for_change().await?;
+        let connection = &mut transaction.connection;
+        let changes = &lessons.registry_changes;
+        lessons.uncommitted_lanes =
+            registry_changes::write(connection, server, known, registry, changes).await?;
+        // Only this transaction sees the jobs where they are from now on.
+        self.stock.forget_lanes();
+        self.stock.lock_for_a_while();
+        Ok(())
+    }
+
+    /// The rows of `ready` that the batch may claim; nothing if it has to be tried without any.
     async fn offers(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         transaction: &mut Transaction<'_>,
-        guard: Call,
         needs: &Needs,
-        registry: &crate::registry::Registry,
-    ) -> Result<(Plan, Vec<Offer>), Fault> {
-        let again = Call::new(guard.query, vec![Box::new(registry.version)]);
-        let plan = self.plan(shared, transaction, guard, needs, registry).await?;
-        let began = Instant::now();
-        let fetched = fetch(shared, transaction, again, &plan).await?;
-        let offers = self.field.offers(&plan, fetched, began);
-        let (offers, rest) = self.suspicion.sift(offers);
-        self.field.give_back(rest);
-        Ok((plan, offers))
-    }
-
-    /// Which ready rows to lock for the pulls of a batch.
-    async fn plan(
-        &mut self,
-        shared: &Shared,
-        transaction: &mut Transaction<'_>,
-        guard: Call,
-        needs: &Needs,
-        registry: &crate::registry::Registry,
-    ) -> Result<Plan, Fault> {
-        if needs.pulls.is_empty() {
-            return Ok(Plan::default());
+        registry: &Registry,
+        lessons: &mut Lessons,
+    ) -> Result<Option<(Plan, Vec<Offer>)>, Fault> {
+        if lessons.is_without_offers {
+            return Ok(Some(Default::default()));
         }
-        shared.promote(needs.now).await?;
-        shared.fill(&mut self.field);
-        if let Some(later) = self.field.looks_in() {
-            shared.work_by(needs.now + later);
-        }
-        if self.field.has_to_look() {
-            let began = Instant::now();
-            let mut calls = vec![Call::new(Query::FindLanes, vec![Box::new(LANES_FOUND_MAX)])];
-            if !transaction.has_begun() {
-                calls.insert(0, guard);
+        match self.gather_offers(server, transaction, needs, registry).await {
+            Err(Fault::Refused(why) | Fault::Unreadable(why) | Fault::Broken(why)) => {
+                // A ready job that cannot be read must not stop everything else.
+                self.suspects.tell(&why);
+                lessons.is_without_offers = true;
+                Ok(None)
             }
-            let rows = transaction.run(calls).await?.pop().unwrap_or_default();
-            let lanes: Result<Vec<i32>, _> = rows.iter().map(|row| row.try_get(0)).collect();
-            let lanes = lanes?;
-            shared.know_lanes(&lanes).await?;
-            self.field.found(lanes, began);
+            gathered => gathered.map(Some),
         }
-        let named = needs.jobs.iter().filter(|id| !self.held.contains_key(id)).count();
-        Ok(self.field.plan(&needs.pulls, named, registry, &shared.lanes()))
     }
 
-    /// The jobs of a batch that are remembered.
+    /// The jobs of a batch that this server handed out and remembers.
     fn recall(&self, needs: &Needs, lessons: &Lessons) -> Vec<Stored> {
         match lessons.is_wary {
             true => Vec::new(),
-            false => needs.jobs.iter().filter_map(|id| self.held.get(id)).cloned().collect(),
+            false => needs.jobs.iter().filter_map(|id| self.handed_out.get(id)).cloned().collect(),
         }
     }
 
-    /// Takes in what was committed.
-    fn remember(&mut self, after: After) -> Done {
-        for (id, stored) in after.held {
+    /// What is known of these jobs may be wrong.
+    fn forget(&mut self, needs: &Needs) {
+        for id in &needs.jobs {
+            self.handed_out.remove(id);
+        }
+        self.stock.forget_lanes();
+    }
+
+    /// Jobs that workers of this server hold from now on, and those they hold no more.
+    fn remember_handed_out(&mut self, jobs: Vec<(JobId, Option<Stored>)>, now: Timestamp) {
+        for (id, stored) in jobs {
             match stored {
-                Some(stored) => self.held.insert(id, stored),
-                None => self.held.remove(&id),
+                Some(stored) => self.handed_out.insert(id, stored),
+                None => self.handed_out.remove(&id),
             };
         }
-        if self.held.len() > HELD_MAX {
+        if self.handed_out.len() > HANDED_OUT_MAX {
             // Leases that ran out are most likely somebody else's by now.
-            let is_live = |job: &Job| job.lease().is_some_and(|lease| lease.is_live(after.now));
-            self.held.retain(|_, stored| is_live(&stored.job));
-            if self.held.len() > HELD_MAX {
-                self.held.clear();
+            let is_live = |job: &Job| job.lease().is_some_and(|lease| lease.is_live(now));
+            self.handed_out.retain(|_, stored| is_live(&stored.job));
+            if self.handed_out.len() > HANDED_OUT_MAX {
+                self.handed_out.clear();
             }
         }
-        self.field.give_back(after.untaken);
-        self.field.searched(&after.plan, Some(&after.passed));
-        self.field.left(&after.left);
-        for (lane, spot, stored) in after.filled {
-            self.field.filled(lane, spot, stored);
-        }
-        after.done
     }
 }
 
-/// What is true once a batch is committed.
-struct After {
-    held: Vec<(JobId, Option<Stored>)>,
-    alarms: Vec<(JobId, Option<Timestamp>, Option<Timestamp>)>,
-    plan: Plan,
-    /// Ready jobs that were offered and not taken.
-    untaken: Vec<Offer>,
-    /// The last place taken in each lane.
-    passed: Map<i32, Spot>,
-    /// Jobs that waited, were not offered, and wait no longer.
-    left: HashSet<JobId>,
-    /// Ready rows that were written, and their jobs if those go into the stock.
-    filled: Vec<(i32, Spot, Option<Stored>)>,
-    /// The first alarm of an entity that was set.
-    first_alarm: Option<Timestamp>,
-    done: Done,
-    now: Timestamp,
+/// What a try starts from.
+struct Round<'a> {
+    /// The registries as they are.
+    known: Arc<Registry>,
+    /// The registries as the batch leaves them.
+    registry: Arc<Registry>,
+    /// How long the try waits for locks.
+    wait: Wait,
+    transaction: Transaction<'a>,
 }
 
-impl After {
-    fn of(desk: PostgresDesk<'_>, plan: Plan, field: &Field, shared: &Shared) -> After {
-        let first_alarm = desk.entities.first_alarm();
-        let PostgresDesk { entries, registry, now, steps, .. } = desk;
-        let mut after = After {
-            held: Vec::with_capacity(entries.len()),
-            alarms: Vec::with_capacity(entries.len()),
-            plan,
-            untaken: Vec::new(),
-            passed: Map::default(),
-            left: HashSet::new(),
-            filled: Vec::new(),
-            first_alarm,
-            done: Done { has_moved: !steps.is_empty(), ..Done::default() },
-            now,
-        };
-        let lanes = shared.lanes();
-        for (id, entry) in entries {
-            if let Some((lane, key)) = entry.locked {
-                if !entry.is_changed {
-                    after.untaken.push((lane, key, stored(entry)));
-                    continue;
-                }
-                let spot = (key, uuid(id));
-                let passed = after.passed.entry(lane).or_insert(spot);
-                *passed = spot.max(*passed);
-            } else if entry.is_changed && entry.was_due_at.is_some() {
-                after.left.insert(id);
-            }
-            if !entry.is_changed {
-                continue;
-            }
-            after.alarms.push((id, entry.was_alarm, entry.job.alarm_at()));
-            match entry.job.due_at() {
-                Some(due_at) if due_at > now => {
-                    let next = &mut after.done.next_due;
-                    *next = Some(next.map_or(due_at, |next| next.min(due_at)));
-                }
-                Some(due_at) => {
-                    after.done.has_ready = true;
-                    if let Some(lane) = lanes.number(&registry.lane(&entry.job)) {
-                        let spot = (registry.key(&entry.job, due_at), uuid(id));
-                        let stored = field.is_stocked(lane).then(|| stored(entry));
-                        after.filled.push((lane, spot, stored));
-                    }
-                }
-                None => {
-                    let runs = entry.job.state.name() == StateName::Running;
-                    after.held.push((id, runs.then(|| stored(entry))));
-                }
-            }
+impl<'a> Round<'a> {
+    async fn begin(
+        server: &'a ThisServer,
+        needs: &Needs,
+        lessons: &Lessons,
+    ) -> Result<Round<'a>, Fault> {
+        let known = server.registry();
+        let mut registry = known.clone();
+        for change in &lessons.registry_changes {
+            Arc::make_mut(&mut registry).apply(change);
         }
-        after
+        let wait = if needs.is_hasty || lessons.has_met_lock { Wait::Hardly } else { Wait::Short };
+        let mut transaction = Transaction::new(server.connections.get().await?, known.version);
+        transaction.connection.wait = wait;
+        Ok(Round { known, registry, wait, transaction })
     }
 }
 
-/// A job as it is in the database once the batch is committed.
-fn stored(mut entry: Entry) -> Stored {
-    entry.put_effects_away();
-    let version = match entry.origin {
-        Origin::Live(version) if entry.is_changed => Some(version + 1),
-        Origin::Live(version) => Some(version),
-        Origin::New | Origin::Queued if entry.job.state.name() == StateName::Queued => None,
-        Origin::New | Origin::Queued | Origin::Finished => Some(1),
-    };
-    Stored { job: entry.job, history: entry.history, version, lane: entry.lane }
-}
-
-/// How many run under each limit, with other servers kept from counting meanwhile.
-async fn count_limits(
+/// How many rows of `live` count under each limit, with other servers kept from counting the same
+/// ones meanwhile.
+async fn count_limited(
     transaction: &mut Transaction<'_>,
-    guard: Call,
     limits: &HashSet<Digest>,
 ) -> Result<HashMap<Digest, u32>, Fault> {
     if limits.is_empty() {
         return Ok(HashMap::new());
     }
     let keys: Vec<Uuid> = limits.iter().map(|key| hash_uuid(*key)).collect();
-    let mut calls = vec![
+    let calls = vec![
         Call::new(Query::LockLimits, vec![Box::new(keys.clone())]),
         Call::new(Query::CountLimits, vec![Box::new(keys)]),
     ];
-    if !transaction.has_begun() {
-        calls.insert(0, guard);
-    }
     let rows = transaction.run(calls).await?.pop().unwrap_or_default();
     let mut running = HashMap::new();
     for row in rows {
@@ -455,4 +340,20 @@ async fn count_limits(
         running.insert(digest(row.try_get(0)?), u32::try_from(count).unwrap_or(u32::MAX));
     }
     Ok(running)
+}
+
+/// Ends a batch that changed nothing. What it was refused must rest on registries that are true
+/// still; a pull alone decides nothing.
+async fn end_unchanged(
+    server: &ThisServer,
+    transaction: Transaction<'_>,
+    needs: &Needs,
+    registry_version: i64,
+) -> Result<(), Fault> {
+    match transaction.has_begun() {
+        true => transaction.undo().await,
+        false if needs.has_commands => server.check_registry(registry_version).await?,
+        false => {}
+    }
+    Ok(())
 }

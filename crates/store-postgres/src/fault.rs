@@ -1,6 +1,6 @@
 //! What can go wrong between us and the database, by what has to be done about it.
 
-use crate::encryption::explain;
+use crate::connections::encryption::explain;
 use mainspring_store::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
@@ -12,7 +12,7 @@ pub(crate) enum Fault {
     /// The registries changed: read them and decide again.
     RegistryChanged,
     /// Somebody else holds what is needed, and goes on holding it.
-    Held,
+    Locked,
     /// The database will never take something in the statement: a value, or a rule of its own.
     Refused(String),
     /// The database cannot be reached or cannot write at present.
@@ -62,7 +62,7 @@ impl From<tokio_postgres::Error> for Fault {
             return Fault::Conflict;
         }
         if [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(state) {
-            return Fault::Held;
+            return Fault::Locked;
         }
         // Connection, resources, operator intervention, read-only; and what a pooler says.
         let is_in = |classes: &[&str]| classes.iter().any(|it| state.code().starts_with(it));
@@ -87,7 +87,7 @@ impl From<deadpool_postgres::PoolError> for Fault {
                 | Fault::Away(why) => Fault::Away(why),
                 fault @ (Fault::Conflict
                 | Fault::RegistryChanged
-                | Fault::Held
+                | Fault::Locked
                 | Fault::Unknown(_)) => fault,
             },
             error @ (deadpool_postgres::PoolError::Timeout(_)
@@ -107,7 +107,7 @@ impl From<mainspring_store::record::BadRecord> for Fault {
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Conflict | Fault::RegistryChanged | Fault::Held => Error::Busy,
+            Fault::Conflict | Fault::RegistryChanged | Fault::Locked => Error::Busy,
             Fault::Refused(why) => Error::Refused(format!("PostgreSQL: {why}").into()),
             Fault::Away(why) => Error::Away(format!("PostgreSQL is away: {why}").into()),
             Fault::Unknown(why) => {

@@ -5,51 +5,49 @@
 //! loaded, decided and written by a bounded number of statements over arrays, and every change
 //! names what it was decided on. Read next: `commit.rs`, then `migrations/` for the tables.
 
-pub mod address;
-mod alarms;
-mod columns;
+// The way of a batch.
 mod commit;
-mod config;
-mod connect;
-mod desk;
-pub mod doctor;
-mod effects;
-mod encryption;
-mod entities;
-mod fault;
-mod field;
-mod heard;
-mod held;
-mod link;
-mod list;
-mod load;
-mod migrate;
-mod node;
+mod stock;
+
+// What a server keeps in mind between batches, and what time and other servers do to it.
+mod backlog;
+mod clock;
+mod due;
+mod lanes;
+mod neighbours;
 mod outage;
-mod pace;
-mod queries;
-mod read;
 mod registry;
-mod rows;
-mod settings;
-mod shared;
-mod shared_time;
-mod store;
 mod stream;
-mod suspicion;
-mod tail;
-mod tallies;
+mod this_server;
+mod upkeep;
+
+// Reading.
+mod entities;
+mod list;
+mod read;
+mod store;
+
+// The way to the database.
+mod config;
+mod connections;
+mod fault;
+mod queries;
+mod rows;
 mod terms;
+mod throttle;
+mod values;
+
+// Beside the running store.
+pub mod doctor;
+mod migrate;
 pub mod transactional;
 pub mod transfer;
-mod upkeep;
-mod values;
-mod writes;
 
 pub use config::{OnTime, PostgresConfig, SCHEMA};
-pub use connect::connect;
+pub use connections::address;
+pub use connections::connect::connect;
 #[doc(hidden)]
-pub use link::session_settings;
+pub use connections::session_settings;
 #[doc(hidden)]
 pub use list::list_samples;
 pub use migrate::{

@@ -12,7 +12,7 @@ pub(crate) use items::{count_items, items, list_old_items};
 
 use crate::fault::Fault;
 use crate::rows::read_job;
-use crate::shared::Shared;
+use crate::this_server::ThisServer;
 use crate::values::uuid;
 use lead::Lead;
 use mainspring_kernel::{Job, JobId};
@@ -33,21 +33,21 @@ const TURN: usize = 12_000;
 
 /// Jobs, newest first, older than `before`.
 pub(crate) async fn jobs(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &JobFilter,
     before: Option<JobId>,
     limit: usize,
 ) -> Result<Page<Job>, Fault> {
-    let Some(wanted) = pieces::wanted(shared, filter).await? else {
+    let Some(wanted) = pieces::wanted(server, filter).await? else {
         return Ok(Page { items: Vec::new(), next: None });
     };
     let span = Span::of(filter, before);
-    let leads = lead::choose(shared, filter, &wanted, span).await?;
+    let leads = lead::choose(server, filter, &wanted, span).await?;
     let mut walks: Vec<Walk> = leads.into_iter().map(|lead| Walk::new(lead, span, limit)).collect();
     let mut turn = TURN;
     loop {
         for walk in &mut walks {
-            if walk.go(shared, &wanted, turn).await? {
+            if walk.go(server, &wanted, turn).await? {
                 return Ok(Page::cut(std::mem::take(&mut walk.found), limit, |job| job.id));
             }
         }
@@ -72,7 +72,7 @@ impl Walk {
     /// Looks at up to `most` more candidates; whether the page is full or nothing is left.
     async fn go(
         &mut self,
-        shared: &Shared,
+        server: &ThisServer,
         wanted: &Pieces<'_>,
         most: usize,
     ) -> Result<bool, Fault> {
@@ -83,12 +83,12 @@ impl Walk {
                 return Ok(false);
             }
             let span = self.span;
-            let (ids, floor) = candidates(shared, &self.lead, span, self.looked_at, own).await?;
+            let (ids, floor) = candidates(server, &self.lead, span, self.looked_at, own).await?;
             spent += ids.len();
             for ids in ids.chunks(self.looked_at) {
                 let missing = (self.limit + 1).saturating_sub(self.found.len());
                 if missing > 0 {
-                    self.found.extend(read(shared, ids, wanted, missing).await?);
+                    self.found.extend(read(server, ids, wanted, missing).await?);
                 }
             }
             match floor {
@@ -103,22 +103,22 @@ impl Walk {
 
 /// How many jobs a filter admits, up to `most`.
 pub(crate) async fn count_jobs(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &JobFilter,
     most: usize,
 ) -> Result<usize, Fault> {
-    let Some(wanted) = pieces::wanted(shared, filter).await? else { return Ok(0) };
+    let Some(wanted) = pieces::wanted(server, filter).await? else { return Ok(0) };
     let span = Span::of(filter, None);
-    let leads = lead::choose(shared, filter, &wanted, span).await?;
+    let leads = lead::choose(server, filter, &wanted, span).await?;
     let is_only = leads.len() == 1;
     let mut turn = TURN;
     loop {
         for lead in &leads {
             let within = if is_only { usize::MAX } else { turn };
-            let mut count = pieces::count(shared, lead, &wanted, span, (within, most)).await?;
+            let mut count = pieces::count(server, lead, &wanted, span, (within, most)).await?;
             let is_whole = count >= most
                 || is_only
-                || pieces::measure(shared, lead, span, within + 1).await? <= within;
+                || pieces::measure(server, lead, span, within + 1).await? <= within;
             if !is_whole {
                 continue;
             }
@@ -126,7 +126,7 @@ pub(crate) async fn count_jobs(
             if let Some(own) = filter.traced_job().map(uuid).filter(|own| span.has(*own))
                 && matches!(lead, Lead::Trace(_))
             {
-                let own = read(shared, &[own], &wanted, 1).await?;
+                let own = read(server, &[own], &wanted, 1).await?;
                 count += own.iter().filter(|job| job.trace.is_none()).count();
             }
             return Ok(count.min(most));
@@ -138,14 +138,14 @@ pub(crate) async fn count_jobs(
 /// The next candidates of a lead below the end of a span, newest first, and `own` if it is among
 /// them. Also the id above and at which all were looked at, if there are more below it.
 async fn candidates(
-    shared: &Shared,
+    server: &ThisServer,
     lead: &Lead,
     span: Span,
     looked_at: usize,
     own: Option<Uuid>,
 ) -> Result<(Vec<Uuid>, Option<Uuid>), Fault> {
     let share = lead.share(looked_at);
-    let rows = pieces::candidates(shared, lead, span, share).await?;
+    let rows = pieces::candidates(server, lead, span, share).await?;
     // Where one of several values has more, the others must not go further down.
     let mut floor: Option<Uuid> = None;
     for same in rows.chunk_by(|a, b| a.0 == b.0) {
@@ -164,14 +164,14 @@ async fn candidates(
 
 /// Those of some jobs that are wanted, newest first.
 async fn read(
-    shared: &Shared,
+    server: &ThisServer,
     ids: &[Uuid],
     wanted: &Pieces<'_>,
     limit: usize,
 ) -> Result<Vec<Job>, Fault> {
-    let rows = pieces::read(shared, ids, wanted, limit).await?;
-    shared.learn_lanes(&rows, 0).await?;
-    let lanes = shared.lanes();
+    let rows = pieces::read(server, ids, wanted, limit).await?;
+    server.learn_lanes(&rows, 0).await?;
+    let lanes = server.lanes();
     let jobs = rows.iter().map(|row| Ok(*read_job(row, 0, true, &lanes)?.job));
     let jobs: Result<Vec<Job>, Fault> = jobs.collect();
     let filter = wanted.filter;

@@ -8,7 +8,7 @@
 mod run;
 
 use crate::config::PostgresConfig;
-use crate::connect::{Address, BadAddress};
+use crate::connections::connect::{Address, BadAddress};
 use crate::fault::Fault;
 use crate::queries::in_schema;
 use mainspring_kernel::fingerprint;
@@ -288,7 +288,7 @@ impl From<Fault> for MigrateError {
             | Fault::Refused(why)
             | Fault::Unknown(why) => MigrateError::Failed(why),
             Fault::Conflict | Fault::RegistryChanged => MigrateError::Failed("a conflict".into()),
-            Fault::Held => MigrateError::Failed(HELD.into()),
+            Fault::Locked => MigrateError::Failed(HELD.into()),
         }
     }
 }
@@ -301,6 +301,6 @@ pub(crate) fn away(error: tokio_postgres::Error) -> MigrateError {
         | Fault::Unreadable(why)
         | Fault::Refused(why)
         | Fault::Unknown(why) => why,
-        Fault::Conflict | Fault::RegistryChanged | Fault::Held => "busy".to_owned(),
+        Fault::Conflict | Fault::RegistryChanged | Fault::Locked => "busy".to_owned(),
     })
 }

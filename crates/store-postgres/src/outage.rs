@@ -1,128 +1,103 @@
-//! Whether the database can be used, and what the log is told of it: a line when an outage begins
-//! and one when it ends, however many ask meanwhile. Whoever fails to reach it begins an outage;
-//! only a look that also writes ends it (`node::see`), because an answer may be one of before, may
-//! need no database at all, or come from one that takes no writes. Knows no log; `shared.rs` does.
+//! Whether the database can be used, and what is done while it cannot: callers wait as long as they
+//! are patient (`patience.rs`), the probe finds out when it is back (`probe.rs`), the log gets a
+//! line at the beginning and one at the end (`log.rs`).
+//!
+//! Whoever fails to reach the database begins an outage; only a look that also writes to `node`
+//! ends it (`neighbours::say_alive`), because an answer may be one of before, may need no database
+//! at all, or come from one that takes no writes.
 
+pub(crate) mod log;
+mod patience;
+pub(crate) mod probe;
+
+use crate::fault::Fault;
+use crate::outage::log::{Line, Outages};
+use crate::this_server::ThisServer;
+use mainspring_kernel::shared_time::LOOK_GAP_MAX;
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// After a line about a beginning there is none for this long: a database that is there and refuses
-/// some of the requests would otherwise begin and end with each of them.
-const QUIET: Duration = Duration::from_secs(10);
+/// What a caller is told of a database that keeps silent.
+pub(crate) const NO_ANSWER: &str = "no answer in time";
 
-/// What the log is told.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// An outage begins; so many short ones before it were not told of.
-    Begins { untold: u64 },
-    /// It has ended.
-    Ends { lasted: Duration, failed: u64 },
+/// What this server knows of how the database is.
+pub(crate) struct Reach {
+    outages: RwLock<Outages>,
+    /// Rung when an outage has begun.
+    is_lost: Notify,
+    /// Changed when one has ended.
+    is_back: watch::Sender<u64>,
+    /// When the database was last looked at, with or without an answer.
+    looked_at: RwLock<Instant>,
+    /// When it last took something from this server.
+    served_at: RwLock<Instant>,
 }
 
-/// The present outage, if there is one, and what was said of those before.
-#[derive(Debug, Default)]
-pub(crate) struct Outages {
-    present: Option<Outage>,
-    ended_at: Option<Instant>,
-    told_at: Option<Instant>,
-    untold: u64,
+impl Default for Reach {
+    fn default() -> Self {
+        Reach {
+            outages: RwLock::default(),
+            is_lost: Notify::new(),
+            is_back: watch::Sender::new(0),
+            looked_at: RwLock::new(Instant::now()),
+            served_at: RwLock::new(Instant::now()),
+        }
+    }
 }
 
-#[derive(Debug)]
-struct Outage {
-    why: String,
-    since: Instant,
-    failed: u64,
-    is_told: bool,
-}
-
-impl Outages {
+impl ThisServer {
     /// Since when and why the database cannot be used.
-    pub(crate) fn present(&self) -> Option<(String, Instant)> {
-        self.present.as_ref().map(|outage| (outage.why.clone(), outage.since))
+    pub(crate) fn away(&self) -> Option<(String, Instant)> {
+        self.reach.outages.read().unwrap_or_else(PoisonError::into_inner).present()
     }
 
-    /// What was asked at `asked` was not answered by `now`.
-    pub(crate) fn failed(&mut self, why: &str, asked: Instant, now: Instant) -> Option<Line> {
-        // It was asked in an outage that is over by now.
-        if self.present.is_none() && self.ended_at.is_some_and(|end| asked < end) {
-            return None;
+    /// Notes what was asked at `asked` if the database could not be reached with it.
+    pub(crate) fn note<T>(&self, outcome: &Result<T, Fault>, asked: Instant) {
+        let Err(Fault::Away(why) | Fault::Unknown(why)) = outcome else { return };
+        let mut outages = self.reach.outages.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Line::Begins { untold }) = outages.failed(why, asked, Instant::now()) {
+            tracing::error!(why, untold, "PostgreSQL is away: requests wait or are refused");
         }
-        let outage = self.present.get_or_insert_with(|| Outage {
-            why: String::new(),
-            since: asked,
-            failed: 0,
-            is_told: false,
-        });
-        why.clone_into(&mut outage.why);
-        outage.failed += 1;
-        if outage.is_told || self.told_at.is_some_and(|at| now - at < QUIET) {
-            return None;
+        if outages.present().is_some() {
+            self.reach.is_lost.notify_one();
         }
-        outage.is_told = true;
-        self.told_at = Some(now);
-        Some(Line::Begins { untold: std::mem::take(&mut self.untold) })
     }
 
-    /// The database was looked at and written to: whether that ends an outage, and the line.
-    pub(crate) fn seen(&mut self, now: Instant) -> Option<Option<Line>> {
-        let outage = self.present.take()?;
-        self.ended_at = Some(now);
-        let lasted = now.saturating_duration_since(outage.since);
-        self.untold += u64::from(!outage.is_told);
-        Some(outage.is_told.then_some(Line::Ends { lasted, failed: outage.failed }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_outage_has_two_lines_however_many_ask() {
-        let start = Instant::now();
-        let at = |secs: u64| start + Duration::from_secs(secs);
-        let mut outages = Outages::default();
-        assert_eq!(outages.seen(at(0)), None);
-        assert_eq!(outages.failed("gone", at(1), at(2)), Some(Line::Begins { untold: 0 }));
-        for n in 0..100 {
-            assert_eq!(outages.failed("gone", at(2), at(3 + n)), None);
+    /// Notes the outcome of a look at the database that writes, too.
+    pub(crate) fn note_look(&self, outcome: &Result<(), Fault>, asked: Instant) {
+        let now = Instant::now();
+        *self.reach.looked_at.write().unwrap_or_else(PoisonError::into_inner) = now;
+        if matches!(outcome, Err(Fault::Away(_) | Fault::Unknown(_))) {
+            return self.note(outcome, asked);
         }
-        assert_eq!(outages.present(), Some(("gone".to_owned(), at(1))));
-        let ends = Line::Ends { lasted: Duration::from_secs(199), failed: 101 };
-        assert_eq!(outages.seen(at(200)), Some(Some(ends)));
-        assert_eq!(outages.seen(at(201)), None);
-    }
-
-    #[test]
-    fn who_asked_in_an_outage_and_fails_after_it_begins_no_other() {
-        let start = Instant::now();
-        let at = |secs: u64| start + Duration::from_secs(secs);
-        let mut outages = Outages::default();
-        outages.failed("gone", at(1), at(2));
-        outages.seen(at(100));
-        assert_eq!(outages.failed("no answer in time", at(99), at(104)), None);
-        assert_eq!(outages.present(), None);
-        assert!(outages.failed("gone", at(100), at(104)).is_some(), "asked after it");
-    }
-
-    #[test]
-    fn outages_that_come_and_go_with_every_request_are_told_of_every_ten_seconds() {
-        let start = Instant::now();
-        let at = |millis: u64| start + Duration::from_millis(millis);
-        let mut outages = Outages::default();
-        let mut begins = Vec::new();
-        for n in 0..210 {
-            begins.extend(outages.failed("no memory", at(n * 100), at(n * 100 + 1)));
-            outages.seen(at(n * 100 + 2));
+        self.note_served();
+        // Whatever else is wrong, it answers.
+        let ended = self.reach.outages.write().unwrap_or_else(PoisonError::into_inner).seen(now);
+        let Some(line) = ended else { return };
+        if let Some(Line::Ends { lasted, failed }) = line {
+            tracing::warn!(?lasted, failed, "PostgreSQL is back");
         }
-        let untold: Vec<u64> = begins
-            .iter()
-            .map(|line| match line {
-                Line::Begins { untold } => *untold,
-                Line::Ends { .. } => panic!("nothing ends here"),
-            })
-            .collect();
-        assert_eq!(untold, [0, 99, 99]);
+        self.reach.is_back.send_modify(|turn| *turn += 1);
+    }
+
+    /// Notes that the database took something.
+    pub(crate) fn note_served(&self) {
+        *self.reach.served_at.write().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether nobody here has looked for so long that the process may have stood still.
+    fn has_not_looked(&self) -> bool {
+        let looked_at = *self.reach.looked_at.read().unwrap_or_else(PoisonError::into_inner);
+        looked_at.elapsed() >= LOOK_GAP_MAX
+    }
+
+    /// How long this server could not serve: in an outage, or because it stood still. One that only
+    /// came too late to look could.
+    pub(crate) fn blind_for(&self) -> Duration {
+        let served_at = *self.reach.served_at.read().unwrap_or_else(PoisonError::into_inner);
+        let still = if self.has_not_looked() { served_at.elapsed() } else { Duration::ZERO };
+        self.away().map_or(Duration::ZERO, |(_, since)| since.elapsed()).max(still)
     }
 }

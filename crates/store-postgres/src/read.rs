@@ -1,33 +1,32 @@
 //! Reads of one thing. Lists are in `list.rs`.
 
-use crate::effects::read_effect;
+use crate::connections::Value;
 use crate::fault::Fault;
-use crate::link::Value;
-use crate::load::read_item;
 use crate::queries::Query;
-use crate::rows::{Stored, read_job};
-use crate::shared::Shared;
-use crate::values::{item_uuid, uuid};
+use crate::rows::{Stored, read_effect, read_item, read_job};
+use crate::this_server::ThisServer;
+use crate::values::{item_uuid, job_id, uuid};
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{DlqId, DlqItem, JobId};
 use mainspring_store::{Scope, Standing};
+use uuid::Uuid;
 
 /// Jobs counted ahead of one that waits.
 const AHEAD_MAX: i32 = 1_000;
 
 /// One job with its history.
-pub(crate) async fn job(shared: &Shared, id: JobId) -> Result<Option<Stored>, Fault> {
-    let rows = shared.links.read(Query::ReadJob, vec![Box::new(uuid(id))]).await?;
-    shared.learn_lanes(&rows, 0).await?;
-    let lanes = shared.lanes();
+pub(crate) async fn job(server: &ThisServer, id: JobId) -> Result<Option<Stored>, Fault> {
+    let rows = server.connections.read(Query::ReadJob, vec![Box::new(uuid(id))]).await?;
+    server.learn_lanes(&rows, 0).await?;
+    let lanes = server.lanes();
     rows.first().map(|row| read_job(row, 0, true, &lanes)).transpose()
 }
 
 /// Whether there is such a job in scope; reads nothing of it.
-pub(crate) async fn has_job(shared: &Shared, id: JobId, scope: &Scope) -> Result<bool, Fault> {
+pub(crate) async fn has_job(server: &ThisServer, id: JobId, scope: &Scope) -> Result<bool, Fault> {
     let (tenant, user) = names(scope);
     let values: Vec<Value> = vec![Box::new(uuid(id)), Box::new(tenant), Box::new(user)];
-    Ok(!shared.links.read(Query::HasJob, values).await?.is_empty())
+    Ok(!server.connections.read(Query::HasJob, values).await?.is_empty())
 }
 
 /// The tenant and the user that a scope is bound to.
@@ -41,24 +40,24 @@ fn names(scope: &Scope) -> (Option<String>, Option<String>) {
 
 /// One effect of a job.
 pub(crate) async fn effect(
-    shared: &Shared,
+    server: &ThisServer,
     id: JobId,
     name: &str,
 ) -> Result<Option<Effect>, Fault> {
     let wanted: Vec<Value> = vec![Box::new(vec![uuid(id)]), Box::new(vec![name.to_owned()])];
-    let rows = shared.links.read(Query::LoadEffects, wanted).await?;
+    let rows = server.connections.read(Query::LoadEffects, wanted).await?;
     match rows.first() {
         Some(row) => Ok(Some(read_effect(row)?.1)),
         // In the record, perhaps, of a job that ended before effects were rows.
-        None => Ok(job(shared, id).await?.and_then(|found| found.job.effect(name).cloned())),
+        None => Ok(job(server, id).await?.and_then(|found| found.job.effect(name).cloned())),
     }
 }
 
 /// All effects of a job, in their order.
-pub(crate) async fn effects(shared: &Shared, id: JobId) -> Result<Vec<Effect>, Fault> {
-    let inside = job(shared, id).await?.and_then(|found| found.job.extras);
+pub(crate) async fn effects(server: &ThisServer, id: JobId) -> Result<Vec<Effect>, Fault> {
+    let inside = job(server, id).await?.and_then(|found| found.job.extras);
     let mut found = inside.map(|extras| extras.effects).unwrap_or_default();
-    let rows = shared.links.read(Query::ReadEffects, vec![Box::new(vec![uuid(id)])]).await?;
+    let rows = server.connections.read(Query::ReadEffects, vec![Box::new(vec![uuid(id)])]).await?;
     for row in &rows {
         found.push(read_effect(row)?.1);
     }
@@ -67,45 +66,56 @@ pub(crate) async fn effects(shared: &Shared, id: JobId) -> Result<Vec<Effect>, F
 
 /// One dead-letter item.
 pub(crate) async fn item(
-    shared: &Shared,
+    server: &ThisServer,
     id: DlqId,
     scope: &Scope,
 ) -> Result<Option<DlqItem>, Fault> {
     let (tenant, user) = names(scope);
     let values: Vec<Value> = vec![Box::new(item_uuid(id)), Box::new(tenant), Box::new(user)];
-    let rows = shared.links.read(Query::ReadItem, values).await?;
+    let rows = server.connections.read(Query::ReadItem, values).await?;
     rows.first().map(|row| read_item(row.try_get(0)?)).transpose()
 }
 
 /// What stands between a waiting job and a worker.
-pub(crate) async fn standing(shared: &Shared, id: JobId) -> Result<Option<Standing>, Fault> {
-    let Some(stored) = job(shared, id).await? else { return Ok(None) };
+pub(crate) async fn standing(server: &ThisServer, id: JobId) -> Result<Option<Standing>, Fault> {
+    let Some(stored) = job(server, id).await? else { return Ok(None) };
     let job = stored.job;
     if job.state.name().is_terminal() {
         return Ok(None);
     }
-    let registry = shared.registry();
+    let registry = server.registry();
     let mut standing =
         Standing { is_queue_paused: !registry.is_open(&job.queue), limit: None, ahead: 0 };
     if let (Some(key), Some(spec)) = (registry.limit_key(&job), registry.types.get(&job.job_type)) {
         let keys = vec![crate::values::hash_uuid(key)];
-        let rows = shared.links.read(Query::CountLimits, vec![Box::new(keys)]).await?;
+        let rows = server.connections.read(Query::CountLimits, vec![Box::new(keys)]).await?;
         let used: i64 = rows.first().map_or(Ok(0), |row| row.try_get(1))?;
         let limit = spec.concurrency_limit.unwrap_or(u32::MAX);
         standing.limit = Some((limit, u32::try_from(used).unwrap_or(u32::MAX)));
     }
-    let lane = shared.lanes().number(&registry.lane(&job));
+    let lane = server.lanes().number(&registry.lane(&job));
     if let (Some(due_at), Some(lane)) = (job.due_at(), lane) {
         let key = registry.key(&job, due_at);
         let place = || -> Vec<Value> { vec![Box::new(lane), Box::new(key), Box::new(uuid(id))] };
-        let found = shared.links.read(Query::FindReady, place()).await?;
+        let found = server.connections.read(Query::FindReady, place()).await?;
         if found.first().map_or(Ok(false), |row| row.try_get(0))? {
             let mut values = place();
             values.push(Box::new(AHEAD_MAX));
-            let rows = shared.links.read(Query::CountAhead, values).await?;
+            let rows = server.connections.read(Query::CountAhead, values).await?;
             let ahead: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
             standing.ahead = usize::try_from(ahead).unwrap_or(0);
         }
     }
     Ok(Some(standing))
+}
+
+/// Those of `jobs` that a statement picks.
+pub(crate) async fn find_jobs(
+    server: &ThisServer,
+    query: Query,
+    jobs: &[JobId],
+) -> Result<Vec<JobId>, Fault> {
+    let ids: Vec<Uuid> = jobs.iter().map(|job| uuid(*job)).collect();
+    let rows = server.connections.read(query, vec![Box::new(ids)]).await?;
+    rows.iter().map(|row| Ok(job_id(row.try_get(0)?))).collect()
 }

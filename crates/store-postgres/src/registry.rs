@@ -1,16 +1,22 @@
-//! What every server keeps in mind: the registries with the version they were read at, and the
-//! numbers of the lanes.
+//! The registries (tables `type`, `queue` and `token`) as every server keeps them in mind, with the
+//! version they were read at (`registry.version`). Every commit checks that version (`guard()`);
+//! whoever changes a registry makes it the next one.
 
+use crate::connections::{Call, Part, Value};
 use crate::fault::Fault;
+use crate::queries::Query;
+use crate::this_server::ThisServer;
 use mainspring_kernel::dispatch::{LaneKey, LimitKey, order_key};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    Event, Job, JobType, QueueName, QueueOrder, QueueSpec, TenantId, Timestamp, Token, TokenId,
-    TypeSpec, UserId,
+    Job, JobType, QueueName, QueueOrder, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
+    UserId,
 };
-use mainspring_store::record::{Names, Record, records_of};
-use std::collections::{BTreeMap, HashMap};
+use mainspring_store::record::{Names, Record, encode_token, encode_type, records_of};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 /// The registries.
 #[derive(Debug, Clone, Default)]
@@ -21,41 +27,51 @@ pub(crate) struct Registry {
     pub(crate) tokens: BTreeMap<TokenId, Token>,
 }
 
+/// A change to the registries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RegistryChange {
+    /// A type is registered or replaced.
+    Type(Box<TypeSpec>),
+    /// A queue is configured.
+    Queue(QueueSpec),
+    /// A token is issued.
+    Token(Box<Token>),
+    /// A token stops working.
+    Revoked {
+        /// Which.
+        token: TokenId,
+        /// From when on.
+        at: Timestamp,
+    },
+}
+
 impl Registry {
-    /// Takes in a change; events of other kinds are none of its business.
-    pub(crate) fn apply(&mut self, event: &Event) {
-        match event {
-            Event::TypeSet(spec) => {
+    /// Takes in a change.
+    pub(crate) fn apply(&mut self, change: &RegistryChange) {
+        match change {
+            RegistryChange::Type(spec) => {
                 self.types.insert(spec.name.clone(), (**spec).clone());
             }
-            Event::QueueSet(spec) => {
+            RegistryChange::Queue(spec) => {
                 self.queues.insert(spec.name.clone(), spec.clone());
             }
-            Event::TokenIssued(token) => {
+            RegistryChange::Token(token) => {
                 self.tokens.insert(token.id, (**token).clone());
             }
-            Event::TokenRevoked { token, at } => {
+            RegistryChange::Revoked { token, at } => {
                 if let Some(token) = self.tokens.get_mut(token) {
                     token.revoke(*at);
                 }
             }
-            Event::JobSubmitted(_)
-            | Event::JobMoved(_)
-            | Event::LeaseRenewed { .. }
-            | Event::EffectCommitted { .. }
-            | Event::ItemOpened(_)
-            | Event::ItemChanged { .. }
-            | Event::EntitySet(_)
-            | Event::EntityRemoved { .. } => {}
         }
     }
 
     pub(crate) fn is_open(&self, queue: &QueueName) -> bool {
-        self.queues.get(queue).is_none_or(|spec| !spec.is_paused)
+        QueueSpec::is_open(self.queues.get(queue))
     }
 
     pub(crate) fn order(&self, queue: &QueueName) -> QueueOrder {
-        self.queues.get(queue).map_or(QueueOrder::Aged, |spec| spec.order)
+        QueueSpec::order_of(self.queues.get(queue))
     }
 
     /// The lane a job stands in.
@@ -79,22 +95,36 @@ impl Registry {
     }
 }
 
-/// Whether an event changes the registries.
-pub(crate) fn is_setting(event: &Event) -> bool {
-    match event {
-        Event::TypeSet(_)
-        | Event::QueueSet(_)
-        | Event::TokenIssued(_)
-        | Event::TokenRevoked { .. } => true,
-        Event::JobSubmitted(_)
-        | Event::JobMoved(_)
-        | Event::LeaseRenewed { .. }
-        | Event::EffectCommitted { .. }
-        | Event::ItemOpened(_)
-        | Event::ItemChanged { .. }
-        | Event::EntitySet(_)
-        | Event::EntityRemoved { .. } => false,
-    }
+/// The row of a type.
+pub(crate) fn write_type(spec: &TypeSpec) -> Call {
+    let mut record = Vec::new();
+    encode_type(spec, &mut record);
+    Call::new(
+        Query::SetType,
+        vec![
+            Box::new(spec.name.as_str().to_owned()),
+            Box::new(spec.queue.as_str().to_owned()),
+            Box::new(i16::from(spec.priority)),
+            Box::new(i16::try_from(spec.max_retries).unwrap_or(i16::MAX)),
+            Box::new(i32::try_from(spec.timeout_ms).unwrap_or(i32::MAX)),
+            Box::new(spec.is_limited_by_user()),
+            Box::new(record),
+        ],
+    )
+}
+
+/// The row of a queue.
+pub(crate) fn write_queue(spec: &QueueSpec) -> Call {
+    let (name, is_by_due) = (spec.name.as_str().to_owned(), spec.order == QueueOrder::Due);
+    let values: Vec<Value> = vec![Box::new(name), Box::new(spec.is_paused), Box::new(is_by_due)];
+    Call::new(Query::SetQueue, values)
+}
+
+/// The row of a token.
+pub(crate) fn write_token(token: &Token) -> Call {
+    let mut record = Vec::new();
+    encode_token(token, &mut record);
+    Call::new(Query::SetToken, vec![Box::new(Uuid::from_u128(token.id.0)), Box::new(record)])
 }
 
 /// The limit of a type and what jobs are counted under, as `live.limit_key` has it.
@@ -118,9 +148,9 @@ pub(crate) fn read_registry(
     for row in types.iter().chain(tokens) {
         let bytes: &[u8] = row.try_get(0)?;
         for record in records_of(bytes, &mut names) {
-            let event = match record? {
-                Record::Type(spec) => Event::TypeSet(spec),
-                Record::Token(token) => Event::TokenIssued(token),
+            let row = match record? {
+                Record::Type(spec) => RegistryChange::Type(spec),
+                Record::Token(token) => RegistryChange::Token(token),
                 Record::Job(_)
                 | Record::Item(_)
                 | Record::Queue(_)
@@ -128,67 +158,80 @@ pub(crate) fn read_registry(
                 | Record::Entity(_)
                 | Record::Counters(_) => continue,
             };
-            registry.apply(&event);
+            registry.apply(&row);
         }
     }
     for row in queues {
         let name = QueueName::stored(row.try_get::<_, &str>(0)?.into());
         let order = if row.try_get(2)? { QueueOrder::Due } else { QueueOrder::Aged };
-        registry.apply(&Event::QueueSet(QueueSpec { name, is_paused: row.try_get(1)?, order }));
+        let spec = QueueSpec { name, is_paused: row.try_get(1)?, order };
+        registry.apply(&RegistryChange::Queue(spec));
     }
     Ok(registry)
 }
 
-/// The numbers of lanes, both ways.
-#[derive(Debug, Default)]
-pub(crate) struct Lanes {
-    by_number: HashMap<i32, LaneKey>,
-    by_key: HashMap<LaneKey, i32>,
-    newest: i32,
-}
-
-impl Lanes {
-    pub(crate) fn key(&self, number: i32) -> Option<&LaneKey> {
-        self.by_number.get(&number)
+impl ThisServer {
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn number(&self, key: &LaneKey) -> Option<i32> {
-        self.by_key.get(key).copied()
-    }
-
-    /// Every lane that is known, by its number.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (i32, &LaneKey)> {
-        self.by_number.iter().map(|(number, key)| (*number, key))
-    }
-
-    /// How many are known.
-    pub(crate) fn len(&self) -> usize {
-        self.by_number.len()
-    }
-
-    /// Numbers are given before they are seen: look a little further back than the newest.
-    pub(crate) fn look_from(&self) -> i32 {
-        (self.newest - 64).max(0)
-    }
-
-    pub(crate) fn learn(&mut self, rows: &[Row]) -> Result<(), Fault> {
-        for row in rows {
-            let number: i32 = row.try_get(0)?;
-            if self.by_number.contains_key(&number) {
-                continue;
+    /// The registries as this server itself changed them, or read them.
+    pub(crate) fn learn_registry(&self, registry: Arc<Registry>) {
+        let is_new = {
+            let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+            let is_new = known.version < registry.version;
+            if known.version <= registry.version {
+                *known = registry;
             }
-            let text = |at: usize| row.try_get::<_, &str>(at);
-            let user = text(4)?;
-            let key = LaneKey {
-                tenant: TenantId::stored(text(1)?.into()),
-                queue: QueueName::stored(text(2)?.into()),
-                job_type: JobType::stored(text(3)?.into()),
-                user: (!user.is_empty()).then(|| UserId::stored(user.into())),
-            };
-            self.newest = self.newest.max(number);
-            self.by_key.insert(key.clone(), number);
-            self.by_number.insert(number, key);
+            is_new
+        };
+        if is_new && let Some(news) = self.news.get() {
+            news.registry();
         }
+    }
+
+    /// Reads the registries anew.
+    pub(crate) async fn read_registry(&self) -> Result<(), Fault> {
+        let queries = [Query::ReadVersion, Query::LoadTypes, Query::LoadQueues, Query::LoadTokens];
+        let calls = queries.map(|query| Call::new(query, Vec::new())).into();
+        let rows = self.connections.get().await?.run(Part::All, calls).await?;
+        let [version, types, queues, tokens] = rows.as_slice() else {
+            return Err(Fault::Broken("the registries did not answer".into()));
+        };
+        let version = version.first().map_or(Ok(0), |row| row.try_get(0))?;
+        self.learn_registry(Arc::new(read_registry(version, types, queues, tokens)?));
         Ok(())
+    }
+
+    /// Fails if the registries are no longer those of `version`.
+    pub(crate) async fn check_registry(&self, version: i64) -> Result<(), Fault> {
+        let rows = self.connections.read(Query::ReadVersion, Vec::new()).await?;
+        let present: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        if present == version { Ok(()) } else { Err(Fault::RegistryChanged) }
+    }
+
+    /// The registries, read anew if somebody changed them.
+    pub(crate) async fn fresh_registry(&self) -> Result<Arc<Registry>, Fault> {
+        let version = self.registry().version;
+        match self.check_registry(version).await {
+            Err(Fault::RegistryChanged) => self.read_registry().await?,
+            other => other?,
+        }
+        Ok(self.registry())
+    }
+
+    /// A row of `token` that is not in mind.
+    pub(crate) async fn find_token(&self, id: TokenId) -> Result<Option<Token>, Fault> {
+        let values: Vec<Value> = vec![Box::new(Uuid::from_u128(id.0))];
+        let rows = self.connections.read(Query::LoadToken, values).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        // It was made elsewhere: a pull on its behalf has to find it, too.
+        self.read_registry().await?;
+        let mut names = Names::default();
+        match records_of(row.try_get(0)?, &mut names).next() {
+            Some(Ok(Record::Token(token))) => Ok(Some(*token)),
+            Some(Err(bad)) => Err(bad.into()),
+            _ => Err(Fault::Broken("a token is no token".into())),
+        }
     }
 }

@@ -1,11 +1,14 @@
-//! Jobs as rows, both ways.
+//! Rows as jobs, effects and dead-letter items; and the parts of a job's row that are not plain
+//! columns.
 
 use crate::fault::Fault;
-use crate::registry::Lanes;
+use crate::lanes::Lanes;
 use crate::values::{At, digest, hash_uuid, job_id};
-use mainspring_kernel::job::{EffectTotals, Extras, Idempotency};
-use mainspring_kernel::{DlqId, Job, JobId, State, Timestamp, Transition, UserId};
-use mainspring_store::record::apply_progress;
+use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency};
+use mainspring_kernel::{
+    DlqId, DlqItem, Job, JobId, State, StateName, Timestamp, Transition, UserId,
+};
+use mainspring_store::record::{Names, Record, apply_progress, records_of};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -122,7 +125,7 @@ pub(crate) fn read_job(
         started_at: None,
         trace: row.try_get::<_, Option<&str>>(at + 9)?.map(Into::into),
         idempotency,
-        trouble: None,
+        last_failure: None,
         last_report: None,
         extras,
         state: State::Queued,
@@ -163,4 +166,29 @@ fn split(more: More) -> (Option<Box<Idempotency>>, Option<Box<Extras>>) {
 
 fn narrow<T, U: TryFrom<T>>(number: T) -> Result<U, Fault> {
     U::try_from(number).map_err(|_| Fault::Broken("a number is out of range".into()))
+}
+
+/// The number of a state in the tables.
+pub(crate) fn state_number(state: StateName) -> i16 {
+    StateName::ALL.iter().position(|other| *other == state).unwrap_or(0) as i16
+}
+
+/// An effect with the job it belongs to.
+pub(crate) fn read_effect(row: &Row) -> Result<(JobId, Effect), Fault> {
+    let effect = Effect {
+        name: row.try_get::<_, &str>(1)?.into(),
+        value: row.try_get::<_, &str>(2)?.into(),
+        committed_at: row.try_get::<_, At>(3)?.0,
+    };
+    Ok((job_id(row.try_get(0)?), effect))
+}
+
+/// A dead-letter item from its record.
+pub(crate) fn read_item(record: &[u8]) -> Result<DlqItem, Fault> {
+    let mut names = Names::default();
+    match records_of(record, &mut names).next() {
+        Some(Ok(Record::Item(item))) => Ok(*item),
+        Some(Err(bad)) => Err(bad.into()),
+        _ => Err(Fault::Broken("a dead-letter item is no item".into())),
+    }
 }

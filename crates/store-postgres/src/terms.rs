@@ -18,8 +18,8 @@ pub(crate) fn number(tenant: &str, term: Term<'_>) -> i64 {
 
 /// The number of the code of a job's last failed attempt.
 pub(crate) fn code(job: &Job) -> Option<i64> {
-    let trouble = job.trouble.as_ref()?;
-    Some(number(job.tenant.as_str(), Term::Code(&trouble.failure.code)))
+    let last_failure = job.last_failure.as_ref()?;
+    Some(number(job.tenant.as_str(), Term::Code(&last_failure.failure.code)))
 }
 
 /// The numbers of all lasting facts about an item; a trigger sees to its state.

@@ -8,10 +8,10 @@ mod import;
 pub use export::PostgresExport;
 pub use import::PostgresImport;
 
+use crate::connections::Value;
 use crate::fault::Fault;
-use crate::link::Value;
 use crate::migrate::{MigrateError, failed};
-use crate::node::GONE_AFTER;
+use crate::neighbours::GONE_AFTER;
 use crate::queries::{Queries, Query, in_schema};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};

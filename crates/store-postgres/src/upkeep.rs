@@ -1,11 +1,11 @@
 //! Upkeep: partitions made ahead and dropped behind, keys and items past their time. Any server may
 //! do it; what two do at once, one of them does for nothing.
 
+use crate::connections::Value;
 use crate::fault::Fault;
-use crate::link::Value;
 use crate::list::list_old_items;
 use crate::queries::{Query, in_schema};
-use crate::shared::Shared;
+use crate::this_server::ThisServer;
 use crate::values::At;
 use jiff::civil::{Date, date};
 use mainspring_kernel::Timestamp;
@@ -16,33 +16,33 @@ const DAYS_AHEAD: i32 = 4;
 const FORGOTTEN_MAX: i32 = 5_000;
 
 /// Makes the partitions of the days ahead.
-pub(crate) async fn make_partitions(shared: &Shared) -> Result<(), Fault> {
-    shared.links.read(Query::MakePartitions, vec![Box::new(DAYS_AHEAD)]).await.map(|_| ())
+pub(crate) async fn make_partitions(server: &ThisServer) -> Result<(), Fault> {
+    server.connections.read(Query::MakePartitions, vec![Box::new(DAYS_AHEAD)]).await.map(|_| ())
 }
 
 /// Does what is to be done.
-pub(crate) async fn maintain(shared: &Shared, now: Timestamp) -> Result<(), Fault> {
-    make_partitions(shared).await?;
-    let keep = now - shared.config.keep_items;
+pub(crate) async fn maintain(server: &ThisServer, now: Timestamp) -> Result<(), Fault> {
+    make_partitions(server).await?;
+    let keep = now - server.config.keep_items;
     let values = |at: Timestamp| -> Vec<Value> { vec![Box::new(At(at)), Box::new(FORGOTTEN_MAX)] };
-    shared.links.read(Query::DeleteKeys, values(now)).await?;
-    shared.links.read(Query::DeleteItems, values(keep)).await?;
-    shared.links.read(Query::ForgetTallies, Vec::new()).await?;
-    list_old_items(shared).await?;
-    drop_old(shared, now).await?;
+    server.connections.read(Query::DeleteKeys, values(now)).await?;
+    server.connections.read(Query::DeleteItems, values(keep)).await?;
+    server.connections.read(Query::ForgetTallies, Vec::new()).await?;
+    list_old_items(server).await?;
+    drop_old(server, now).await?;
     // Of days that are over, with the day that is being dropped left to the next time.
     let day = 86_400_000_000;
-    let gone = Timestamp((now - shared.config.keep_finished).0.div_euclid(day) * day);
-    shared.links.read(Query::ForgetTerms, values(gone)).await.map(|_| ())
+    let gone = Timestamp((now - server.config.keep_finished).0.div_euclid(day) * day);
+    server.connections.read(Query::ForgetTerms, values(gone)).await.map(|_| ())
 }
 
 /// Drops the partitions of days that are past keeping. What outlived its day moves to the partition
 /// `old` first: jobs that have not ended, or ended so late that they are still kept.
-async fn drop_old(shared: &Shared, now: Timestamp) -> Result<(), Fault> {
-    let rows = shared.links.read(Query::ListPartitions, Vec::new()).await?;
+async fn drop_old(server: &ThisServer, now: Timestamp) -> Result<(), Fault> {
+    let rows = server.connections.read(Query::ListPartitions, Vec::new()).await?;
     let day = |at: Timestamp| at.0.div_euclid(86_400_000_000);
-    let finished_before = day(now - shared.config.keep_finished);
-    let stream_before = day(now - shared.config.keep_stream);
+    let finished_before = day(now - server.config.keep_finished);
+    let stream_before = day(now - server.config.keep_stream);
     for row in rows {
         let (parent, name): (&str, &str) = (row.try_get(0)?, row.try_get(1)?);
         let Some(of_day) = name.rsplit_once('_').and_then(|(_, suffix)| days_of(suffix)) else {
@@ -55,11 +55,11 @@ async fn drop_old(shared: &Shared, now: Timestamp) -> Result<(), Fault> {
         let sql = match parent {
             "stream" => format!("DROP TABLE mainspring.{name}"),
             // Jobs and their ends go together, led by the jobs.
-            "job" => retire(&name["job_".len()..], now - shared.config.keep_finished),
+            "job" => retire(&name["job_".len()..], now - server.config.keep_finished),
             _ => continue,
         };
-        let mut link = shared.links.get().await?;
-        link.script(&in_schema(&sql, &shared.config.schema)).await?;
+        let mut connection = server.connections.get().await?;
+        connection.script(&in_schema(&sql, &server.config.schema)).await?;
         tracing::info!(partition = name, "a partition past its time was dropped");
     }
     Ok(())

@@ -16,10 +16,10 @@ const EPOCH_2000: i64 = 946_684_800_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct At(pub(crate) Timestamp);
 
-type Fault = Box<dyn std::error::Error + Sync + Send>;
+type BoxError = Box<dyn std::error::Error + Sync + Send>;
 
 impl ToSql for At {
-    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Fault> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, BoxError> {
         // The ends of our scale are PostgreSQL's infinities.
         let micros = match self.0.0 {
             i64::MAX => i64::MAX,
@@ -37,7 +37,7 @@ impl ToSql for At {
 }
 
 impl<'a> FromSql<'a> for At {
-    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Fault> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, BoxError> {
         let micros = i64::from_be_bytes(raw.try_into()?);
         Ok(At(Timestamp(match micros {
             i64::MAX => i64::MAX,

@@ -211,7 +211,11 @@ async fn items_of_servers_that_knew_no_lists_are_listed_by_upkeep() {
         let count = store.count_items(&filter, 100).await.expect("it counts");
         assert_eq!(count, listed.len(), "{filter:?}");
         // The codes of their jobs come back with them.
-        let code = item.job.trouble.as_ref().map(|trouble| trouble.failure.code.to_string());
+        let code = item
+            .job
+            .last_failure
+            .as_ref()
+            .map(|last_failure| last_failure.failure.code.to_string());
         let filter = JobFilter { error_code: code, ..JobFilter::of(Scope::All) };
         let listed = store.jobs(&filter, None, 100).await.expect("it lists").items;
         assert!(listed.iter().any(|it| it.id == item.job.id), "{filter:?}");

@@ -1,7 +1,7 @@
 //! Every statement under `queries/` is used, says what it is for, and is accepted by a database
 //! with the schema of today.
 
-use mainspring_kernel::Timestamp;
+use mainspring_kernel::{DlqState, Timestamp};
 use mainspring_store_postgres::{PostgresConfig, Queries, Query, SCHEMA, up};
 use mainspring_testkit::postgres::{Database, shared};
 use std::collections::BTreeSet;
@@ -24,6 +24,15 @@ async fn every_statement_is_accepted_with_the_types_it_is_sent_with() {
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+/// An index has the rows of a partial list only if the statement names the same words.
+#[test]
+fn items_are_open_for_sql_as_they_are_for_the_kernel() {
+    let open: Vec<String> = DlqState::WAITING_NAMES.iter().map(|it| format!("'{it}'")).collect();
+    let queries = Queries::new(SCHEMA);
+    let text = queries.text(Query::CountOpenItems);
+    assert!(text.trim_end().ends_with(&format!("state IN ({})", open.join(", "))), "{text}");
 }
 
 #[test]

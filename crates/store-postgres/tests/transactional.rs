@@ -7,7 +7,7 @@ use mainspring_kernel::{
     Command, Decision, Event, Facts, JobId, JobType, QueueName, QueueOrder, QueueSpec, Timestamp,
     TypeSpec, decide,
 };
-use mainspring_store::{Ask, Desk, Needs, Store};
+use mainspring_store::{Desk, Needs, PullNeeds, Store};
 use mainspring_store_postgres::transactional::{Submission, SubmitError, Submitted, submit_in};
 use mainspring_store_postgres::{PostgresConfig, PostgresStore};
 use mainspring_testkit::postgres::{Database, PgBouncer, shared};
@@ -88,7 +88,7 @@ async fn look(store: &PostgresStore, at: Timestamp) -> Vec<JobId> {
         let wanted = Wanted { tenant: None, types: None, queues: None };
         seen = desk.take_ready(&wanted, 100, at);
     };
-    let needs = Needs { pulls: vec![Ask::any(100)], now: at, ..Needs::default() };
+    let needs = Needs { pulls: vec![PullNeeds::any(100)], now: at, ..Needs::default() };
     store.commit(needs, &mut work).await.expect("it commits");
     seen
 }

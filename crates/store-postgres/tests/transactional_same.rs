@@ -1,6 +1,7 @@
 //! The same wishes through the kernel and through `submit()`: equal jobs, equal refusals, equal
 //! counts, equal moves.
 
+use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::dispatch::order_key;
 use mainspring_kernel::idempotency::Keyed;
@@ -213,7 +214,7 @@ async fn the_same_wishes_give_equal_jobs_refusals_counts_and_moves() {
     set(&sql, at).await;
     set(&kernel, at).await;
     let mut dice = Dice(0x5eed);
-    let (mut made, mut hits, mut refused) = (0, 0, 0);
+    let (mut made, mut hits, mut refused, mut held) = (0, 0, 0, 0);
     for n in 0..3000 {
         let at = now(&client).await;
         let wish = wish(&mut dice, at);
@@ -229,7 +230,9 @@ async fn the_same_wishes_give_equal_jobs_refusals_counts_and_moves() {
                     Ok(Receipt::Existing { job, .. }) if ours.is_hit => assert_eq!(job, ours.job),
                     other => panic!("{n}: {wish:?} gave {ours:?} and {other:?}"),
                 }
-                assert_eq!(job(&sql, ours.job).await, job(&kernel, ours.job).await, "{wish:?}");
+                let same = job(&kernel, ours.job).await;
+                assert_eq!(job(&sql, ours.job).await, same, "{wish:?}");
+                held += if ours.is_hit { 0 } else { held_bytes(&same) };
                 made += usize::from(!ours.is_hit);
                 hits += usize::from(ours.is_hit);
             }
@@ -248,6 +251,9 @@ async fn the_same_wishes_give_equal_jobs_refusals_counts_and_moves() {
     let ours = sql.moves_after(0, 10_000).await.unwrap();
     let theirs = kernel.moves_after(0, 10_000).await.unwrap();
     assert_eq!((ours.newest, ours.moves), (theirs.newest, theirs.moves));
+    // What a job takes up is counted by SQL when it is submitted, and by the kernel when it ends.
+    let sum = "SELECT sum(mainspring.held_bytes(payload, trace, more)) FROM mainspring.job";
+    assert_eq!(database.sql(sum), held.to_string());
     // Every key and lane is what the server would have written.
     let wrong = database.sql(
         "SELECT count(*) FROM (SELECT * FROM mainspring.ready UNION ALL

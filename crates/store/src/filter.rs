@@ -152,8 +152,8 @@ pub fn lasting_terms<'a>(job: &'a Job, mut visit: impl FnMut(Term<'a>)) {
 /// The terms of a job that change as it moves.
 pub fn passing_terms<'a>(job: &'a Job, mut visit: impl FnMut(Term<'a>)) {
     visit(Term::State(job.state.name().as_str()));
-    if let Some(trouble) = &job.trouble {
-        visit(Term::Code(&trouble.failure.code));
+    if let Some(last_failure) = &job.last_failure {
+        visit(Term::Code(&last_failure.failure.code));
     }
 }
 
@@ -189,7 +189,9 @@ impl JobFilter {
             && self.trace_id.as_ref().is_none_or(|wanted| is_in_trace(job, wanted))
             && self.labels.iter().all(has_label)
             && self.error_code.as_ref().is_none_or(|wanted| {
-                job.trouble.as_ref().is_some_and(|trouble| *trouble.failure.code == **wanted)
+                job.last_failure
+                    .as_ref()
+                    .is_some_and(|last_failure| *last_failure.failure.code == **wanted)
             })
             && oldest <= job.id
             && end.is_none_or(|end| job.id < end)
@@ -274,8 +276,8 @@ impl ItemFilter {
 /// The terms of an item that never change: those of its job, and why it failed.
 pub fn lasting_item_terms<'a>(item: &'a DlqItem, mut visit: impl FnMut(Term<'a>)) {
     lasting_terms(&item.job, &mut visit);
-    if let Some(trouble) = &item.job.trouble {
-        visit(Term::Code(&trouble.failure.code));
+    if let Some(last_failure) = &item.job.last_failure {
+        visit(Term::Code(&last_failure.failure.code));
     }
 }
 

@@ -25,7 +25,7 @@ impl<T, Id> Page<T, Id> {
 
 /// A job and its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Snapshot {
+pub struct JobWithHistory {
     /// The job.
     pub job: Job,
     /// Every move from the submission on.

@@ -32,9 +32,8 @@ pub use frame::{Events, FORMAT_VERSION, FrameWriter, events_of};
 pub use names::Names;
 pub use progress::{LoggedStep, apply_progress, decode_steps, encode_progress, encode_steps};
 pub use whole::{
-    Record, Records, decode_entity, decode_snapshot, encode_counters, encode_entity, encode_item,
-    encode_key, encode_queue, encode_snapshot, encode_token, encode_type, records_of,
-    snapshot_owner,
+    Record, Records, decode_entity, decode_job, encode_counters, encode_entity, encode_item,
+    encode_job, encode_key, encode_queue, encode_token, encode_type, job_owner, records_of,
 };
 pub use worker::{decode_workers, encode_workers};
 

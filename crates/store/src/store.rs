@@ -2,7 +2,7 @@
 //! decides. What it must do is written down as tests in `conformance/`.
 
 use crate::filter::{EntityFilter, ItemFilter, JobFilter, Scope};
-use crate::read::{Counts, Health, Held, MovesPage, Page, Snapshot, Standing, WorkerNote};
+use crate::read::{Counts, Health, Held, JobWithHistory, MovesPage, Page, Standing, WorkerNote};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
@@ -76,7 +76,7 @@ pub struct Needs {
     /// Whether anything but pulls is decided: a refusal must rest on what is true, too.
     pub has_commands: bool,
     /// The pulls that will call [`Desk::take_ready`], in order.
-    pub pulls: Vec<Ask>,
+    pub pulls: Vec<PullNeeds>,
     /// The instant of the commit.
     pub now: Timestamp,
     /// Whether to fail as busy rather than to wait for anybody who holds something: others wait.
@@ -85,7 +85,7 @@ pub struct Needs {
 
 /// What one pull will ask for. Cheap to clone: a pull that waits is named in every batch.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct PullNeeds {
     /// One tenant, or all of them in turn.
     pub tenant: Option<TenantId>,
     /// Only these types, or any.
@@ -96,10 +96,10 @@ pub struct Ask {
     pub limit: usize,
 }
 
-impl Ask {
+impl PullNeeds {
     /// Up to `limit` jobs of any kind.
     pub fn any(limit: usize) -> Self {
-        Ask { tenant: None, types: None, queues: None, limit }
+        PullNeeds { tenant: None, types: None, queues: None, limit }
     }
 
     /// The same as the book of ready jobs takes it.
@@ -188,14 +188,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// One job with its history, perhaps without its effects. Like every read, it answers only what
     /// is durable.
-    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>>;
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>>;
     /// One job with its history, if it is in scope. Whoever may not see a job must not learn from
     /// the time it takes that there is one: a store looks at the owner before it reads the rest.
     fn job_within<'a>(
         &'a self,
         id: JobId,
         scope: &'a Scope,
-    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<JobWithHistory>, Error>> {
         Box::pin(async move {
             let found = self.job(id).await?;
             Ok(found.filter(|found| scope.covers(&found.job.tenant, &found.job.user)))

@@ -2,7 +2,7 @@
 //! equal at both ends if nothing was lost, added or changed on the way.
 
 use crate::record::{
-    Record, encode_counters, encode_entity, encode_item, encode_key, encode_queue, encode_snapshot,
+    Record, encode_counters, encode_entity, encode_item, encode_job, encode_key, encode_queue,
     encode_token, encode_type,
 };
 use mainspring_kernel::fingerprint;
@@ -33,7 +33,7 @@ impl Seal {
                 2
             }
             Record::Job(found) => {
-                encode_snapshot(&found.job, &found.history, &mut bytes);
+                encode_job(&found.job, &found.history, &mut bytes);
                 3
             }
             Record::Item(item) => {

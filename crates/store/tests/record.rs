@@ -11,7 +11,7 @@ mod values;
 use golden::{encoded, frame};
 use mainspring_kernel::{Event, Timestamp};
 use mainspring_store::record::{
-    FrameWriter, Names, decode_event, decode_snapshot, encode_event, events_of, records_of,
+    FrameWriter, Names, decode_event, decode_job, encode_event, events_of, records_of,
 };
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn read_all(bytes: &[u8]) {
     let _ = decode_event(bytes, 0, Timestamp::EPOCH, &mut names);
     let _ = decode_event(bytes, bytes.len() / 2, Timestamp::MAX, &mut names);
     let _ = decode_event(bytes, bytes.len() + 7, Timestamp::MAX, &mut names);
-    let _ = decode_snapshot(bytes, &mut names);
+    let _ = decode_job(bytes, &mut names);
 }
 
 fn config() -> ProptestConfig {

@@ -8,7 +8,7 @@ use mainspring_kernel::{
     Command, Decision, Event, Job, JobType, QueueName, Receipt, Rejection, TenantId, Timestamp,
     UserId, WorkerId, fingerprint,
 };
-use mainspring_store::{Ask, Circumstances, Desk, Error, Store, Ticket, decide_on, needs_of};
+use mainspring_store::{Circumstances, Desk, Error, PullNeeds, Store, Ticket, decide_on, needs_of};
 
 /// The instant simulated worlds begin at.
 pub const BEGINNING: Timestamp = Timestamp::from_millis(1_790_000_000_000);
@@ -79,7 +79,7 @@ pub fn commit(
     fresh: &mut u128,
 ) -> Result<Done, Error> {
     let mut needs = needs_of(commands, now);
-    needs.pulls.push(Ask::any(pull));
+    needs.pulls.push(PullNeeds::any(pull));
     let (mut outcomes, mut granted, mut events) = (Vec::new(), Vec::new(), Vec::new());
     let mut work = |desk: &mut dyn Desk| {
         for command in commands {

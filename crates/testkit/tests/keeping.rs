@@ -13,8 +13,8 @@ mod upkeep;
 use mainspring_kernel::command::{CommitEffect, Complete, Fail};
 use mainspring_kernel::limits::{EFFECT_BYTES_MAX, EFFECTS_MAX, PAYLOAD_BYTES_MAX};
 use mainspring_kernel::{Command, Event, Failure, Job, JobId, Receipt, Rejection, StateName};
-use mainspring_store::record::{FrameWriter, encode_counters, encode_snapshot};
-use mainspring_store::{Error, Fatal, JobFilter, Scope, Snapshot, Store};
+use mainspring_store::record::{FrameWriter, encode_counters, encode_job};
+use mainspring_store::{Error, Fatal, JobFilter, JobWithHistory, Scope, Store};
 use mainspring_store_memory::archive::{Record, write_run_with_terms};
 use mainspring_store_memory::disk::sim::{CrashChoice, Faults};
 use mainspring_store_memory::disk::{Disk, RealDisk, SimDisk};
@@ -88,7 +88,7 @@ impl<'a> Hand<'a> {
     }
 }
 
-fn job(store: &MemoryStore, id: JobId) -> Option<Snapshot> {
+fn job(store: &MemoryStore, id: JobId) -> Option<JobWithHistory> {
     drive::ready(store.job(id)).expect("it can be read")
 }
 
@@ -414,7 +414,7 @@ fn a_merged_run_never_takes_the_name_of_one_just_dropped() {
     let source = SimDisk::new();
     let jobs = archived(&source, 10);
     let store = open(&source, config());
-    let snapshots: Vec<Snapshot> =
+    let snapshots: Vec<JobWithHistory> =
         jobs.iter().map(|id| job(&store, *id).expect("it works")).collect();
     drop(store);
     let disk = SimDisk::new();
@@ -423,7 +423,7 @@ fn a_merged_run_never_takes_the_name_of_one_just_dropped() {
     let mut runs = Vec::new();
     for (nth, snapshot) in snapshots.iter().enumerate() {
         let mut value = Vec::new();
-        encode_snapshot(&snapshot.job, &snapshot.history, &mut value);
+        encode_job(&snapshot.job, &snapshot.history, &mut value);
         let stamp = if nth == 9 { old.0 } else { BEGINNING.0 };
         let record = Record { key: snapshot.job.id.0.to_be_bytes(), stamp, value };
         runs.push(format!("run-{:016x}.arc", nth + 1));

@@ -112,7 +112,7 @@ impl Draft {
         if pull.token.is_some_and(is_dead) || request.is_abandoned() {
             return Vec::new();
         }
-        let ready = desk.take_ready(&pull.ask().wanted(), pull.limit, now);
+        let ready = desk.take_ready(&pull.needs().wanted(), pull.limit, now);
         let mut grants = Vec::with_capacity(ready.len());
         let mut bytes = 0;
         for id in ready {

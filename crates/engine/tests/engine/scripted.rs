@@ -8,8 +8,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::conformance::ModelStore;
 use mainspring_store::{
-    Counts, EntityFilter, Error, Health, ItemFilter, JobFilter, MovesPage, Needs, News, Page,
-    Promise, Snapshot, Standing, Store, Ticket, Wake, Work,
+    Counts, EntityFilter, Error, Health, ItemFilter, JobFilter, JobWithHistory, MovesPage, Needs,
+    News, Page, Promise, Standing, Store, Ticket, Wake, Work,
 };
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -157,7 +157,7 @@ impl Store for Scripted {
         Box::pin(self.try_commit(needs, work))
     }
 
-    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         self.job_reads.fetch_add(1, Ordering::Relaxed);
         self.model.job(id)
     }

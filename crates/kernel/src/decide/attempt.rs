@@ -3,7 +3,7 @@
 //! A stale, foreign or expired token changes nothing. The repeat of an accepted report is answered
 //! again, because the worker may never have seen the first answer.
 
-use super::{Decision, Moves, Receipt, dead_letter};
+use super::{Decision, MoveChain, Receipt, dead_letter};
 use crate::command::{Complete, Fail, Heartbeat, Release};
 use crate::event::{Change, Event, TASK_EXECUTION_FAILED};
 use crate::facts::Facts;
@@ -27,10 +27,10 @@ pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision,
     }
     let said = digest(&[b"complete", result.as_bytes()]);
     let (job, lease) = match holder(report.token, said, facts)? {
-        Standing::Holds(job, lease) => (job, lease),
-        Standing::Repeats(decision) => return Ok(decision),
+        Reporter::Holds(job, lease) => (job, lease),
+        Reporter::Repeats(decision) => return Ok(decision),
     };
-    let mut moves = Moves::of(job, facts, Actor::Worker(lease.worker.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::Worker(lease.worker.clone()));
     moves.push(Change::Succeeded {
         result: report.result.clone(),
         report: accepted(report.token, said),
@@ -42,10 +42,10 @@ pub(super) fn fail(report: &Fail, facts: &Facts<'_>) -> Result<Decision, Rejecti
     let Failure { code, message, retryable } = &report.failure;
     let said = digest(&[b"fail", code.as_bytes(), message.as_bytes(), &[u8::from(*retryable)]]);
     let (job, lease) = match holder(report.token, said, facts)? {
-        Standing::Holds(job, lease) => (job, lease),
-        Standing::Repeats(decision) => return Ok(decision),
+        Reporter::Holds(job, lease) => (job, lease),
+        Reporter::Repeats(decision) => return Ok(decision),
     };
-    let moves = Moves::of(job, facts, Actor::Worker(lease.worker.clone()));
+    let moves = MoveChain::of(job, facts, Actor::Worker(lease.worker.clone()));
     let delay = report.retry_delay_ms.map(|ms| ms.min(RETRY_DELAY_MS_MAX));
     let failure = kept(&report.failure);
     Ok(end_attempt(job, failure, delay, accepted(report.token, said), moves, facts))
@@ -54,10 +54,10 @@ pub(super) fn fail(report: &Fail, facts: &Facts<'_>) -> Result<Decision, Rejecti
 pub(super) fn release(report: &Release, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let said = digest(&[b"release"]);
     let (job, lease) = match holder(report.token, said, facts)? {
-        Standing::Holds(job, lease) => (job, lease),
-        Standing::Repeats(decision) => return Ok(decision),
+        Reporter::Holds(job, lease) => (job, lease),
+        Reporter::Repeats(decision) => return Ok(decision),
     };
-    let mut moves = Moves::of(job, facts, Actor::Worker(lease.worker.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::Worker(lease.worker.clone()));
     moves.push(Change::Released {
         reason: report.reason.as_deref().map(cut),
         report: Box::new(AcceptedReport { token: report.token, digest: said }),
@@ -98,7 +98,7 @@ pub(super) fn end_attempt(
     failure: Failure,
     chosen_delay_ms: Option<u64>,
     report: Option<Box<AcceptedReport>>,
-    mut moves: Moves,
+    mut moves: MoveChain,
     facts: &Facts<'_>,
 ) -> Decision {
     if !failure.retryable || job.retry_count >= job.max_retries {
@@ -112,7 +112,7 @@ pub(super) fn end_attempt(
     moves.into_state(StateName::Retrying)
 }
 
-enum Standing<'a> {
+enum Reporter<'a> {
     /// The token is the live lease.
     Holds(&'a Job, &'a Lease),
     /// The report was accepted before; this is its answer.
@@ -123,15 +123,15 @@ fn holder<'a>(
     token: LeaseToken,
     said: Digest,
     facts: &Facts<'a>,
-) -> Result<Standing<'a>, Rejection> {
+) -> Result<Reporter<'a>, Rejection> {
     // An unknown job and a foreign token get the same answer: a report reveals nothing.
     let job = facts.job.ok_or(Rejection::LeaseLost)?;
     if let Some(lease) = live_lease(job, token, facts) {
-        return Ok(Standing::Holds(job, lease));
+        return Ok(Reporter::Holds(job, lease));
     }
     match &job.last_report {
         Some(last) if last.token == token && last.digest == said => {
-            Ok(Standing::Repeats(Decision {
+            Ok(Reporter::Repeats(Decision {
                 events: Vec::new(),
                 receipt: Receipt::Moved { state: job.state.name() },
             }))

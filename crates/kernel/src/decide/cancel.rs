@@ -1,6 +1,6 @@
 //! Ending a job by request. A running job's worker learns of it with its next heartbeat.
 
-use super::{Decision, Moves, attempt};
+use super::{Decision, MoveChain, attempt};
 use crate::event::{Change, JOB_CANCELLED};
 use crate::facts::Facts;
 use crate::job::{Actor, StateName};
@@ -17,7 +17,7 @@ pub(crate) fn cancel(
     if !state.may_become(StateName::Cancelled) {
         return Err(Rejection::CancelConflict { state });
     }
-    let mut moves = Moves::of(job, facts, Actor::User(by.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
     moves.push(Change::Cancelled { code: JOB_CANCELLED, reason: reason.map(attempt::cut) });
     Ok(moves.into_state(StateName::Cancelled))
 }

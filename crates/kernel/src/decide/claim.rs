@@ -1,6 +1,6 @@
 //! Handing a waiting job to one worker under a fenced lease.
 
-use super::{Decision, Moves};
+use super::{Decision, MoveChain};
 use crate::command::Claim;
 use crate::event::Change;
 use crate::facts::Facts;
@@ -18,7 +18,7 @@ pub(super) fn claim(claim: &Claim, facts: &Facts<'_>) -> Result<Decision, Reject
     if due_at > facts.now || has_expired(job, facts.now) {
         return Err(Rejection::NotDue);
     }
-    let mut moves = Moves::of(job, facts, Actor::Worker(claim.worker.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::Worker(claim.worker.clone()));
     let lease = lease(job, &claim.worker, claim.lease_ms, facts, &moves);
     moves.push(Change::Claimed(Box::new(lease)));
     Ok(moves.into_state(StateName::Running))
@@ -35,7 +35,7 @@ pub(super) fn lease(
     worker: &WorkerId,
     lease_ms: u32,
     facts: &Facts<'_>,
-    moves: &Moves,
+    moves: &MoveChain,
 ) -> Lease {
     let lease_ms = lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX);
     Lease {

@@ -1,7 +1,7 @@
 //! The way into the dead-letter queue: `dlq_pending`, the item, `dlq_recorded`, `failed`, normally
 //! in one commit. The reaper finishes what stopped half way.
 
-use super::{Decision, Moves};
+use super::{Decision, MoveChain};
 use crate::dlq::{DlqItem, DlqState};
 use crate::event::{Change, Event};
 use crate::evolve::evolve;
@@ -13,7 +13,7 @@ pub(super) fn bury(
     failure: Failure,
     is_exhausted: bool,
     report: Option<Box<AcceptedReport>>,
-    mut moves: Moves,
+    mut moves: MoveChain,
 ) -> Decision {
     let mut buried = job.clone();
     let event = moves.push(Change::DeadLettered { failure, is_exhausted, report });
@@ -25,7 +25,7 @@ pub(super) fn bury(
 
 /// Writes the item of a job that is `dlq_pending`. Effects stay with the job: a requeue starts
 /// without them, and an item must not grow by what may be megabytes.
-pub(super) fn record(mut job: Job, moves: &mut Moves) {
+pub(super) fn record(mut job: Job, moves: &mut MoveChain) {
     job.forget_effects();
     moves.events.push(Event::ItemOpened(Box::new(DlqItem {
         id: job.id.dlq(),

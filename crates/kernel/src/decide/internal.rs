@@ -1,6 +1,6 @@
 //! Moves by hand, for replay and rehearsal. They obey the same transition table as everything else.
 
-use super::{Decision, Moves, Receipt, attempt, claim, dead_letter};
+use super::{Decision, MoveChain, Receipt, attempt, claim, dead_letter};
 use crate::command::{Ending, RunInternally};
 use crate::event::{Change, Event, INTERNAL_TRANSITION};
 use crate::evolve::evolve;
@@ -22,7 +22,7 @@ pub(super) fn transition(
     if !from.may_become(to) || to == StateName::Cancelled || no_try_left {
         return Err(Rejection::IllegalMove { from, to });
     }
-    let mut moves = Moves::of(job, facts, Actor::User(by.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
     match to {
         StateName::Running => {
             let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
@@ -55,7 +55,7 @@ pub(super) fn transition(
 pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
     let from = job.state.name();
-    let mut moves = Moves::of(job, facts, Actor::User(run.by.clone()));
+    let mut moves = MoveChain::of(job, facts, Actor::User(run.by.clone()));
     let mut running = job.clone();
     if from != StateName::Running {
         if !from.may_become(StateName::Running) {

@@ -69,7 +69,7 @@ fn again(item: &DlqItem, facts: &Facts<'_>) -> Job {
         started_at: None,
         trace: Some(old.trace_id().into()),
         idempotency: None,
-        trouble: None,
+        last_failure: None,
         last_report: None,
         extras: Some(Box::new(extras)),
         state: State::Queued,

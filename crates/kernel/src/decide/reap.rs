@@ -3,7 +3,7 @@
 //! The reaper may look at a job at any moment and as often as it likes: every rule here compares
 //! with the clock and the present state, so a late or repeated look changes nothing.
 
-use super::{Decision, Moves, Receipt, attempt, claim, dead_letter};
+use super::{Decision, MoveChain, Receipt, attempt, claim, dead_letter};
 use crate::event::{Change, Event, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT};
 use crate::facts::Facts;
 use crate::id::JobId;
@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 
 pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
-    let mut moves = Moves::of(job, facts, Actor::Reaper);
+    let mut moves = MoveChain::of(job, facts, Actor::Reaper);
     let is_unfinished = job.updated_at.plus_millis(DLQ_UNFINISHED_MS) <= facts.now;
     match &job.state {
         // The clock was set forward, or nobody could be reached: it only looks as if the lease had

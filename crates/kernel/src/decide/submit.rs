@@ -70,7 +70,7 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         started_at: None,
         trace: wish.trace.clone(),
         idempotency: wish.idempotency.clone(),
-        trouble: None,
+        last_failure: None,
         last_report: None,
         extras: extras(wish),
         state: State::Queued,

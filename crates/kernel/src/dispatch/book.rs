@@ -3,6 +3,7 @@
 
 use super::lane::LaneKey;
 use super::turns::Turns;
+use crate::id::JobId;
 use crate::name::{JobType, QueueName, TenantId};
 use crate::paged::Paged;
 use std::collections::{BTreeSet, HashMap};
@@ -18,6 +19,14 @@ pub struct Rank {
     pub key: i64,
     /// Among equal keys, the one submitted first goes first.
     pub number: u64,
+}
+
+impl Rank {
+    /// The rank of a job with that order key. Ids rise with time, so their upper half orders equal
+    /// keys by submission.
+    pub const fn of(key: i64, id: JobId) -> Rank {
+        Rank { key, number: (id.0 >> 64) as u64 }
+    }
 }
 
 /// What a pull asks for.

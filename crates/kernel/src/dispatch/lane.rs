@@ -71,6 +71,11 @@ impl LimitKey {
     }
 }
 
+/// Whether one more job may run under a limit of `most`, of which `running` are in use.
+pub const fn has_room(running: u32, most: u32) -> bool {
+    running < most
+}
+
 /// Places under limits that one pull has taken, beside the jobs that run.
 #[derive(Debug)]
 pub struct Taken<K>(HashMap<K, u32>);
@@ -85,9 +90,9 @@ impl<K: Eq + Hash> Taken<K> {
     /// Takes a place under `key` if there is one: of `most`, so many are running.
     pub fn take(&mut self, key: K, running: u32, most: u32) -> bool {
         let taken = self.0.entry(key).or_default();
-        let has_room = running.saturating_add(*taken) < most;
-        *taken += u32::from(has_room);
-        has_room
+        let is_taken = has_room(running.saturating_add(*taken), most);
+        *taken += u32::from(is_taken);
+        is_taken
     }
 }
 

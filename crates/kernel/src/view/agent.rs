@@ -85,7 +85,7 @@ pub fn failure_reason(job: &Job) -> Option<FailureReason> {
     match job.state.name() {
         StateName::Cancelled => Some(FailureReason::Killed),
         StateName::DlqPending | StateName::DlqRecorded | StateName::Failed => {
-            let code = job.trouble.as_ref().map(|trouble| &*trouble.failure.code);
+            let code = job.last_failure.as_ref().map(|last_failure| &*last_failure.failure.code);
             Some(code.map_or(FailureReason::Error, reason_of))
         }
         StateName::Queued | StateName::Running | StateName::Retrying | StateName::Succeeded => None,

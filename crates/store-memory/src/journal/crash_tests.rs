@@ -7,6 +7,7 @@ use super::tests::{body, expected, open};
 use super::{JournalError, Log};
 use crate::disk::SimDisk;
 use crate::disk::sim::{CrashChoice, Faults};
+use crate::error::FileError;
 
 struct Run {
     disk: SimDisk,
@@ -146,7 +147,7 @@ fn append_two(disk: &SimDisk, run: &Run) -> (u64, u64, bool) {
     let (mut acknowledged, mut staged) = (run.acknowledged, run.staged);
     let mut log = match open(disk) {
         Ok((log, ..)) => log,
-        Err(JournalError::Damaged { reason, .. }) => panic!("refused: {reason}"),
+        Err(JournalError::File(FileError::Damaged { reason, .. })) => panic!("refused: {reason}"),
         Err(_) => return (acknowledged, staged, false),
     };
     for _ in 0..2 {

@@ -27,7 +27,7 @@ pub type OnFatal = Box<dyn FnOnce(Arc<JournalError>) + Send>;
 
 /// The shared front of a [`Log`].
 pub struct GroupCommit {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
     runner: Runner,
 }
 
@@ -36,7 +36,7 @@ enum Runner {
     Inline(Box<Mutex<Writer>>),
 }
 
-struct Shared {
+struct SharedQueue {
     disk: Arc<dyn Disk>,
     queue: Mutex<Queue>,
     work: Condvar,
@@ -84,7 +84,7 @@ impl GroupCommit {
         queue_bytes_max: usize,
         on_fatal: OnFatal,
     ) -> Result<Self, JournalError> {
-        let shared = Shared::new(&log, disk, queue_bytes_max);
+        let shared = SharedQueue::new(&log, disk, queue_bytes_max);
         let mut writer = Writer::new(log, Arc::clone(&shared), on_fatal);
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
@@ -102,7 +102,7 @@ impl GroupCommit {
 
     /// No thread: frames wait until [`GroupCommit::flush`]. The queue is not bounded.
     pub fn inline(log: Log, disk: Arc<dyn Disk>, on_fatal: OnFatal) -> Self {
-        let shared = Shared::new(&log, disk, usize::MAX);
+        let shared = SharedQueue::new(&log, disk, usize::MAX);
         let writer = Writer::new(log, Arc::clone(&shared), on_fatal);
         Self { shared, runner: Runner::Inline(Box::new(Mutex::new(writer))) }
     }
@@ -265,7 +265,7 @@ impl std::fmt::Debug for GroupCommit {
     }
 }
 
-impl Shared {
+impl SharedQueue {
     fn new(log: &Log, disk: Arc<dyn Disk>, queue_bytes_max: usize) -> Arc<Self> {
         let queue = Queue {
             entries: VecDeque::new(),

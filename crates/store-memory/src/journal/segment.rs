@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use super::JournalError;
 use crate::bytes::{Fields, checksum, newer_format, temporary};
 use crate::disk::{Disk, DiskFile, is_out_of_space};
+use crate::error::FileError;
 use mainspring_store::fatal::text_of;
 
 /// Blocks start here: the header has a physical sector (4 KiB on current devices) to itself, so no
@@ -120,7 +121,7 @@ pub(super) fn open(disk: &dyn Disk, seq: u64) -> Result<Segment, JournalError> {
     let read = |source| JournalError::io("read", &name, source);
     file.read_at(0, &mut bytes).map_err(read)?;
     if let Some(found) = newer_format(&bytes, MAGIC, VERSION) {
-        return Err(JournalError::Newer { file: name, found, known: VERSION });
+        return Err(FileError::Newer { file: name, found, known: VERSION }.into());
     }
     let order = parse(&bytes)
         .ok_or_else(|| JournalError::damaged(&name, 0, "the segment header is invalid"))?;

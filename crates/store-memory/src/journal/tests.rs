@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Config, JournalError, Log, Lsn, Preparation, RecoverySummary, Start};
 use crate::disk::sim::Faults;
 use crate::disk::{Disk, RealDisk, SimDisk};
+use crate::error::FileError;
 
 pub(super) type Frames = Vec<(Lsn, Vec<u8>)>;
 
@@ -100,7 +101,7 @@ fn trimming_keeps_positions_even_when_the_new_start_is_empty() {
     assert_eq!(log.next_lsn(), 61);
     for start in [Start::MayBeNew, Start::Segment(current - 1), Start::Segment(current + 2)] {
         let result = Log::open(Arc::clone(&arc), config(), start, &mut |_, _| Ok(()));
-        assert!(matches!(result, Err(JournalError::Damaged { .. })), "{start:?}");
+        assert!(matches!(result, Err(JournalError::File(FileError::Damaged { .. }))), "{start:?}");
     }
 }
 
@@ -113,7 +114,10 @@ fn a_missing_segment_is_noticed_wherever_it_is() {
         copy.remove(&super::segment::name(seq)).unwrap();
         // The prepared segment may be the only one missing after the last used one.
         let _ = copy.remove(&super::segment::name(last + 1));
-        assert!(matches!(open(&copy), Err(JournalError::Damaged { .. })), "segment {seq}");
+        assert!(
+            matches!(open(&copy), Err(JournalError::File(FileError::Damaged { .. }))),
+            "segment {seq}"
+        );
     }
 }
 
@@ -134,7 +138,10 @@ fn a_truncated_segment_is_refused() {
     let whole = disk.contents(&name).unwrap();
     for size in 0..whole.len() {
         disk.overwrite(&name, whole[..size].to_vec());
-        assert!(matches!(open(&disk), Err(JournalError::Damaged { .. })), "{size}");
+        assert!(
+            matches!(open(&disk), Err(JournalError::File(FileError::Damaged { .. }))),
+            "{size}"
+        );
     }
 }
 
@@ -155,7 +162,7 @@ fn zeroes_from_any_byte_give_a_prefix_or_a_refusal() {
                 assert!([0, 3, 6].contains(&frames.len()), "cut {cut}");
                 assert_eq!(frames, expected(frames.len() as u64), "cut {cut}");
             }
-            Err(JournalError::Damaged { .. }) => {}
+            Err(JournalError::File(FileError::Damaged { .. })) => {}
             Err(error) => panic!("cut {cut}: {error}"),
         }
     }
@@ -184,7 +191,7 @@ fn a_flipped_bit_is_refused_or_harmless() {
                     assert_eq!(frames, expected(15), "{name} bit {bit}");
                     outcomes[0] += 1;
                 }
-                Err(JournalError::Damaged { .. }) => outcomes[1] += 1,
+                Err(JournalError::File(FileError::Damaged { .. })) => outcomes[1] += 1,
                 Err(error) => panic!("{name} bit {bit}: {error}"),
             }
         }
@@ -219,7 +226,7 @@ fn a_zeroed_sector_before_the_last_flush_is_refused() {
                     assert!(is_same || is_last, "{name} sector {sector}: {}", frames.len());
                     assert_eq!(frames, expected(frames.len() as u64));
                 }
-                Err(JournalError::Damaged { .. }) => refused += 1,
+                Err(JournalError::File(FileError::Damaged { .. })) => refused += 1,
                 Err(error) => panic!("{name} sector {sector}: {error}"),
             }
         }

@@ -2,7 +2,7 @@
 //! frame (into several, if they are more than a frame should hold), and the frames are queued before
 //! the lock is let go, so that the journal has the commits in the order in which the state saw them.
 
-use super::{Shared, journal_failed};
+use super::{Memory, journal_failed};
 use crate::journal::{FRAME_BYTES_MAX, GroupCommit};
 use crate::limits::FRAME_BYTES;
 use crate::state::State;
@@ -110,16 +110,16 @@ impl Desk for MemoryDesk<'_> {
 const FRAME_BYTES_MIN: usize = 512;
 
 pub(super) fn commit(
-    shared: &Arc<Shared>,
+    memory: &Arc<Memory>,
     needs: &Needs,
     work: &mut Work<'_>,
 ) -> Result<Ticket, Error> {
-    let mut state = shared.write();
-    let (ended, unreadable) = ended(shared, &state, needs);
+    let mut state = memory.write();
+    let (ended, unreadable) = ended(memory, &state, needs);
     state.begin(needs.now);
     // Batches come in rows of like size: room for the last one saves growing step by step.
-    let room = shared.frame_bytes.load(Ordering::Relaxed).max(FRAME_BYTES_MIN);
-    let frames = shared.journal.as_ref().map(|_| Frames {
+    let room = memory.frame_bytes.load(Ordering::Relaxed).max(FRAME_BYTES_MIN);
+    let frames = memory.journal.as_ref().map(|_| Frames {
         full: Vec::new(),
         frame: Vec::with_capacity(room),
         writer: None,
@@ -131,30 +131,30 @@ pub(super) fn commit(
     state.end();
     let newest_move = state.moves.newest();
     let (promise, ticket) = Ticket::new();
-    match shared.journal.as_ref().zip(frames) {
+    match memory.journal.as_ref().zip(frames) {
         None => {
-            shared.settled.advance(0, newest_move);
+            memory.settled.advance(0, newest_move);
             promise.keep(Ok(()));
         }
         // Nothing was written, but what was seen has to be durable before it is told.
         Some((_, frames)) if frames.frame.is_empty() => {
-            shared.settled.keep_at(shared.settled.staged(), promise);
+            memory.settled.keep_at(memory.settled.staged(), promise);
         }
         Some((journal, Frames { full, frame, .. })) => {
             for frame in full {
-                let settled = shared.settled.clone();
-                shared.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
-                append(journal, shared, frame, move |outcome| {
+                let settled = memory.settled.clone();
+                memory.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+                append(journal, memory, frame, move |outcome| {
                     // Its moves are told with the last frame's; so is a failure.
                     if let Ok(lsn) = outcome {
                         settled.advance(lsn, 0);
                     }
                 });
             }
-            let settled = shared.settled.clone();
-            shared.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
-            shared.frame_bytes.store(frame.len() + frame.len() / 8, Ordering::Relaxed);
-            append(journal, shared, frame, move |outcome| match outcome {
+            let settled = memory.settled.clone();
+            memory.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+            memory.frame_bytes.store(frame.len() + frame.len() / 8, Ordering::Relaxed);
+            append(journal, memory, frame, move |outcome| match outcome {
                 Ok(lsn) => {
                     settled.advance(lsn, newest_move);
                     promise.keep(Ok(()));
@@ -169,7 +169,7 @@ pub(super) fn commit(
 
 fn append(
     journal: &GroupCommit,
-    shared: &Shared,
+    memory: &Memory,
     frame: Vec<u8>,
     done: impl FnOnce(Result<u64, Error>) + Send + 'static,
 ) {
@@ -177,23 +177,23 @@ fn append(
         done(outcome.map_err(|error: Arc<_>| journal_failed(&error)));
     });
     if let Some(lsn) = journal.append(frame, done) {
-        shared.settled.stage(lsn);
+        memory.settled.stage(lsn);
     }
 }
 
 /// The finished jobs among those a batch names that have left RAM: repeats of reports and of
 /// idempotency keys. Rare, so the disk is read under the lock. Those that cannot be read are told
 /// apart: a damaged block must not fail the neighbours in the batch.
-fn ended(shared: &Shared, state: &State, needs: &Needs) -> (HashMap<JobId, Job>, HashSet<JobId>) {
+fn ended(memory: &Memory, state: &State, needs: &Needs) -> (HashMap<JobId, Job>, HashSet<JobId>) {
     let holders = needs.keys.iter().filter_map(|key| state.keys.get(*key)).map(|held| held.job);
     let (mut ended, mut unreadable) = (HashMap::new(), HashSet::new());
     for id in needs.jobs.iter().copied().chain(holders) {
         if state.job(id).is_some() {
             continue;
         }
-        match shared.archived(id) {
-            Ok(Some(snapshot)) => {
-                ended.insert(id, snapshot.job);
+        match memory.archived(id) {
+            Ok(Some(found)) => {
+                ended.insert(id, found.job);
             }
             Ok(None) => {}
             Err(error) => {

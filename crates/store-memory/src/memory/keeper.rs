@@ -2,7 +2,7 @@
 //! can be cut, merges, and retention. Nothing here is on the path of a commit; the state is locked
 //! only for moments, however much there is to write.
 
-use super::{Shared, failed, journal_failed, thawed};
+use super::{Memory, failed, journal_failed, thawed};
 use crate::archive::{Pair, Record, Run, write_run_with_terms};
 use crate::disk::Disk;
 use crate::limits::CHUNK_BYTES;
@@ -13,7 +13,7 @@ use mainspring_kernel::{DlqId, EntityId, Job, Timestamp};
 use mainspring_store::Error;
 use mainspring_store::filter::{lasting_terms, passing_terms};
 use mainspring_store::record::{
-    encode_counters, encode_entity, encode_item, encode_key, encode_queue, encode_snapshot,
+    encode_counters, encode_entity, encode_item, encode_job, encode_key, encode_queue,
     encode_token, encode_type,
 };
 use std::ops::Bound;
@@ -47,13 +47,13 @@ struct Wish {
 }
 
 impl Keeper {
-    pub(super) fn new(shared: Option<Arc<Shared>>) -> Self {
+    pub(super) fn new(memory: Option<Arc<Memory>>) -> Self {
         let inbox = Arc::new(Inbox::default());
-        let thread = shared.map(|shared| {
+        let thread = memory.map(|memory| {
             let inbox = inbox.clone();
             std::thread::Builder::new()
                 .name("keeper".to_owned())
-                .spawn(move || shared.config.fatal.guard("the keeper", || run(&shared, &inbox)))
+                .spawn(move || memory.config.fatal.guard("the keeper", || run(&memory, &inbox)))
                 .expect("the operating system has room for a thread")
         });
         Keeper { inbox, thread: Mutex::new(thread) }
@@ -77,7 +77,7 @@ impl Keeper {
     }
 }
 
-fn run(shared: &Arc<Shared>, inbox: &Inbox) {
+fn run(memory: &Arc<Memory>, inbox: &Inbox) {
     loop {
         let now = {
             let mut wish = inbox.wish.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,67 +91,67 @@ fn run(shared: &Arc<Shared>, inbox: &Inbox) {
                 wish = inbox.rung.wait(wish).unwrap_or_else(PoisonError::into_inner);
             }
         };
-        if let Err(error) = turn(shared, now) {
+        if let Err(error) = turn(memory, now) {
             tracing::warn!(%error, "tidying up failed; it is tried again");
         }
     }
 }
 
 /// Does whatever is due.
-pub(super) fn turn(shared: &Arc<Shared>, now: Timestamp) -> Result<(), Error> {
-    shared.write().keys.forget_free(now, KEYS_MAX);
-    let Some(disk) = &shared.disk else { return Ok(()) };
-    if shared.read().finished.bytes() >= shared.config.finished_bytes_max {
-        archive_finished(shared, disk)?;
+pub(super) fn turn(memory: &Arc<Memory>, now: Timestamp) -> Result<(), Error> {
+    memory.write().keys.forget_free(now, KEYS_MAX);
+    let Some(disk) = &memory.disk else { return Ok(()) };
+    if memory.read().finished.bytes() >= memory.config.finished_bytes_max {
+        archive_finished(memory, disk)?;
     }
-    let last = shared.last_snapshot_bytes();
-    let threshold = shared.config.snapshot_bytes_min.max(2 * last);
-    if shared.journal_bytes.load(Ordering::Relaxed) >= threshold {
-        snapshot(shared, now)?;
+    let last = memory.last_snapshot_bytes();
+    let threshold = memory.config.snapshot_bytes_min.max(2 * last);
+    if memory.journal_bytes.load(Ordering::Relaxed) >= threshold {
+        snapshot(memory, now)?;
     }
-    merge_runs(shared, disk, now)?;
+    merge_runs(memory, disk, now)?;
     Ok(())
 }
 
 /// Moves finished jobs from RAM to the archive.
-pub(super) fn archive_finished(shared: &Arc<Shared>, disk: &Arc<dyn Disk>) -> Result<(), Error> {
-    let batches = shared.write().finished.seal();
+pub(super) fn archive_finished(memory: &Arc<Memory>, disk: &Arc<dyn Disk>) -> Result<(), Error> {
+    let batches = memory.write().finished.seal();
     for batch in batches {
-        let run = write_batch(disk, &batch, &next_run_name(shared))?;
+        let run = write_batch(disk, &batch, &next_run_name(memory))?;
         // No run may know of an ending that a crash could still undo: the job would be archived
         // and live, without its key or its dead-letter item.
-        settle(shared)?;
+        settle(memory)?;
         let Some(run) = run else { continue };
-        let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
+        let mut archive = memory.archive.write().unwrap_or_else(PoisonError::into_inner);
         archive.push(run);
         drop(archive);
         // Listed in the archive before it leaves RAM: a reader always finds it in one of them.
-        let jobs: Vec<&Job> = batch.values().map(|snapshot| &snapshot.job).collect();
+        let jobs: Vec<&Job> = batch.values().map(|ended| &ended.job).collect();
         for some in jobs.chunks(STRIDE) {
-            shared.write().unlist(some.iter().copied());
+            memory.write().unlist(some.iter().copied());
         }
-        shared.write().finished.archived(&batch);
+        memory.write().finished.archived(&batch);
     }
-    write_manifest(shared, disk, None)
+    write_manifest(memory, disk, None)
 }
 
 /// Waits until everything committed so far is durable.
-fn settle(shared: &Shared) -> Result<(), Error> {
-    let Some(journal) = &shared.journal else { return Ok(()) };
+fn settle(memory: &Memory) -> Result<(), Error> {
+    let Some(journal) = &memory.journal else { return Ok(()) };
     journal.flush().map(drop).map_err(|error| journal_failed(&error))
 }
 
 fn write_batch(disk: &Arc<dyn Disk>, batch: &Batch, name: &str) -> Result<Option<Run>, Error> {
-    let records = batch.iter().map(|(id, snapshot)| {
+    let records = batch.iter().map(|(id, ended)| {
         let mut value = Vec::with_capacity(512);
-        encode_snapshot(&snapshot.job, &snapshot.history, &mut value);
-        let stamp = snapshot.job.finished_at().unwrap_or_default().0;
+        encode_job(&ended.job, &ended.history, &mut value);
+        let stamp = ended.job.finished_at().unwrap_or_default().0;
         Ok(Record { key: id.0.to_be_bytes(), stamp, value })
     });
     let pairs = || {
         let mut pairs: Vec<Pair> = Vec::with_capacity(8 * batch.len());
-        for (id, snapshot) in batch.iter() {
-            pairs.extend(term_numbers(&snapshot.job).into_iter().map(|term| (term, id.0)));
+        for (id, ended) in batch.iter() {
+            pairs.extend(term_numbers(&ended.job).into_iter().map(|term| (term, id.0)));
         }
         pairs.sort_unstable();
         pairs.into_iter().map(Ok)
@@ -172,56 +172,56 @@ fn record_terms(record: &Record) -> Vec<u64> {
     thawed(&record.value).map_or_else(|_| Vec::new(), |found| term_numbers(&found.job))
 }
 
-fn next_run_name(shared: &Shared) -> String {
-    let last = shared.run_number.fetch_add(1, Ordering::Relaxed);
+fn next_run_name(memory: &Memory) -> String {
+    let last = memory.run_number.fetch_add(1, Ordering::Relaxed);
     format!("run-{:016x}.arc", last + 1)
 }
 
 /// Merges small runs and drops what retention no longer keeps.
-fn merge_runs(shared: &Arc<Shared>, disk: &Arc<dyn Disk>, now: Timestamp) -> Result<(), Error> {
-    let keep_from = (now - shared.config.keep_finished).0;
-    let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
+fn merge_runs(memory: &Arc<Memory>, disk: &Arc<dyn Disk>, now: Timestamp) -> Result<(), Error> {
+    let keep_from = (now - memory.config.keep_finished).0;
+    let mut archive = memory.archive.write().unwrap_or_else(PoisonError::into_inner);
     let gone = archive.drop_older_than(keep_from);
     let plan = archive.plan_merge(RUNS_MAX);
     drop(archive);
     // Before the merge, which may fail: what is too old goes whatever becomes of the rest.
-    forget_runs(shared, disk, &gone)?;
+    forget_runs(memory, disk, &gone)?;
     let Some(plan) = plan else { return Ok(()) };
-    let name = next_run_name(shared);
+    let name = next_run_name(memory);
     let merged = plan.merge(disk.as_ref(), &name, keep_from, &record_terms);
     let merged = merged.map_err(|error| failed(&error))?;
-    let mut archive = shared.archive.write().unwrap_or_else(PoisonError::into_inner);
+    let mut archive = memory.archive.write().unwrap_or_else(PoisonError::into_inner);
     let gone = archive.replace(&plan, merged);
     drop(archive);
-    forget_runs(shared, disk, &gone)
+    forget_runs(memory, disk, &gone)
 }
 
 /// Removes runs that the archive no longer has, once the manifest has forgotten them, too.
-fn forget_runs(shared: &Shared, disk: &Arc<dyn Disk>, gone: &[String]) -> Result<(), Error> {
+fn forget_runs(memory: &Memory, disk: &Arc<dyn Disk>, gone: &[String]) -> Result<(), Error> {
     if gone.is_empty() {
         return Ok(());
     }
-    write_manifest(shared, disk, None)?;
+    write_manifest(memory, disk, None)?;
     remove(disk, gone)
 }
 
 /// Takes a snapshot and cuts the journal behind it.
-pub(super) fn snapshot(shared: &Arc<Shared>, now: Timestamp) -> Result<(), Error> {
-    snapshot_by(shared, now, STRIDE, &mut || {})
+pub(super) fn snapshot(memory: &Arc<Memory>, now: Timestamp) -> Result<(), Error> {
+    snapshot_by(memory, now, STRIDE, &mut || {})
 }
 
 /// The same by strides of a given size, with `between` called whenever no lock is held.
 pub(super) fn snapshot_by(
-    shared: &Arc<Shared>,
+    memory: &Arc<Memory>,
     now: Timestamp,
     stride: usize,
     between: &mut dyn FnMut(),
 ) -> Result<(), Error> {
-    let (Some(disk), Some(journal)) = (&shared.disk, &shared.journal) else { return Ok(()) };
-    forget_old_items(shared, now);
+    let (Some(disk), Some(journal)) = (&memory.disk, &memory.journal) else { return Ok(()) };
+    forget_old_items(memory, now);
     let first_segment = journal.current_segment();
     let start = {
-        let _still = shared.write();
+        let _still = memory.write();
         journal.next_lsn()
     };
     between();
@@ -229,19 +229,19 @@ pub(super) fn snapshot_by(
     let mut writer =
         SnapshotWriter::create(disk.clone(), &name, start).map_err(|error| failed(&error))?;
     let mut walk = Walk { stride, between };
-    let end = write_state(shared, &mut writer, &mut walk, || journal.next_lsn() - 1)?;
+    let end = write_state(memory, &mut writer, &mut walk, || journal.next_lsn() - 1)?;
     between();
     // Jobs that ended before the walk came by are in no frame that is kept and not in the
     // snapshot: they must be in the archive before it counts.
-    archive_finished(shared, disk)?;
+    archive_finished(memory, disk)?;
     between();
     // The snapshot may know of frames that are not durable yet: they must be, before it gets its
     // name, because that can be the name of the snapshot that counts now.
-    settle(shared)?;
+    settle(memory)?;
     let bytes = writer.finish(end).map_err(|error| failed(&error))?;
-    shared.journal_bytes.store(0, Ordering::Relaxed);
-    let old = write_snapshot_manifest(shared, disk, &name, first_segment)?;
-    shared.snapshot_bytes.store(bytes, Ordering::Relaxed);
+    memory.journal_bytes.store(0, Ordering::Relaxed);
+    let old = write_snapshot_manifest(memory, disk, &name, first_segment)?;
+    memory.snapshot_bytes.store(bytes, Ordering::Relaxed);
     journal.trim(first_segment).map_err(|error| journal_failed(&error))?;
     remove(disk, &old)
 }
@@ -249,19 +249,19 @@ pub(super) fn snapshot_by(
 /// Writes everything in RAM, jobs first: a job that ends after the walk began leaves its key and
 /// its dead-letter item behind it, where the walk still comes by. Answers the last position seen.
 fn write_state(
-    shared: &Shared,
+    memory: &Memory,
     writer: &mut SnapshotWriter,
     walk: &mut Walk<'_>,
     last_frame: impl Fn() -> u64,
 ) -> Result<u64, Error> {
     let mut out = Buffer { bytes: Vec::with_capacity(2 * CHUNK_BYTES), cuts: Vec::new(), writer };
     let mut slot = 0;
-    while slot < { shared.read().slab.slots() } {
-        let state = shared.read();
+    while slot < { memory.read().slab.slots() } {
+        let state = memory.read();
         let until = slot.saturating_add(walk.stride as u32);
         while slot < until && !out.is_full() {
             if let Some(entry) = state.slab.get(slot) {
-                encode_snapshot(&entry.job, &entry.history(), &mut out.bytes);
+                encode_job(&entry.job, &entry.history(), &mut out.bytes);
             }
             slot += 1;
         }
@@ -271,7 +271,7 @@ fn write_state(
     }
     let mut item = None;
     loop {
-        let state = shared.read();
+        let state = memory.read();
         let from: Bound<DlqId> = item.map_or(Bound::Unbounded, Bound::Excluded);
         let mut some = state.items.range((from, Bound::Unbounded)).take(walk.stride).peekable();
         if some.peek().is_none() {
@@ -290,7 +290,7 @@ fn write_state(
     }
     let mut entity = None;
     loop {
-        let state = shared.read();
+        let state = memory.read();
         let from: Bound<EntityId> = entity.map_or(Bound::Unbounded, Bound::Excluded);
         let mut some = state.entities.range((from, Bound::Unbounded)).take(walk.stride).peekable();
         if some.peek().is_none() {
@@ -309,7 +309,7 @@ fn write_state(
     }
     let mut key = None;
     loop {
-        let state = shared.read();
+        let state = memory.read();
         let before = key;
         for (end, holder) in state.keys.ended_after(key).take(walk.stride) {
             encode_key(end.1, &holder, &mut out.bytes);
@@ -322,7 +322,7 @@ fn write_state(
         out.pass_on()?;
         (walk.between)();
     }
-    let state = shared.read();
+    let state = memory.read();
     let end = last_frame();
     for spec in state.index.types.values() {
         encode_type(spec, &mut out.bytes);
@@ -387,20 +387,20 @@ impl Buffer<'_> {
     }
 }
 
-fn forget_old_items(shared: &Shared, now: Timestamp) {
-    let keep_from = now - shared.config.keep_items;
-    shared.write().items.forget_before(keep_from);
+fn forget_old_items(memory: &Memory, now: Timestamp) {
+    let keep_from = now - memory.config.keep_items;
+    memory.write().items.forget_before(keep_from);
 }
 
 /// Replaces the manifest; `changed` names a new snapshot and where the journal starts behind it.
 fn write_manifest(
-    shared: &Shared,
+    memory: &Memory,
     disk: &Arc<dyn Disk>,
     changed: Option<(&str, u64)>,
 ) -> Result<(), Error> {
     let manifest = Manifest::load(disk.as_ref()).map_err(|error| failed(&error))?;
     let mut manifest = manifest.unwrap_or_else(|| Manifest {
-        store_uuid: shared.config.segment_id_seed.to_be_bytes().repeat(2).try_into().expect("16"),
+        store_uuid: memory.config.segment_id_seed.to_be_bytes().repeat(2).try_into().expect("16"),
         snapshot: None,
         first_segment: 1,
         runs: Vec::new(),
@@ -409,19 +409,19 @@ fn write_manifest(
         manifest.snapshot = Some(snapshot.to_owned());
         manifest.first_segment = first_segment;
     }
-    manifest.runs = shared.archive().names();
+    manifest.runs = memory.archive().names();
     manifest.store(disk.as_ref()).map_err(|error| failed(&error))
 }
 
 /// The same for a new snapshot; answers the file it replaces.
 fn write_snapshot_manifest(
-    shared: &Shared,
+    memory: &Memory,
     disk: &Arc<dyn Disk>,
     name: &str,
     first_segment: u64,
 ) -> Result<Vec<String>, Error> {
     let old = Manifest::load(disk.as_ref()).map_err(|error| failed(&error))?;
-    write_manifest(shared, disk, Some((name, first_segment)))?;
+    write_manifest(memory, disk, Some((name, first_segment)))?;
     let old = old.and_then(|manifest| manifest.snapshot);
     Ok(old.into_iter().filter(|old| old != name).collect())
 }

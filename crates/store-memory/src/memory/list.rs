@@ -80,7 +80,7 @@ impl MemoryStore {
         }
         let floor = stopped_at.unwrap_or(JobId(0)).max(filter.ids().0);
         let there = self.archived(filter, (end, floor), limit, T::IS_ANY)?;
-        self.shared.looked_at.fetch_add((steps + there.reads) as u64, Ordering::Relaxed);
+        self.memory.looked_at.fetch_add((steps + there.reads) as u64, Ordering::Relaxed);
         let there = there
             .keys
             .into_iter()
@@ -106,7 +106,7 @@ impl MemoryStore {
         if filter.state.is_some_and(|state| !state.is_terminal()) {
             return Ok(Found::default());
         }
-        let archive = self.shared.archive();
+        let archive = self.memory.archive();
         if archive.runs().is_empty() {
             return Ok(Found::default());
         }
@@ -141,7 +141,7 @@ impl MemoryStore {
                 (found.into_iter().cloned().collect(), steps)
             })
             .await?;
-        self.shared.looked_at.fetch_add(steps as u64, Ordering::Relaxed);
+        self.memory.looked_at.fetch_add(steps as u64, Ordering::Relaxed);
         Ok(Page::cut(found, limit, |item| item.id.job()))
     }
 

@@ -3,7 +3,7 @@
 
 use super::keeper::Keeper;
 use super::settled::Settled;
-use super::{MemoryConfig, MemoryStore, Shared};
+use super::{Memory, MemoryConfig, MemoryStore};
 use crate::archive::Archive;
 use crate::disk::{Disk, is_out_of_space};
 use crate::error::FileError;
@@ -140,7 +140,7 @@ impl MemoryStore {
             }
         });
         let has_keeper = config.has_threads && journal.is_some();
-        let shared = Arc::new(Shared {
+        let memory = Arc::new(Memory {
             state: RwLock::new(parts.state),
             archive: RwLock::new(parts.archive),
             journal,
@@ -157,8 +157,8 @@ impl MemoryStore {
             is_closed: AtomicBool::new(false),
             lock: Mutex::new(lock),
         });
-        let keeper = Keeper::new(has_keeper.then(|| shared.clone()));
-        MemoryStore { shared, keeper }
+        let keeper = Keeper::new(has_keeper.then(|| memory.clone()));
+        MemoryStore { memory, keeper }
     }
 }
 
@@ -199,7 +199,7 @@ fn load_snapshot(
         for record in records_of(chunk, names) {
             let record = record.map_err(|bad| OpenError::Mismatch(format!("{name}: {bad}")))?;
             match record {
-                Record::Job(snapshot) => loader.job(snapshot.job, snapshot.history),
+                Record::Job(found) => loader.job(found.job, found.history),
                 Record::Item(item) => loader.item(*item),
                 Record::Entity(entity) => loader.entity(*entity),
                 Record::Type(spec) => loader.job_type(*spec),

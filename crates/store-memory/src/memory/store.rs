@@ -8,8 +8,8 @@ use mainspring_kernel::{
     TypeSpec,
 };
 use mainspring_store::{
-    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, Page,
-    Recovery, Scope, Snapshot, Standing, Store, Ticket, Wake, Work,
+    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
+    Needs, Page, Recovery, Scope, Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -18,10 +18,10 @@ impl MemoryStore {
     /// Reads under the lock, and answers when what was read is durable.
     pub(super) async fn settled<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, Error> {
         let (answer, frame) = {
-            let state = self.shared.read();
-            (read(&state), self.shared.settled.staged())
+            let state = self.memory.read();
+            (read(&state), self.memory.settled.staged())
         };
-        self.shared.settled.reached(frame).await?;
+        self.memory.settled.reached(frame).await?;
         Ok(answer)
     }
 }
@@ -35,16 +35,16 @@ impl Store for MemoryStore {
         let outcome = if self.is_broken() {
             Err(Error::Stopped)
         } else {
-            desk::commit(&self.shared, &needs, work)
+            desk::commit(&self.memory, &needs, work)
         };
         Box::pin(std::future::ready(outcome))
     }
 
-    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         Box::pin(async move {
-            match self.settled(|state| state.snapshot(id)).await? {
+            match self.settled(|state| state.job_with_history(id)).await? {
                 Some(found) => Ok(Some(found)),
-                None => self.shared.archived(id),
+                None => self.memory.archived(id),
             }
         })
     }
@@ -53,12 +53,12 @@ impl Store for MemoryStore {
         &'a self,
         id: JobId,
         scope: &'a Scope,
-    ) -> BoxFuture<'a, Result<Option<Snapshot>, Error>> {
+    ) -> BoxFuture<'a, Result<Option<JobWithHistory>, Error>> {
         Box::pin(async move {
-            match self.settled(|state| state.snapshot_within(id, scope)).await? {
+            match self.settled(|state| state.job_within(id, scope)).await? {
                 Some(found) => Ok(Some(found)),
                 // Looked for in the archive whether or not it is a stranger's that is in RAM.
-                None => self.shared.archived_within(id, scope),
+                None => self.memory.archived_within(id, scope),
             }
         })
     }
@@ -72,7 +72,7 @@ impl Store for MemoryStore {
             let mut ended = Vec::new();
             for (id, has_ended) in found.await? {
                 // Only jobs that have ended leave for the archive.
-                if has_ended.map_or_else(|| Ok(self.shared.archived(id)?.is_some()), Ok)? {
+                if has_ended.map_or_else(|| Ok(self.memory.archived(id)?.is_some()), Ok)? {
                     ended.push(id);
                 }
             }
@@ -168,7 +168,7 @@ impl Store for MemoryStore {
     fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>> {
         // Not worth a wait: a token is presented only by somebody who got it, which was after
         // the sync, and a revocation counts from the moment it is decided.
-        let token = self.shared.read().tokens.get(&id).cloned();
+        let token = self.memory.read().tokens.get(&id).cloned();
         Box::pin(std::future::ready(Ok(token)))
     }
 
@@ -185,18 +185,18 @@ impl Store for MemoryStore {
     }
 
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>> {
-        self.shared.write().begin(now);
+        self.memory.write().begin(now);
         Box::pin(self.settled(State::counts))
     }
 
     fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>> {
-        let newest = self.shared.settled.moves();
-        let (moves, has_gap) = self.shared.read().moves.after(position, newest, limit);
+        let newest = self.memory.settled.moves();
+        let (moves, has_gap) = self.memory.read().moves.after(position, newest, limit);
         Box::pin(std::future::ready(Ok(MovesPage { moves, has_gap, newest })))
     }
 
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
-        Box::pin(std::future::ready(Ok(self.shared.read().overdue(now, limit))))
+        Box::pin(std::future::ready(Ok(self.memory.read().overdue(now, limit))))
     }
 
     fn alarms(
@@ -204,16 +204,16 @@ impl Store for MemoryStore {
         now: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<(EntityId, Timestamp)>, Error>> {
-        let due = self.shared.read().entities.due(now).take(limit).collect();
+        let due = self.memory.read().entities.due(now).take(limit).collect();
         Box::pin(std::future::ready(Ok(due)))
     }
 
     fn running(&self) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {
-        Box::pin(std::future::ready(Ok(self.shared.read().running())))
+        Box::pin(std::future::ready(Ok(self.memory.read().running())))
     }
 
     fn wake(&self, now: Timestamp) -> BoxFuture<'_, Result<Wake, Error>> {
-        Box::pin(std::future::ready(Ok(self.shared.write().wake(now))))
+        Box::pin(std::future::ready(Ok(self.memory.write().wake(now))))
     }
 
     fn maintain(&self, now: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
@@ -222,14 +222,14 @@ impl Store for MemoryStore {
     }
 
     fn is_low_on_space(&self) -> bool {
-        self.shared.journal.as_ref().is_some_and(crate::journal::GroupCommit::is_low_on_space)
+        self.memory.journal.as_ref().is_some_and(crate::journal::GroupCommit::is_low_on_space)
     }
 
     fn health(&self) -> Health {
-        let broken = match self.shared.config.fatal.reason() {
+        let broken = match self.memory.config.fatal.reason() {
             Some(reason) => Some(format!("{reason}; restart to recover")),
             None => self
-                .shared
+                .memory
                 .is_closed
                 .load(Ordering::Acquire)
                 .then(|| "the store is closed".to_owned()),
@@ -238,23 +238,23 @@ impl Store for MemoryStore {
             kind: "memory",
             broken,
             is_low_on_space: self.is_low_on_space(),
-            damaged_blocks: self.shared.archive().damaged_blocks(),
+            damaged_blocks: self.memory.archive().damaged_blocks(),
             recovery: Recovery {
-                took_ms: self.shared.opening_ms.load(Ordering::Relaxed),
-                ..self.shared.recovery.clone()
+                took_ms: self.memory.opening_ms.load(Ordering::Relaxed),
+                ..self.memory.recovery.clone()
             },
         }
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), Error>> {
-        self.shared.is_closed.store(true, Ordering::Release);
+        self.memory.is_closed.store(true, Ordering::Release);
         self.keeper.stop();
-        let outcome = match &self.shared.journal {
+        let outcome = match &self.memory.journal {
             Some(journal) => journal.shutdown().map(|_| ()).map_err(|error| journal_failed(&error)),
             None => Ok(()),
         };
-        self.shared.settled.give_up();
-        self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.memory.settled.give_up();
+        self.memory.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(std::future::ready(outcome))
     }
 }

@@ -2,18 +2,18 @@
 //! the keeper is writing out. They stay readable here until their file is listed.
 
 use mainspring_kernel::{Job, JobId};
-use mainspring_store::Snapshot;
+use mainspring_store::JobWithHistory;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// A batch on its way to the archive.
-pub(crate) type Batch = Arc<BTreeMap<JobId, Snapshot>>;
+pub(crate) type Batch = Arc<BTreeMap<JobId, JobWithHistory>>;
 
 /// Ended jobs in RAM.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
-    newest: BTreeMap<JobId, Snapshot>,
+    newest: BTreeMap<JobId, JobWithHistory>,
     bytes: usize,
     sealed: Vec<Batch>,
 }
@@ -22,12 +22,12 @@ pub(crate) struct Finished {
 const JOB_BYTES: usize = 600;
 
 impl Finished {
-    pub(crate) fn push(&mut self, snapshot: Snapshot) {
-        self.bytes += JOB_BYTES + snapshot.job.payload.len();
-        self.newest.insert(snapshot.job.id, snapshot);
+    pub(crate) fn push(&mut self, ended: JobWithHistory) {
+        self.bytes += JOB_BYTES + ended.job.payload.len();
+        self.newest.insert(ended.job.id, ended);
     }
 
-    pub(crate) fn get(&self, id: JobId) -> Option<&Snapshot> {
+    pub(crate) fn get(&self, id: JobId) -> Option<&JobWithHistory> {
         self.newest.get(&id).or_else(|| self.sealed.iter().rev().find_map(|batch| batch.get(&id)))
     }
 
@@ -53,7 +53,7 @@ impl Finished {
     /// Ended jobs with ids in a range.
     pub(crate) fn between(&self, range: RangeInclusive<JobId>) -> impl Iterator<Item = &Job> {
         let maps = std::iter::once(&self.newest).chain(self.sealed.iter().map(|batch| &**batch));
-        maps.flat_map(move |map| map.range(range.clone())).map(|(_, snapshot)| &snapshot.job)
+        maps.flat_map(move |map| map.range(range.clone())).map(|(_, ended)| &ended.job)
     }
 
     /// Every ended job here.

@@ -6,9 +6,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use mainspring_kernel::dispatch::{Book, LaneKey, LimitKey, Place, Rank, Taken, Wanted, rank};
 use mainspring_kernel::paged::Paged;
-use mainspring_kernel::{
-    Job, JobType, QueueName, QueueOrder, QueueSpec, StateName, Timestamp, TypeSpec,
-};
+use mainspring_kernel::{Job, JobType, QueueName, QueueSpec, StateName, Timestamp, TypeSpec};
 use std::collections::BTreeMap;
 
 /// Where the index has a job that waits.
@@ -168,7 +166,7 @@ impl Index {
         let Index { book, types, queues, limits, .. } = self;
         let mut taken = Taken::default();
         let mut is_open =
-            |queue: &QueueName| queues.get(queue).is_none_or(|card| !card.spec.is_paused);
+            |queue: &QueueName| QueueSpec::is_open(queues.get(queue).map(|card| &card.spec));
         let mut has_room = |lane: &LaneKey| {
             let limit = types
                 .get(&lane.job_type)
@@ -194,8 +192,8 @@ impl Index {
 
     /// Where a waiting job stands among its like.
     fn rank(&self, job: &Job) -> Rank {
-        let order = self.queues.get(&job.queue).map_or(QueueOrder::Aged, |card| card.spec.order);
-        rank(order, job)
+        let spec = self.queues.get(&job.queue).map(|card| &card.spec);
+        rank(QueueSpec::order_of(spec), job)
     }
 
     /// How many jobs are ready.

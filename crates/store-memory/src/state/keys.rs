@@ -32,11 +32,9 @@ impl Keys {
 
     /// A job has ended: its key is free after its window.
     pub(crate) fn release(&mut self, key: &Idempotency, job: JobId, ended_at: Timestamp) {
-        if self.holders.get(&key.hash).is_some_and(|holder| holder.job != job) {
-            return;
+        if let Some(freed) = key.freed_by(self.get(key.hash), job, ended_at) {
+            self.set(key.hash, freed);
         }
-        let free_at = Some(key.free_at(ended_at));
-        self.set(key.hash, KeyHolder { free_at, ..key.held_by(job) });
     }
 
     /// Puts a holder in, replacing an earlier one.

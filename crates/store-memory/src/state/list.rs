@@ -5,7 +5,7 @@ use super::State;
 use super::postings::{Met, Postings, Upper, first_of, last_of, upper};
 use mainspring_kernel::{Job, JobId, StateName};
 use mainspring_store::filter::{lasting_terms, passing_terms};
-use mainspring_store::{JobFilter, Snapshot, Term};
+use mainspring_store::{JobFilter, JobWithHistory, Term};
 use std::sync::Arc;
 
 /// Postings looked at under one hold of the lock: a millisecond or two.
@@ -43,7 +43,7 @@ pub(super) struct Passing {
 
 impl Passing {
     pub(super) fn of(job: &Job) -> Self {
-        let code = job.trouble.as_ref().map(|trouble| trouble.failure.code.clone());
+        let code = job.last_failure.as_ref().map(|last_failure| last_failure.failure.code.clone());
         Passing { state: job.state.name(), code }
     }
 
@@ -54,7 +54,7 @@ impl Passing {
             postings.remove(Term::State(self.state.as_str()), job.id);
             postings.add(Term::State(state.as_str()), job.id);
         }
-        let code = job.trouble.as_ref().map(|trouble| &trouble.failure.code);
+        let code = job.last_failure.as_ref().map(|last_failure| &last_failure.failure.code);
         if code != self.code.as_ref() {
             if let Some(was) = &self.code {
                 postings.remove(Term::Code(was), job.id);
@@ -81,9 +81,9 @@ impl State {
     }
 
     /// An ended job comes from elsewhere.
-    pub(super) fn take_in_ended(&mut self, snapshot: Snapshot) {
-        enter(&mut self.postings, &snapshot.job);
-        self.finished.push(snapshot);
+    pub(super) fn take_in_ended(&mut self, ended: JobWithHistory) {
+        enter(&mut self.postings, &ended.job);
+        self.finished.push(ended);
     }
 
     /// Ended jobs that the archive lists from now on leave the lists of RAM.

@@ -20,13 +20,13 @@ struct Move {
 
 /// The ring.
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
+pub(crate) struct RecentMoves {
     ring: VecDeque<Move>,
     /// Position of the newest move ever; the first has 1.
     newest: u64,
 }
 
-impl Moves {
+impl RecentMoves {
     /// Position of the newest move.
     pub(crate) fn newest(&self) -> u64 {
         self.newest

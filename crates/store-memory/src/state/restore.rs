@@ -3,18 +3,18 @@
 use super::State;
 use super::slab::Entry;
 use mainspring_kernel::Totals;
-use mainspring_store::Snapshot;
+use mainspring_store::JobWithHistory;
 use mainspring_store::record::Record;
 
 impl State {
     /// Puts one record in. Types and queues come before the jobs that they place.
     pub(crate) fn restore(&mut self, record: Record) {
         match record {
-            Record::Job(snapshot) if snapshot.job.finished_at().is_some() => {
-                self.take_in_ended(*snapshot);
+            Record::Job(found) if found.job.finished_at().is_some() => {
+                self.take_in_ended(*found);
             }
-            Record::Job(snapshot) => {
-                let Snapshot { mut job, history } = *snapshot;
+            Record::Job(found) => {
+                let JobWithHistory { mut job, history } = *found;
                 self.index.share_names(&mut job);
                 let slot =
                     self.slab.insert_entry(Entry::new(job, history.into_iter().skip(1).collect()));

@@ -8,7 +8,7 @@ use hashbrown::{HashMap, HashTable};
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::{Job, JobId, TenantId};
-use mainspring_store::{Held, Snapshot};
+use mainspring_store::{Held, JobWithHistory};
 use std::hash::BuildHasher;
 
 /// A live job with its history after the submission, and where the index has it.
@@ -45,15 +45,15 @@ impl Entry {
     }
 
     /// A copy of the job with its whole history.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot { job: self.job.clone(), history: self.history() }
+    pub(crate) fn job_with_history(&self) -> JobWithHistory {
+        JobWithHistory { job: self.job.clone(), history: self.history() }
     }
 
     /// The job with its whole history.
-    pub(crate) fn into_snapshot(self) -> Snapshot {
+    pub(crate) fn into_job_with_history(self) -> JobWithHistory {
         let mut history = vec![Transition::submitted(&self.job)];
         history.extend(self.moves.map(|moves| *moves).unwrap_or_default());
-        Snapshot { job: self.job, history }
+        JobWithHistory { job: self.job, history }
     }
 }
 

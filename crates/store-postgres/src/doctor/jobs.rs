@@ -3,7 +3,7 @@
 
 use super::{Look, Report};
 use crate::migrate::MigrateError;
-use crate::node::GONE_AFTER;
+use crate::neighbours::GONE_AFTER;
 use crate::values::At;
 use tokio_postgres::types::Type;
 

@@ -1,7 +1,7 @@
 //! The server under the database: version, settings, poolers, old transactions, bloat.
 
 use super::{Look, Report};
-use crate::connect::Address;
+use crate::connections::connect::Address;
 use crate::migrate::{MigrateError, server_version};
 use tokio_postgres::types::Type;
 

@@ -3,12 +3,12 @@
 use super::lead::{self, Lead};
 use super::pieces::{self, Bound, Conditions, Pieces, Span, counted, run};
 use super::{LOOKED_AT, candidates};
+use crate::connections::{Call, Part, Value};
 use crate::fault::Fault;
-use crate::link::{Call, Value};
-use crate::load::read_item;
 use crate::queries::Query;
-use crate::shared::Shared;
+use crate::rows::read_item;
 use crate::terms;
+use crate::this_server::ThisServer;
 use crate::values::{At, item_uuid, uuid};
 use mainspring_kernel::{DlqId, DlqItem};
 use mainspring_store::{ItemFilter, Page, Term};
@@ -20,23 +20,23 @@ const LISTED_MAX: i32 = 500;
 
 /// Dead-letter items, newest first, older than `before`.
 pub(crate) async fn items(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &ItemFilter,
     before: Option<DlqId>,
     limit: usize,
 ) -> Result<Page<DlqItem>, Fault> {
-    let Some(wanted) = pieces::wanted(shared, &filter.job).await? else {
+    let Some(wanted) = pieces::wanted(server, &filter.job).await? else {
         return Ok(Page { items: Vec::new(), next: None });
     };
     let mut span = Span::of(&filter.job, before.map(DlqId::job));
-    let (lead, facts) = lead(shared, filter, &wanted, span).await?;
+    let (lead, facts) = lead(server, filter, &wanted, span).await?;
     let own = filter.job.traced_job().map(uuid);
     let (mut found, mut looked_at) = (Vec::new(), (limit + 1).max(LOOKED_AT.0));
     while found.len() <= limit {
-        let (ids, floor) = candidates(shared, &lead, span, looked_at, own).await?;
+        let (ids, floor) = candidates(server, &lead, span, looked_at, own).await?;
         for ids in ids.chunks(looked_at) {
             if found.len() <= limit {
-                found.extend(read(shared, ids, filter, &facts, limit + 1 - found.len()).await?);
+                found.extend(read(server, ids, filter, &facts, limit + 1 - found.len()).await?);
             }
         }
         match floor {
@@ -50,17 +50,17 @@ pub(crate) async fn items(
 
 /// How many items a filter admits, up to `most`.
 pub(crate) async fn count_items(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &ItemFilter,
     most: usize,
 ) -> Result<usize, Fault> {
     // One that is in the trace by its id has no fact that says so.
     if filter.job.traced_job().is_some() {
-        return Ok(items(shared, filter, None, most).await?.items.len());
+        return Ok(items(server, filter, None, most).await?.items.len());
     }
-    let Some(wanted) = pieces::wanted(shared, &filter.job).await? else { return Ok(0) };
+    let Some(wanted) = pieces::wanted(server, &filter.job).await? else { return Ok(0) };
     let span = Span::of(&filter.job, None);
-    let (lead, facts) = lead(shared, filter, &wanted, span).await?;
+    let (lead, facts) = lead(server, filter, &wanted, span).await?;
     let (sql, values) = pieces::searched(&lead, span, most, Bound::Counted(usize::MAX));
     let mut conditions = Conditions::new(values);
     for numbers in facts {
@@ -75,12 +75,12 @@ pub(crate) async fn count_items(
     let Conditions { sql: conditions, values } = conditions;
     let sql =
         format!("SELECT count(*) FROM (SELECT 1 {sql} {item} WHERE true{conditions} LIMIT $4) c");
-    counted(&run(shared, &sql, &values).await?)
+    counted(&run(server, &sql, &values).await?)
 }
 
 /// The fact that leads, and the others.
 async fn lead(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &ItemFilter,
     wanted: &Pieces<'_>,
     span: Span,
@@ -98,7 +98,7 @@ async fn lead(
     if leads.is_empty() {
         leads.push(Lead::AllItems);
     }
-    let mut leads = lead::shortest(shared, leads, span).await?;
+    let mut leads = lead::shortest(server, leads, span).await?;
     let lead = leads.swap_remove(0);
     // What leads need not be asked again, but for one that came in by its id.
     if filter.job.traced_job().is_none() {
@@ -109,7 +109,7 @@ async fn lead(
 
 /// Those of some items that are wanted, newest first.
 async fn read(
-    shared: &Shared,
+    server: &ThisServer,
     ids: &[Uuid],
     filter: &ItemFilter,
     facts: &[Vec<i64>],
@@ -130,7 +130,7 @@ async fn read(
          CROSS JOIN LATERAL (SELECT * FROM mainspring.item i WHERE i.id = w.id LIMIT 1) i
          WHERE true{conditions} ORDER BY i.id DESC LIMIT $2"
     );
-    let rows = run(shared, &sql, &values).await?;
+    let rows = run(server, &sql, &values).await?;
     let items: Result<Vec<DlqItem>, Fault> =
         rows.iter().map(|row| read_item(row.try_get(0)?)).collect();
     Ok(items?.into_iter().filter(|item| filter.admits(item)).collect())
@@ -147,9 +147,10 @@ fn written(filter: &ItemFilter, conditions: &mut Conditions) {
 
 /// Lists items that were written by servers that knew no lists, some at a time. The error codes of
 /// their jobs are listed with them.
-pub(crate) async fn list_old_items(shared: &Shared) -> Result<(), Fault> {
+pub(crate) async fn list_old_items(server: &ThisServer) -> Result<(), Fault> {
     loop {
-        let rows = shared.links.read(Query::FindUnlistedItems, vec![Box::new(LISTED_MAX)]).await?;
+        let rows =
+            server.connections.read(Query::FindUnlistedItems, vec![Box::new(LISTED_MAX)]).await?;
         if rows.is_empty() {
             return Ok(());
         }
@@ -174,7 +175,7 @@ pub(crate) async fn list_old_items(shared: &Shared) -> Result<(), Fault> {
             Call::new(Query::InsertTerms, vec![Box::new(codes.0), Box::new(codes.1)]),
             Call::new(Query::MarkItemsListed, vec![Box::new(ids), Box::new(versions)]),
         ];
-        let mut link = shared.links.get().await?;
-        link.run(true, calls, true).await?;
+        let mut connection = server.connections.get().await?;
+        connection.run(Part::All, calls).await?;
     }
 }

@@ -1,10 +1,10 @@
 //! Which index leads a list.
 
 use super::pieces::{self, Pieces, Span};
+use crate::connections::Value;
 use crate::fault::Fault;
-use crate::link::Value;
-use crate::shared::Shared;
-use crate::writes::number;
+use crate::rows::state_number;
+use crate::this_server::ThisServer;
 use mainspring_kernel::StateName;
 use mainspring_store::{JobFilter, Term};
 use tokio_postgres::types::Type;
@@ -37,7 +37,7 @@ pub(super) enum Lead {
     /// Those in a state of `finished`, by its number.
     Finished(i16),
     /// All that stand in a table of jobs on the way, in lanes if there are not too many.
-    Standing(Standing, Option<Vec<i32>>),
+    OnTheWay(OnTheWay, Option<Vec<i32>>),
     /// All dead-letter items by id.
     AllItems,
     /// Items with one of these facts, of different tenants.
@@ -46,7 +46,7 @@ pub(super) enum Lead {
 
 /// Jobs that are few, or the lead is not taken, for they come in no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum OnTheWay {
     /// Waiting for their first try.
     Queued,
     /// Waiting for another.
@@ -68,25 +68,25 @@ impl Lead {
             Lead::ItemTerms(_) => "SELECT id FROM mainspring.item_term WHERE term = v.v",
             Lead::Live(_) => "SELECT id FROM mainspring.live WHERE state = v.v",
             Lead::Finished(_) => "SELECT id FROM mainspring.finished WHERE state = v.v",
-            Lead::Standing(Standing::Queued, None) => {
+            Lead::OnTheWay(OnTheWay::Queued, None) => {
                 "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready
                      UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE NOT is_retry"
             }
-            Lead::Standing(Standing::Retrying, None) => {
+            Lead::OnTheWay(OnTheWay::Retrying, None) => {
                 "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready
                      UNION ALL SELECT id, is_retry FROM mainspring.waiting) s WHERE is_retry"
             }
-            Lead::Standing(Standing::Queued, Some(_)) => {
+            Lead::OnTheWay(OnTheWay::Queued, Some(_)) => {
                 "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready WHERE lane = v.v
                      UNION ALL SELECT id, is_retry FROM mainspring.waiting WHERE lane = v.v
                  ) s WHERE NOT is_retry"
             }
-            Lead::Standing(Standing::Retrying, Some(_)) => {
+            Lead::OnTheWay(OnTheWay::Retrying, Some(_)) => {
                 "SELECT id FROM (SELECT id, is_retry FROM mainspring.ready WHERE lane = v.v
                      UNION ALL SELECT id, is_retry FROM mainspring.waiting WHERE lane = v.v
                  ) s WHERE is_retry"
             }
-            Lead::Standing(Standing::Alarmed, _) => {
+            Lead::OnTheWay(OnTheWay::Alarmed, _) => {
                 "SELECT id FROM mainspring.live WHERE alarm_at IS NOT NULL"
             }
         }
@@ -95,10 +95,10 @@ impl Lead {
     /// The rows that have to be read, wanted or not, to read the wanted ones.
     pub(super) fn whole(&self) -> &'static str {
         match self {
-            Lead::Standing(Standing::Queued | Standing::Retrying, None) => {
+            Lead::OnTheWay(OnTheWay::Queued | OnTheWay::Retrying, None) => {
                 "SELECT 1 FROM mainspring.ready UNION ALL SELECT 1 FROM mainspring.waiting"
             }
-            Lead::Standing(Standing::Queued | Standing::Retrying, Some(_)) => {
+            Lead::OnTheWay(OnTheWay::Queued | OnTheWay::Retrying, Some(_)) => {
                 "SELECT 1 FROM mainspring.ready WHERE lane = v.v
                  UNION ALL SELECT 1 FROM mainspring.waiting WHERE lane = v.v"
             }
@@ -109,7 +109,7 @@ impl Lead {
             | Lead::Terms(_)
             | Lead::Live(_)
             | Lead::Finished(_)
-            | Lead::Standing(Standing::Alarmed, _)
+            | Lead::OnTheWay(OnTheWay::Alarmed, _)
             | Lead::AllItems
             | Lead::ItemTerms(_) => self.source(),
         }
@@ -118,13 +118,13 @@ impl Lead {
     /// Its values, one search each, and their type.
     pub(super) fn values(&self) -> (Value, Type, &'static str) {
         match self {
-            Lead::All | Lead::AllItems | Lead::Standing(_, None) => {
+            Lead::All | Lead::AllItems | Lead::OnTheWay(_, None) => {
                 (Box::new(vec![0_i32]), Type::INT4_ARRAY, "int")
             }
             Lead::Live(state) | Lead::Finished(state) => {
                 (Box::new(vec![*state]), Type::INT2_ARRAY, "smallint")
             }
-            Lead::Lanes(lanes) | Lead::User(_, lanes) | Lead::Standing(_, Some(lanes)) => {
+            Lead::Lanes(lanes) | Lead::User(_, lanes) | Lead::OnTheWay(_, Some(lanes)) => {
                 (Box::new(lanes.clone()), Type::INT4_ARRAY, "int")
             }
             Lead::Trace(trace) => (Box::new(vec![trace.clone()]), Type::TEXT_ARRAY, "text"),
@@ -144,7 +144,7 @@ impl Lead {
             | Lead::Terms(_)
             | Lead::Live(_)
             | Lead::Finished(_)
-            | Lead::Standing(..)
+            | Lead::OnTheWay(..)
             | Lead::AllItems
             | Lead::ItemTerms(_) => None,
         }
@@ -157,7 +157,7 @@ impl Lead {
             Lead::Lanes(lanes) | Lead::User(_, lanes) => lanes.len(),
             Lead::Terms(terms) | Lead::ItemTerms(terms) => terms.len(),
             // It must be whole, for it has no order; it was just seen to be short.
-            Lead::Standing(..) => return usize::MAX,
+            Lead::OnTheWay(..) => return usize::MAX,
         };
         (2 * looked_at / values.max(1)).clamp(SHARE_MIN, looked_at)
     }
@@ -165,14 +165,14 @@ impl Lead {
 
 /// The leads that find all that `filter` admits: the shortest, and another if that is long, too.
 pub(super) async fn choose(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &JobFilter,
     wanted: &Pieces<'_>,
     span: Span,
 ) -> Result<Vec<Lead>, Fault> {
     let mut leads = Vec::new();
     if let Some(user) = &wanted.user {
-        let lanes = pieces::lanes_of_user(shared, user, wanted.lanes.as_deref()).await?;
+        let lanes = pieces::lanes_of_user(server, user, wanted.lanes.as_deref()).await?;
         leads.push(Lead::User(user.clone(), lanes));
     }
     if let Some(trace) = &filter.trace_id {
@@ -184,35 +184,36 @@ pub(super) async fn choose(
     }
     leads.extend(filter.error_code.as_deref().map(|code| of_tenants(Term::Code(code))));
     let few_lanes = wanted.lanes.as_ref().filter(|lanes| lanes.len() <= LANES_MAX);
-    let standing = |standing| Lead::Standing(standing, few_lanes.cloned());
+    let standing = |standing| Lead::OnTheWay(standing, few_lanes.cloned());
     match filter.state {
         Some(state @ (StateName::Failed | StateName::Cancelled)) => {
             leads.push(of_tenants(Term::State(state.as_str())));
         }
-        Some(StateName::Queued) => leads.push(standing(Standing::Queued)),
+        Some(StateName::Queued) => leads.push(standing(OnTheWay::Queued)),
         Some(state @ StateName::Retrying) => {
-            leads.extend([standing(Standing::Retrying), Lead::Live(number(state))]);
+            leads.extend([standing(OnTheWay::Retrying), Lead::Live(state_number(state))]);
         }
         Some(state @ (StateName::Running | StateName::DlqPending | StateName::DlqRecorded)) => {
-            leads.extend([Lead::Standing(Standing::Alarmed, None), Lead::Live(number(state))]);
+            leads
+                .extend([Lead::OnTheWay(OnTheWay::Alarmed, None), Lead::Live(state_number(state))]);
         }
         // What most jobs come to; before the lanes, whose newest jobs may all be waiting.
-        Some(state @ StateName::Succeeded) => leads.push(Lead::Finished(number(state))),
+        Some(state @ StateName::Succeeded) => leads.push(Lead::Finished(state_number(state))),
         None => {}
     }
     if let Some(lanes) = few_lanes {
         leads.push(Lead::Lanes(lanes.clone()));
     }
-    if leads.iter().all(|lead| matches!(lead, Lead::Standing(..))) {
+    if leads.iter().all(|lead| matches!(lead, Lead::OnTheWay(..))) {
         leads.push(Lead::All);
     }
-    shortest(shared, leads, span).await
+    shortest(server, leads, span).await
 }
 
 /// The lead that finds least; if that is much, the next one, too. Which of two long leads comes
 /// sooner to what is wanted cannot be told beforehand.
 pub(super) async fn shortest(
-    shared: &Shared,
+    server: &ThisServer,
     leads: Vec<Lead>,
     span: Span,
 ) -> Result<Vec<Lead>, Fault> {
@@ -221,12 +222,12 @@ pub(super) async fn shortest(
     }
     let mut measured: Vec<(usize, Lead)> = Vec::new();
     for lead in leads {
-        let is_standing = matches!(lead, Lead::Standing(..));
+        let is_standing = matches!(lead, Lead::OnTheWay(..));
         let most = if is_standing { STANDING_MAX + 1 } else { COUNTED_MAX + 1 };
         // Counting all there is would tell nothing new.
         let count = match matches!(lead, Lead::All) {
             true => COUNTED_MAX + 1,
-            false => pieces::measure(shared, &lead, span, most).await?,
+            false => pieces::measure(server, &lead, span, most).await?,
         };
         if is_standing && count > STANDING_MAX {
             continue;

@@ -1,13 +1,13 @@
 //! The statements of lists, put together from fixed pieces.
 
 use super::lead::Lead;
+use crate::connections::Value;
 use crate::fault::Fault;
-use crate::link::Value;
 use crate::queries::in_schema;
-use crate::shared::Shared;
+use crate::rows::state_number;
 use crate::terms;
+use crate::this_server::ThisServer;
 use crate::values::uuid;
-use crate::writes::number;
 use mainspring_kernel::{JobId, StateName, TenantId};
 use mainspring_store::{JobFilter, Scope, Term};
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ pub(super) struct Pieces<'a> {
 
 /// What `filter` asks for; `None` if nothing can be that.
 pub(super) async fn wanted<'a>(
-    shared: &Shared,
+    server: &ThisServer,
     filter: &'a JobFilter,
 ) -> Result<Option<Pieces<'a>>, Fault> {
     let user = match (&filter.scope, &filter.user) {
@@ -54,8 +54,8 @@ pub(super) async fn wanted<'a>(
         (Scope::User(_, own), _) => Some(own.as_str().to_owned()),
         (Scope::All | Scope::Tenant(_), user) => user.as_ref().map(|it| it.as_str().to_owned()),
     };
-    shared.know_all_lanes().await?;
-    let lanes = shared.lanes();
+    server.know_all_lanes().await?;
+    let lanes = server.lanes();
     let matching = lanes.iter().filter(|(_, lane)| {
         filter.scope.tenant().is_none_or(|tenant| lane.tenant == *tenant)
             && filter.queue.as_ref().is_none_or(|queue| lane.queue == *queue)
@@ -138,7 +138,7 @@ impl Pieces<'_> {
             Some(state) => {
                 let column =
                     if state.is_terminal() { "f.state" } else { "f.id IS NULL AND l.state" };
-                to.with(&format!(" AND {column} = ?"), Box::new(number(state)), Type::INT2);
+                to.with(&format!(" AND {column} = ?"), Box::new(state_number(state)), Type::INT2);
             }
         }
     }
@@ -186,7 +186,7 @@ pub(super) fn searched(
             Ok(within) => format!("ORDER BY id DESC LIMIT {within}"),
             Err(_) => "ORDER BY id DESC".to_owned(),
         },
-        (Bound::Found, Lead::Standing(..)) => "LIMIT $4".to_owned(),
+        (Bound::Found, Lead::OnTheWay(..)) => "LIMIT $4".to_owned(),
         (Bound::Found, _) => "ORDER BY id DESC LIMIT $4".to_owned(),
     };
     let sql = format!(
@@ -199,30 +199,30 @@ pub(super) fn searched(
 
 /// Ids a lead finds, newest first for each of its values.
 pub(super) async fn candidates(
-    shared: &Shared,
+    server: &ThisServer,
     lead: &Lead,
     span: Span,
     share: usize,
 ) -> Result<Vec<(i64, Uuid)>, Fault> {
     let (sql, values) = searched(lead, span, share, Bound::Found);
-    let rows = run(shared, &format!("SELECT v.n, d.id {sql}"), &values).await?;
+    let rows = run(server, &format!("SELECT v.n, d.id {sql}"), &values).await?;
     rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
 }
 
 /// How many ids a lead finds, up to `most`.
 pub(super) async fn measure(
-    shared: &Shared,
+    server: &ThisServer,
     lead: &Lead,
     span: Span,
     most: usize,
 ) -> Result<usize, Fault> {
     let (sql, values) = measured(lead, span, most);
-    counted(&run(shared, &sql, &values).await?)
+    counted(&run(server, &sql, &values).await?)
 }
 
 fn measured(lead: &Lead, span: Span, most: usize) -> (String, Vec<(Value, Type)>) {
     let (mut sql, values) = searched(lead, span, most, Bound::Found);
-    if let Lead::Standing(..) = lead {
+    if let Lead::OnTheWay(..) = lead {
         let (kind, whole) = (lead.values().2, lead.whole());
         sql = format!("FROM unnest($3::{kind}[]) v (v) CROSS JOIN LATERAL ({whole} LIMIT $4) d");
     }
@@ -231,14 +231,14 @@ fn measured(lead: &Lead, span: Span, most: usize) -> (String, Vec<(Value, Type)>
 
 /// How many of the first `within` jobs a lead finds for each value are wanted, up to `most`.
 pub(super) async fn count(
-    shared: &Shared,
+    server: &ThisServer,
     lead: &Lead,
     wanted: &Pieces<'_>,
     span: Span,
     (within, most): (usize, usize),
 ) -> Result<usize, Fault> {
     let (sql, values) = count_of(lead, wanted, span, (within, most));
-    counted(&run(shared, &sql, &values).await?)
+    counted(&run(server, &sql, &values).await?)
 }
 
 fn count_of(
@@ -267,13 +267,13 @@ fn count_of(
 
 /// The wanted ones of some jobs, newest first.
 pub(super) async fn read(
-    shared: &Shared,
+    server: &ThisServer,
     ids: &[Uuid],
     wanted: &Pieces<'_>,
     limit: usize,
 ) -> Result<Vec<Row>, Fault> {
     let (sql, values) = read_of(ids, wanted, limit);
-    run(shared, &sql, &values).await
+    run(server, &sql, &values).await
 }
 
 fn read_of(ids: &[Uuid], wanted: &Pieces<'_>, limit: usize) -> (String, Vec<(Value, Type)>) {
@@ -308,12 +308,12 @@ const LANES_OF_USER: &str = "WITH RECURSIVE lanes (lane) AS (
 
 /// The lanes a user has jobs in, of those that are wanted.
 pub(super) async fn lanes_of_user(
-    shared: &Shared,
+    server: &ThisServer,
     user: &str,
     wanted: Option<&[i32]>,
 ) -> Result<Vec<i32>, Fault> {
     let values: [(Value, Type); 1] = [(Box::new(user.to_owned()), Type::TEXT)];
-    let rows = run(shared, LANES_OF_USER, &values).await?;
+    let rows = run(server, LANES_OF_USER, &values).await?;
     let lanes: Result<Vec<i32>, Fault> = rows.iter().map(|row| Ok(row.try_get(0)?)).collect();
     let wanted = wanted.map(|wanted| wanted.iter().copied().collect::<BTreeSet<i32>>());
     let is_wanted = |lane: &i32| wanted.as_ref().is_none_or(|wanted| wanted.contains(lane));
@@ -322,7 +322,7 @@ pub(super) async fn lanes_of_user(
 
 /// A statement of each kind, under a name, with the types of its parameters: for the test of plans.
 pub(super) fn samples() -> Vec<(String, String, Vec<Type>)> {
-    use super::lead::Standing;
+    use super::lead::OnTheWay;
     let mut filter = JobFilter::of(Scope::All);
     let span = Span::of(&filter, None);
     filter.state = Some(StateName::Failed);
@@ -342,7 +342,7 @@ pub(super) fn samples() -> Vec<(String, String, Vec<Type>)> {
         ("item_terms", Lead::ItemTerms(vec![1, 2])),
         ("live", Lead::Live(2)),
         ("finished", Lead::Finished(5)),
-        ("waiting", Lead::Standing(Standing::Queued, Some(vec![1, 2]))),
+        ("waiting", Lead::OnTheWay(OnTheWay::Queued, Some(vec![1, 2]))),
     ];
     let mut samples = Vec::new();
     let mut add = |name: String, (sql, values): (String, Vec<(Value, Type)>)| {
@@ -368,10 +368,10 @@ pub(super) fn counted(rows: &[Row]) -> Result<usize, Fault> {
 }
 
 pub(super) async fn run(
-    shared: &Shared,
+    server: &ThisServer,
     sql: &str,
     values: &[(Value, Type)],
 ) -> Result<Vec<Row>, Fault> {
-    let mut link = shared.links.get().await?;
-    link.composed(&in_schema(sql, &shared.config.schema), values).await
+    let mut connection = server.connections.get().await?;
+    connection.composed(&in_schema(sql, &server.config.schema), values).await
 }

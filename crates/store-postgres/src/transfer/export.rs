@@ -2,20 +2,19 @@
 
 use super::Session;
 use crate::config::PostgresConfig;
-use crate::effects::read_effect;
+use crate::connections::Value;
 use crate::entities;
 use crate::fault::Fault;
-use crate::link::Value;
-use crate::load::read_item;
+use crate::lanes::Lanes;
 use crate::migrate::{self, MIGRATIONS, MigrateError};
 use crate::queries::{Queries, Query};
-use crate::registry::{Lanes, read_registry};
-use crate::rows::{Stored, read_job};
+use crate::registry::read_registry;
+use crate::rows::{Stored, read_effect, read_item, read_job};
 use crate::values::{At, digest, job_id};
 use mainspring_kernel::JobId;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::job::{Effect, EffectTotals};
-use mainspring_store::Snapshot;
+use mainspring_store::JobWithHistory;
 use mainspring_store::record::Record;
 use std::collections::HashMap;
 use tokio_postgres::types::Type;
@@ -160,7 +159,7 @@ impl Cursor {
             if job.extras.as_ref().is_some_and(|it| it.effects_elsewhere.count > 0) {
                 return Err(Fault::Broken(format!("{} has lost effects", job.id)));
             }
-            Ok(Record::Job(Box::new(Snapshot { job: *job, history })))
+            Ok(Record::Job(Box::new(JobWithHistory { job: *job, history })))
         });
         jobs.collect()
     }

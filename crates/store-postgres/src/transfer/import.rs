@@ -2,25 +2,26 @@
 
 use super::Session;
 use super::export::{Cursor, TOTALS};
+use crate::commit::effects::Effects;
+use crate::commit::entities::{insert, insert_terms};
+use crate::commit::items::item_terms;
 use crate::config::PostgresConfig;
-use crate::effects::Effects;
-use crate::entities;
+use crate::connections::{Call, Value};
 use crate::fault::Fault;
-use crate::link::{Call, Value};
+use crate::lanes::Lanes;
 use crate::migrate::{self, MigrateError, failed};
 use crate::queries::{Queries, Query};
-use crate::registry::{Lanes, Registry};
-use crate::rows::more;
+use crate::registry::{Registry, RegistryChange, write_queue, write_token, write_type};
+use crate::rows::{more, state_number};
 use crate::terms;
 use crate::values::{At, hash_uuid, item_uuid, uuid};
-use crate::writes::{item_terms, number};
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{DlqItem, Event, QueueOrder, StateName, Timestamp};
-use mainspring_store::Snapshot;
-use mainspring_store::record::{Record, encode_item, encode_progress, encode_token, encode_type};
+use mainspring_kernel::{DlqItem, StateName, Timestamp};
+use mainspring_store::JobWithHistory;
+use mainspring_store::record::{Record, encode_item, encode_progress};
 use mainspring_store::transfer::Seal;
 use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::types::Type;
@@ -82,9 +83,9 @@ impl PostgresImport {
                 Record::Item(item) => items.push(*item),
                 Record::Entity(entity) => entities.push(*entity),
                 Record::Key { hash, holder } => keys.push((hash, holder)),
-                Record::Type(spec) => self.set(Event::TypeSet(spec)).await?,
-                Record::Queue(spec) => self.set(Event::QueueSet(spec)).await?,
-                Record::Token(token) => self.set(Event::TokenIssued(token)).await?,
+                Record::Type(spec) => self.set(RegistryChange::Type(spec)).await?,
+                Record::Queue(spec) => self.set(RegistryChange::Queue(spec)).await?,
+                Record::Token(token) => self.set(RegistryChange::Token(token)).await?,
                 Record::Counters(counters) => {
                     for (name, n) in TOTALS.iter().zip(counters) {
                         self.count(name, "", i64::try_from(n).unwrap_or(i64::MAX));
@@ -99,7 +100,7 @@ impl PostgresImport {
             self.put_items(&items).await?;
         }
         let entities: Vec<_> = entities.iter().collect();
-        let calls = [entities::insert(&entities), entities::insert_terms(&entities)];
+        let calls = [insert(&entities), insert_terms(&entities)];
         for Call { query, values } in calls.into_iter().flatten() {
             self.session.call(query, values).await?;
         }
@@ -155,50 +156,20 @@ impl PostgresImport {
         *self.tally.entry(format!("{kind}{name}")).or_default() += n;
     }
 
-    async fn set(&mut self, event: Event) -> Result<(), Fault> {
-        let mut record = Vec::new();
-        match &event {
-            Event::TypeSet(spec) => {
-                encode_type(spec, &mut record);
-                let values: Vec<Value> = vec![
-                    Box::new(spec.name.as_str().to_owned()),
-                    Box::new(spec.queue.as_str().to_owned()),
-                    Box::new(i16::from(spec.priority)),
-                    Box::new(i16::try_from(spec.max_retries).unwrap_or(i16::MAX)),
-                    Box::new(i32::try_from(spec.timeout_ms).unwrap_or(i32::MAX)),
-                    Box::new(spec.is_limited_by_user()),
-                    Box::new(record),
-                ];
-                self.session.call(Query::SetType, values).await?;
-            }
-            Event::QueueSet(spec) => {
-                let is_by_due = spec.order == QueueOrder::Due;
-                let name = spec.name.as_str().to_owned();
-                let values: Vec<Value> =
-                    vec![Box::new(name), Box::new(spec.is_paused), Box::new(is_by_due)];
-                self.session.call(Query::SetQueue, values).await?;
-            }
-            Event::TokenIssued(token) => {
-                encode_token(token, &mut record);
-                let id = Uuid::from_u128(token.id.0);
-                self.session.call(Query::SetToken, vec![Box::new(id), Box::new(record)]).await?;
-            }
-            Event::JobSubmitted(_)
-            | Event::JobMoved(_)
-            | Event::LeaseRenewed { .. }
-            | Event::EffectCommitted { .. }
-            | Event::ItemOpened(_)
-            | Event::ItemChanged { .. }
-            | Event::EntitySet(_)
-            | Event::EntityRemoved { .. }
-            | Event::TokenRevoked { .. } => {}
-        }
-        self.registry.apply(&event);
-        Ok(())
+    async fn set(&mut self, change: RegistryChange) -> Result<(), Fault> {
+        self.registry.apply(&change);
+        let call = match &change {
+            RegistryChange::Type(spec) => write_type(spec),
+            RegistryChange::Queue(spec) => write_queue(spec),
+            RegistryChange::Token(token) => write_token(token),
+            // A token comes with all that happened to it.
+            RegistryChange::Revoked { .. } => return Ok(()),
+        };
+        self.session.call(call.query, call.values).await.map(|_| ())
     }
 
     /// Gives the lanes of these jobs their numbers.
-    async fn number_lanes(&mut self, jobs: &[Snapshot]) -> Result<Vec<i32>, Fault> {
+    async fn number_lanes(&mut self, jobs: &[JobWithHistory]) -> Result<Vec<i32>, Fault> {
         let lanes: Vec<LaneKey> = jobs.iter().map(|it| self.registry.lane(&it.job)).collect();
         let new: HashSet<&LaneKey> =
             lanes.iter().filter(|lane| self.lanes.number(lane).is_none()).collect();
@@ -223,35 +194,36 @@ impl PostgresImport {
         lanes.iter().map(number).collect()
     }
 
-    async fn put_jobs(&mut self, jobs: &[Snapshot]) -> Result<(), Fault> {
+    async fn put_jobs(&mut self, jobs: &[JobWithHistory]) -> Result<(), Fault> {
         let lanes = self.number_lanes(jobs).await?;
         self.put_submissions(jobs, &lanes).await?;
         self.put_codes(jobs).await?;
         self.put_waits(jobs, &lanes).await?;
         self.put_effects(jobs).await?;
-        let progress = |it: &Snapshot| {
+        let progress = |it: &JobWithHistory| {
             let mut record = Vec::with_capacity(160);
             encode_progress(&it.job, &it.history, &mut record);
             record
         };
-        let state = |it: &Snapshot| it.job.state.name();
+        let state = |it: &JobWithHistory| it.job.state.name();
         for it in jobs.iter().filter(|it| !state(it).is_terminal()) {
             self.count("jobs/", it.job.tenant.as_str(), 1);
             let bytes = i64::try_from(held_bytes(&it.job)).unwrap_or(i64::MAX);
             self.count("bytes/", it.job.tenant.as_str(), bytes);
         }
-        let ended: Vec<&Snapshot> = jobs.iter().filter(|it| state(it).is_terminal()).collect();
+        let ended: Vec<&JobWithHistory> =
+            jobs.iter().filter(|it| state(it).is_terminal()).collect();
         if !ended.is_empty() {
-            let at = |it: &&Snapshot| At(it.job.finished_at().unwrap_or(it.job.updated_at));
+            let at = |it: &&JobWithHistory| At(it.job.finished_at().unwrap_or(it.job.updated_at));
             let values: Vec<Value> = vec![
                 Box::new(ended.iter().map(|it| uuid(it.job.id)).collect::<Vec<_>>()),
-                Box::new(ended.iter().map(|it| number(state(it))).collect::<Vec<_>>()),
+                Box::new(ended.iter().map(|it| state_number(state(it))).collect::<Vec<_>>()),
                 Box::new(ended.iter().map(at).collect::<Vec<_>>()),
                 Box::new(ended.iter().map(|it| progress(it)).collect::<Vec<_>>()),
             ];
             self.session.call(Query::InsertFinished, values).await?;
         }
-        let live: Vec<(&Snapshot, i32)> = jobs
+        let live: Vec<(&JobWithHistory, i32)> = jobs
             .iter()
             .zip(lanes)
             .filter(|(it, _)| !state(it).is_terminal() && state(it) != StateName::Queued)
@@ -265,11 +237,13 @@ impl PostgresImport {
                 self.count("running/", it.job.queue.as_str(), 1);
             }
         }
-        let limit = |it: &Snapshot| it.job.lease().and_then(|_| self.registry.limit_key(&it.job));
-        let worker = |it: &Snapshot| it.job.lease().map(|lease| lease.worker.as_str().to_owned());
+        let limit =
+            |it: &JobWithHistory| it.job.lease().and_then(|_| self.registry.limit_key(&it.job));
+        let worker =
+            |it: &JobWithHistory| it.job.lease().map(|lease| lease.worker.as_str().to_owned());
         let values: Vec<Value> = vec![
             Box::new(live.iter().map(|(it, _)| uuid(it.job.id)).collect::<Vec<_>>()),
-            Box::new(live.iter().map(|(it, _)| number(state(it))).collect::<Vec<_>>()),
+            Box::new(live.iter().map(|(it, _)| state_number(state(it))).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(_, lane)| *lane).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| it.job.alarm_at().map(At)).collect::<Vec<_>>()),
             Box::new(live.iter().map(|(it, _)| limit(it).map(hash_uuid)).collect::<Vec<_>>()),
@@ -279,9 +253,9 @@ impl PostgresImport {
         self.session.call(Query::InsertLive, values).await.map(|_| ())
     }
 
-    async fn put_effects(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+    async fn put_effects(&self, jobs: &[JobWithHistory]) -> Result<(), Fault> {
         let mut effects = Effects::default();
-        for Snapshot { job, .. } in jobs {
+        for JobWithHistory { job, .. } in jobs {
             effects.push_last(job, job.effect_totals().count as usize);
         }
         match effects.insert() {
@@ -291,14 +265,14 @@ impl PostgresImport {
     }
 
     /// The codes of failed attempts, by which lists find jobs.
-    async fn put_codes(&self, jobs: &[Snapshot]) -> Result<(), Fault> {
+    async fn put_codes(&self, jobs: &[JobWithHistory]) -> Result<(), Fault> {
         let coded = jobs.iter().filter_map(|it| Some((terms::code(&it.job)?, uuid(it.job.id))));
         let (numbers, ids): (Vec<i64>, Vec<Uuid>) = coded.unzip();
         let values: Vec<Value> = vec![Box::new(numbers), Box::new(ids)];
         self.session.call(Query::InsertTerms, values).await.map(|_| ())
     }
 
-    async fn put_submissions(&self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
+    async fn put_submissions(&self, jobs: &[JobWithHistory], lanes: &[i32]) -> Result<(), Fault> {
         let jobs = || jobs.iter().map(|it| &it.job);
         let small = |n: u16| i16::try_from(n).unwrap_or(i16::MAX);
         let values: Vec<Value> = vec![
@@ -336,7 +310,7 @@ impl PostgresImport {
     }
 
     /// Jobs that wait for a worker or for their time, and when those that were never tried expire.
-    async fn put_waits(&mut self, jobs: &[Snapshot], lanes: &[i32]) -> Result<(), Fault> {
+    async fn put_waits(&mut self, jobs: &[JobWithHistory], lanes: &[i32]) -> Result<(), Fault> {
         let waits: Vec<_> = jobs
             .iter()
             .zip(lanes)
@@ -348,7 +322,7 @@ impl PostgresImport {
             self.count(kind, job.queue.as_str(), 1);
             if job.state.name() == StateName::Queued {
                 self.count("state/", StateName::Queued.as_str(), 1);
-                if let Some(at) = job.expires_at() {
+                if let Some(at) = job.alarm_at() {
                     expiring.0.push(At(at));
                     expiring.1.push(uuid(job.id));
                 }

@@ -8,7 +8,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::conformance::{Outcome, act, submit};
 use mainspring_store::needs_of;
-use mainspring_store::{Ask, Desk, Needs, Store};
+use mainspring_store::{Desk, Needs, PullNeeds, Store};
 use mainspring_store_postgres::doctor::{self, Severity};
 use mainspring_store_postgres::{PostgresConfig, PostgresStore};
 use mainspring_testkit::postgres::{Database, shared};
@@ -148,7 +148,7 @@ impl Hand {
             }
             then(decisions);
         };
-        let needs = Needs { pulls: vec![Ask::any(limit)], now, ..Needs::default() };
+        let needs = Needs { pulls: vec![PullNeeds::any(limit)], now, ..Needs::default() };
         self.store.commit(needs, &mut work).await.expect("it commits");
         (granted, decisions)
     }

@@ -1,8 +1,9 @@
 //! What the database refuses about one job is that job's business alone.
 
 use crate::hand::Hand;
-use mainspring_kernel::StateName;
 use mainspring_kernel::command::Submit;
+use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::{Command, StateName, TypeSpec};
 use mainspring_store::conformance::{complete, submit, wish};
 use mainspring_store::{Error, Store};
 use uuid::Uuid;
@@ -39,6 +40,32 @@ async fn a_batch_with_something_refused_can_be_divided_and_the_culprit_is_told()
         assert!(refused.to_string().contains(code), "{refused}");
     }
     assert!(hand.store.health().broken.is_none(), "the database is not away");
+}
+
+/// A change of a type gives its waiting jobs other lanes. If the change comes to nothing, so do the
+/// lanes: a job that were put in one of them could be read by nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_of_a_change_that_was_refused_are_not_remembered() {
+    let mut hand = Hand::new().await;
+    hand.database.sql("ALTER TABLE mainspring.job ADD CHECK (payload <> '\"poison\"')");
+    let by_user = || {
+        Command::SetType(Box::new(TypeSpec {
+            concurrency_limit: Some(5),
+            concurrency_scope: ConcurrencyScope::User,
+            ..TypeSpec::plain(wish().job_type)
+        }))
+    };
+    hand.submit(wish()).await;
+    let poison = submit(Submit { payload: "\"poison\"".into(), ..wish() });
+    hand.try_run(&[by_user(), poison]).await.expect_err("it is refused");
+    // By the time the type is changed, nobody waits in the lane that came to nothing.
+    let held = hand.pull(1).await;
+    assert!(hand.run(&[complete(&held[0])]).await[0].is_ok());
+    assert!(hand.run(&[by_user()]).await[0].is_ok());
+    let job = hand.submit(wish()).await;
+    let other = Hand::on(hand.database.clone(), hand.clock.clone()).await;
+    assert_eq!(other.job(job).await.id, job, "a server that never heard of that lane reads it");
+    hand.assert_sound().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -58,7 +58,7 @@ pub(super) async fn every_end_gives_its_room_back(bench: &mut Bench) {
     };
     for way in 0..4 {
         let id = bench.submit(full.clone()).await;
-        let job = bench.snapshot(id).await.job;
+        let job = bench.job(id).await.job;
         let bytes = held_bytes(&job);
         let own = job.tenant.clone();
         let known = async |bench: &Bench| bench.store.held_by(&own).await.expect("it is known");

@@ -1,9 +1,9 @@
 //! What a case works with: a fresh store, a clock it sets by hand, and short words for commands.
 
 use crate::desk::{Circumstances, decide_on, needs_of};
-use crate::store::{Ask, Desk, Needs, Store};
+use crate::store::{Desk, Needs, PullNeeds, Store};
 use crate::ticket::Ticket;
-use crate::{Error, JobFilter, Scope, Snapshot};
+use crate::{Error, JobFilter, JobWithHistory, Scope};
 use mainspring_kernel::command::{Claim, Complete, Fail, Submit};
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::job::{Effect, Idempotency, LeaseToken};
@@ -181,13 +181,13 @@ impl Bench {
             let wanted = Wanted { tenant: None, types: None, queues: None };
             seen = desk.take_ready(&wanted, limit, now);
         };
-        let needs = Needs { pulls: vec![Ask::any(limit)], now, ..Needs::default() };
+        let needs = Needs { pulls: vec![PullNeeds::any(limit)], now, ..Needs::default() };
         let ticket = store.commit(needs, &mut work).await.expect("the store commits");
         kept(ticket).await.expect("the commit becomes durable");
         seen
     }
 
-    pub(super) async fn snapshot(&self, id: JobId) -> Snapshot {
+    pub(super) async fn job(&self, id: JobId) -> JobWithHistory {
         self.store.job(id).await.expect("reads work").expect("the job is kept")
     }
 
@@ -196,7 +196,7 @@ impl Bench {
     }
 
     pub(super) async fn state(&self, id: JobId) -> StateName {
-        self.snapshot(id).await.job.state.name()
+        self.job(id).await.job.state.name()
     }
 
     pub(super) async fn overdue(&self) -> Vec<JobId> {
@@ -222,7 +222,7 @@ impl Bench {
 
 fn needs(commands: &[Command], pull: Option<&Pull>, now: Timestamp) -> Needs {
     let mut needs = needs_of(commands, now);
-    needs.pulls.extend(pull.map(|pull| Ask {
+    needs.pulls.extend(pull.map(|pull| PullNeeds {
         tenant: pull.tenant.map(tenant),
         types: pull.types.clone().map(Into::into),
         queues: pull.queues.clone().map(Into::into),

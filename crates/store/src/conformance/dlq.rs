@@ -58,13 +58,13 @@ pub(super) async fn an_exhausted_job_becomes_an_item(bench: &mut Bench) {
     bench.pass(5_000);
     let job = bench.grant().await;
     bench.done(fail(&job, true)).await;
-    let whole = bench.snapshot(job.id).await;
+    let whole = bench.job(job.id).await;
     assert_eq!(whole.job.state.name(), StateName::Failed);
     let ends: Vec<_> = whole.history.iter().rev().take(3).map(|line| line.to).collect();
     assert_eq!(ends, [StateName::Failed, StateName::DlqRecorded, StateName::DlqPending]);
     let item = item(bench, job.id.dlq()).await;
     assert_eq!((item.version, item.state.as_str(), item.job.retry_count), (1, "open", 1));
-    assert!(item.job.trouble.is_some_and(|trouble| trouble.is_exhausted));
+    assert!(item.job.last_failure.is_some_and(|last_failure| last_failure.is_exhausted));
     let counts = bench.store.counts(bench.now).await.expect("reads work");
     assert_eq!(counts.items_open, 1);
 }
@@ -109,7 +109,7 @@ pub(super) async fn an_item_is_requeued_once(bench: &mut Bench) {
     assert_eq!(outcomes[1], Ok(Receipt::Requeued { job }));
     assert!(matches!(outcomes[2], Err(Rejection::RequeueConflict { .. })), "{outcomes:?}");
     assert_eq!(bench.pulled(5).await, [job]);
-    let source = bench.snapshot(job).await.job.extras.and_then(|extras| extras.source_dlq);
+    let source = bench.job(job).await.job.extras.and_then(|extras| extras.source_dlq);
     assert_eq!(source, Some(id));
     assert_eq!(
         (item(bench, id).await.version, bench.state(id.job()).await),

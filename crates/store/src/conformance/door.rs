@@ -21,14 +21,14 @@ pub(super) async fn a_stranger_sees_no_job_at_any_age(bench: &mut Bench) {
         for (scope, is_seen) in &scopes {
             let found = bench.store.job_within(job, scope).await.expect("reads work");
             assert_eq!(found.is_some(), *is_seen, "{step}: {scope:?}");
-            let whole = bench.snapshot(job).await;
+            let whole = bench.job(job).await;
             assert!(found.is_none_or(|found| found == whole), "{step}: {scope:?}");
             assert!(bench.store.job_within(unknown, scope).await.expect("reads work").is_none());
         }
         match step {
             "waiting" => drop(bench.grant().await),
             "running" => {
-                let held = bench.snapshot(job).await.job;
+                let held = bench.job(job).await.job;
                 bench.done(complete(&held)).await;
             }
             _ => bench.store.maintain(bench.now).await.expect("upkeep works"),
@@ -62,7 +62,7 @@ pub(super) async fn what_json_can_spell_is_kept_to_the_letter(bench: &mut Bench)
     assert_eq!(&*job.payload, odd);
     let done = Complete { job: id, token: token(&job), result: Some(odd.into()) };
     bench.done(Command::Complete(done)).await;
-    let kept = bench.snapshot(id).await.job;
+    let kept = bench.job(id).await.job;
     let mainspring_kernel::State::Succeeded { result, .. } = kept.state else {
         panic!("it has ended well")
     };
@@ -86,9 +86,9 @@ pub(super) async fn a_workers_last_word_is_kept_without_stray_bytes(bench: &mut 
     let failure = Failure { code: "E\0".into(), message: "a\0b\n".into(), retryable: false };
     let report = Fail { job: id, token: token(&job), failure, retry_delay_ms: None };
     bench.done(Command::Fail(report)).await;
-    let trouble = bench.snapshot(id).await.job.trouble.expect("it failed");
-    assert_eq!(&*trouble.failure.message, "a\u{fffd}b\n");
-    assert_eq!(&*trouble.failure.code, "E_");
+    let last_failure = bench.job(id).await.job.last_failure.expect("it failed");
+    assert_eq!(&*last_failure.failure.message, "a\u{fffd}b\n");
+    assert_eq!(&*last_failure.failure.code, "E_");
 }
 
 pub(super) async fn the_past_gives_no_start(bench: &mut Bench) {

@@ -2,7 +2,8 @@
 
 use crate::store::{Error, Store};
 use crate::{
-    Counts, EntityFilter, ItemFilter, JobFilter, LoggedMove, MovesPage, QueueCount, Scope, Snapshot,
+    Counts, EntityFilter, ItemFilter, JobFilter, JobWithHistory, LoggedMove, MovesPage, QueueCount,
+    Scope,
 };
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::job::{Effect, EffectTotals};
@@ -22,7 +23,7 @@ pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
     loop {
         let page = store.jobs(&filter, before, PAGE).await?;
         for listed in page.items {
-            if let Some(Snapshot { job, history }) = store.job(listed.id).await? {
+            if let Some(JobWithHistory { job, history }) = store.job(listed.id).await? {
                 let (mut bare, mut listed) = (job.clone(), listed);
                 bare.forget_effects();
                 listed.forget_effects();
@@ -128,7 +129,7 @@ fn job_text(job: &Job) -> String {
         started_at,
         trace,
         idempotency,
-        trouble,
+        last_failure,
         last_report,
         extras,
         state,
@@ -136,7 +137,7 @@ fn job_text(job: &Job) -> String {
     format!(
         "{id} {tenant} {user} {job_type} {queue} {payload} {priority} {retry_count}/{max_retries} \
          {timeout_ms} {seq} {fence} {created_at:?} {updated_at:?} {run_at:?} {started_at:?} \
-         {trace:?} {idempotency:?} {trouble:?} {last_report:?} {extras:?} {state:?}"
+         {trace:?} {idempotency:?} {last_failure:?} {last_report:?} {extras:?} {state:?}"
     )
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn an_effect_is_committed_once(bench: &mut Bench) {
     let effect = bench.effect(job.id, "charge").await.expect("it is kept");
     assert_eq!((&*effect.value, effect.committed_at), ("1", bench.now));
     assert_eq!(bench.effect(job.id, "other").await, None);
-    assert_eq!(bench.snapshot(job.id).await.job.seq, 2, "an effect is not a move");
+    assert_eq!(bench.job(job.id).await.job.seq, 2, "an effect is not a move");
 }
 
 pub(super) async fn effects_survive_a_retry(bench: &mut Bench) {
@@ -63,7 +63,7 @@ pub(super) async fn effects_keep_their_order_through_everything_else(bench: &mut
     for name in names {
         assert!(bench.effect(id, name).await.is_some(), "{name} outlives the end of the job");
     }
-    assert_eq!(bench.snapshot(id).await.job.effect_totals().count, 6);
+    assert_eq!(bench.job(id).await.job.effect_totals().count, 6);
 }
 
 pub(super) async fn the_number_of_effects_is_bounded(bench: &mut Bench) {

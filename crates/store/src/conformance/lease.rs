@@ -11,7 +11,7 @@ pub(super) fn beat(job: &Job, lease_ms: u32, progress_pct: Option<u8>) -> Comman
 pub(super) async fn a_claim_is_visible(bench: &mut Bench) {
     let id = bench.submit(wish()).await;
     let granted = bench.grant().await;
-    let job = bench.snapshot(id).await.job;
+    let job = bench.job(id).await.job;
     assert_eq!(job, granted);
     let lease = job.lease().expect("it runs");
     assert_eq!((lease.fence, lease.expires_at), (1, bench.now.plus_millis(60_000)));
@@ -36,11 +36,11 @@ pub(super) async fn a_heartbeat_moves_the_end_of_a_lease(bench: &mut Bench) {
     let until = bench.now.plus_millis(90_000);
     let receipt = bench.done(beat(&job, 90_000, Some(40))).await;
     assert_eq!(receipt, Receipt::Renewed { expires_at: until });
-    let after = bench.snapshot(job.id).await.job;
+    let after = bench.job(job.id).await.job;
     assert_eq!(after.lease().map(|lease| lease.expires_at), Some(until));
     assert_eq!(after.extras.and_then(|extras| extras.progress_pct), Some(40));
     bench.done(beat(&job, 90_000, None)).await;
-    let after = bench.snapshot(job.id).await.job;
+    let after = bench.job(job.id).await.job;
     assert_eq!(after.extras.and_then(|extras| extras.progress_pct), Some(40), "is not forgotten");
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn a_heartbeat_is_not_a_move(bench: &mut Bench) {
     let job = bench.grant().await;
     bench.pass(1_000);
     bench.done(beat(&job, 60_000, None)).await;
-    let whole = bench.snapshot(job.id).await;
+    let whole = bench.job(job.id).await;
     assert_eq!((whole.job.seq, whole.history.len()), (2, 2));
     assert_eq!(whole.job.updated_at, job.updated_at);
     assert_eq!(bench.store.moves_after(0, 10).await.expect("reads work").newest, 2);
@@ -76,7 +76,7 @@ pub(super) async fn running_lists_every_lease(bench: &mut Bench) {
     held.sort_unstable();
     running.sort_unstable();
     assert_eq!(running, held);
-    let job = bench.snapshot(held[0]).await.job;
+    let job = bench.job(held[0]).await.job;
     bench.done(super::bench::complete(&job)).await;
     assert_eq!(bench.store.running().await.expect("reads work"), [held[1]]);
 }

@@ -93,7 +93,7 @@ pub(super) async fn every_filter_finds_what_it_admits(bench: &mut Bench) {
     crowd(bench).await;
     let mut jobs = Vec::new();
     for id in bench.list(&everything(), 7).await {
-        jobs.push(bench.snapshot(id).await.job);
+        jobs.push(bench.job(id).await.job);
     }
     assert_eq!(jobs.len(), 18);
     for filter in filters(&jobs[5..9]) {

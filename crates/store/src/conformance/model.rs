@@ -6,18 +6,18 @@ use crate::read::LoggedMove;
 use crate::store::{Desk, Error, Needs, Store, Wake, Work};
 use crate::ticket::Ticket;
 use crate::{
-    Counts, EntityFilter, Health, Held, ItemFilter, JobFilter, MovesPage, Page, Recovery, Snapshot,
-    Standing,
+    Counts, EntityFilter, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage, Page,
+    Recovery, Standing,
 };
 use futures_util::future::{BoxFuture, ready};
 use mainspring_kernel::backlog::held_bytes;
-use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, order_key};
+use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, has_room, order_key};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueOrder,
-    QueueSpec, TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueSpec,
+    TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ pub struct ModelStore(Mutex<Memory>);
 
 #[derive(Debug, Default, Clone)]
 pub(super) struct Memory {
-    pub(super) jobs: BTreeMap<JobId, Snapshot>,
+    pub(super) jobs: BTreeMap<JobId, JobWithHistory>,
     pub(super) items: BTreeMap<DlqId, DlqItem>,
     pub(super) entities: BTreeMap<EntityId, Entity>,
     pub(super) types: BTreeMap<JobType, TypeSpec>,
@@ -48,8 +48,9 @@ impl Memory {
     pub(super) fn limit(&self, job: &Job) -> Option<(u32, u32)> {
         let spec = self.types.get(&job.job_type)?;
         let (key, most) = LimitKey::of(spec, &job.tenant, Some(&job.user))?;
-        let counts =
-            |other: &&Snapshot| other.job.lease().is_some() && is_counted(spec, &key, &other.job);
+        let counts = |other: &&JobWithHistory| {
+            other.job.lease().is_some() && is_counted(spec, &key, &other.job)
+        };
         let used = self.jobs.values().filter(counts).count();
         Some((most, u32::try_from(used).unwrap_or(u32::MAX)))
     }
@@ -66,11 +67,11 @@ impl Memory {
     }
 
     pub(super) fn is_paused(&self, queue: &QueueName) -> bool {
-        self.queues.get(queue).is_some_and(|spec| spec.is_paused)
+        !QueueSpec::is_open(self.queues.get(queue))
     }
 
     pub(super) fn order_of(&self, job: &Job) -> Option<(i64, JobId)> {
-        let order = self.queues.get(&job.queue).map_or(QueueOrder::Aged, |spec| spec.order);
+        let order = QueueSpec::order_of(self.queues.get(&job.queue));
         Some((order_key(order, job.due_at()?, job.priority), job.id))
     }
 
@@ -81,7 +82,7 @@ impl Memory {
 
     fn log(&mut self, job: JobId, transition: Transition) {
         let position = self.moves.len() as u64 + 1;
-        let Some(Snapshot { job, history }) = self.jobs.get_mut(&job) else { return };
+        let Some(JobWithHistory { job, history }) = self.jobs.get_mut(&job) else { return };
         history.push(transition.clone());
         self.moves.push(LoggedMove {
             position,
@@ -100,7 +101,7 @@ impl Memory {
         }
         self.totals.submitted += 1;
         let (id, first) = (job.id, Transition::submitted(&job));
-        self.jobs.insert(id, Snapshot { job, history: Vec::new() });
+        self.jobs.insert(id, JobWithHistory { job, history: Vec::new() });
         self.log(id, first);
     }
 
@@ -109,10 +110,10 @@ impl Memory {
         let transition = evolve(&mut whole.job, event).expect("decided moves apply");
         self.totals.count(&transition, &whole.job);
         if let (Some(end), Some(key)) = (whole.job.finished_at(), &whole.job.idempotency)
-            && let Some(holder) = self.keys.get_mut(&key.hash)
-            && holder.job == event.job
+            && let holder @ Some(_) = self.keys.get(&key.hash).copied()
+            && let Some(freed) = key.freed_by(holder, event.job, end)
         {
-            holder.free_at = Some(key.free_at(end));
+            self.keys.insert(key.hash, freed);
         }
         self.log(event.job, transition);
     }
@@ -174,7 +175,9 @@ impl ModelDesk<'_> {
                 && !self.taken.contains(&job.id)
                 && wanted.lane(&LaneKey::of(job, None))
                 && !memory.is_paused(&job.queue)
-                && memory.limit(job).is_none_or(|(limit, used)| used + self.reserved(job) < limit)
+                && memory
+                    .limit(job)
+                    .is_none_or(|(most, used)| has_room(used + self.reserved(job), most))
         };
         let best = memory.jobs.values().map(|whole| &whole.job).filter(is_candidate).min_by_key(
             |job| {
@@ -193,7 +196,7 @@ impl ModelDesk<'_> {
         let limit = LimitKey::of(spec, &job.tenant, Some(&job.user));
         let Some((key, _)) = limit else { return 0 };
         let counts = |id: &&JobId| {
-            self.memory.jobs.get(id).is_some_and(|Snapshot { job: other, .. }| {
+            self.memory.jobs.get(id).is_some_and(|JobWithHistory { job: other, .. }| {
                 other.lease().is_none() && is_counted(spec, &key, other)
             })
         };
@@ -290,7 +293,7 @@ impl Store for ModelStore {
         Box::pin(ready(Ok(Ticket::kept())))
     }
 
-    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         self.read(|memory| memory.jobs.get(&id).cloned())
     }
 

@@ -54,7 +54,7 @@ pub(super) async fn lists_are_filtered(bench: &mut Bench) {
     assert_eq!(bench.list(&by_queue, 2).await, [slow]);
     let by_trace = only(JobFilter { trace_id: Some("t1".into()), ..everything() });
     assert_eq!(bench.list(&by_trace, 2).await, [traced]);
-    let derived = bench.snapshot(plain).await.job.trace_id();
+    let derived = bench.job(plain).await.job.trace_id();
     let by_trace = only(JobFilter { trace_id: Some(derived), ..everything() });
     assert_eq!(bench.list(&by_trace, 2).await, [plain]);
     bench.done(Command::Cancel { job: saw, by: user("ada"), reason: None }).await;
@@ -92,7 +92,7 @@ pub(super) async fn finished_jobs_stay_readable(bench: &mut Bench) {
         (bad, StateName::Failed, 5),
         (ended, StateName::Cancelled, 2),
     ] {
-        let whole = bench.snapshot(id).await;
+        let whole = bench.job(id).await;
         assert_eq!((whole.job.state.name(), whole.history.len()), (state, lines));
         assert!(whole.history.iter().zip(1..).all(|(line, seq)| line.seq == seq));
         let cancel = Command::Cancel { job: id, by: user("ada"), reason: None };
@@ -114,7 +114,7 @@ pub(super) async fn counts_equal_a_recount(bench: &mut Bench) {
     let mut by_state = [0; 8];
     let (mut due, mut oldest_due) = (0, None);
     for id in bench.list(&everything(), 100).await {
-        let job = bench.snapshot(id).await.job;
+        let job = bench.job(id).await.job;
         let name = job.state.name();
         by_state[StateName::ALL.iter().position(|state| *state == name).expect("known")] += 1;
         if let Some(at) = job.due_at().filter(|at| *at <= bench.now) {
@@ -153,7 +153,7 @@ pub(super) async fn moves_come_in_order_without_gaps(bench: &mut Bench) {
     assert_eq!(positions, [1, 2, 3, 4, 5, 6]);
     assert_eq!((all.newest, all.has_gap), (6, false));
     let of_job: Vec<_> = all.moves.iter().filter(|logged| logged.job == job.id).collect();
-    let history = bench.snapshot(job.id).await.history;
+    let history = bench.job(job.id).await.history;
     assert!(of_job.iter().map(|logged| &logged.transition).eq(&history));
     assert_eq!(*of_job[0].trace_id, *job.trace_id());
     let some = bench.store.moves_after(2, 3).await.expect("reads work");

@@ -58,6 +58,6 @@ pub(super) async fn a_type_is_seen_by_the_rest_of_its_batch(bench: &mut Bench) {
     let spec = TypeSpec { priority: 99, queue: queue("slow"), ..TypeSpec::plain(kind("mill")) };
     let outcomes = bench.run(&[Command::SetType(Box::new(spec)), submit(wish())]).await;
     let Ok(Receipt::Submitted { job }) = outcomes[1] else { panic!("{outcomes:?}") };
-    let job = bench.snapshot(job).await.job;
+    let job = bench.job(job).await.job;
     assert_eq!((job.priority, job.queue), (99, queue("slow")));
 }

@@ -11,7 +11,7 @@ pub(super) async fn a_result_is_kept(bench: &mut Bench) {
     let job = bench.grant().await;
     bench.pass(10);
     bench.done(complete(&job)).await;
-    let state = bench.snapshot(job.id).await.job.state;
+    let state = bench.job(job.id).await.job.state;
     assert_eq!(state, State::Succeeded { finished_at: bench.now, result: Some("[1]".into()) });
 }
 
@@ -23,7 +23,7 @@ pub(super) async fn the_repeat_of_a_report_is_answered(bench: &mut Bench) {
     bench.store.maintain(bench.now).await.expect("upkeep works");
     let again = bench.done(complete(&job)).await;
     assert_eq!(first, again, "finished jobs go on answering their last report");
-    assert_eq!(bench.snapshot(job.id).await.history.len(), 3);
+    assert_eq!(bench.job(job.id).await.history.len(), 3);
 }
 
 pub(super) async fn another_report_is_a_conflict(bench: &mut Bench) {
@@ -68,7 +68,7 @@ pub(super) async fn history_has_no_gaps(bench: &mut Bench) {
     }
     let job = bench.grant().await;
     bench.done(complete(&job)).await;
-    let whole = bench.snapshot(job.id).await;
+    let whole = bench.job(job.id).await;
     let seqs: Vec<u32> = whole.history.iter().map(|line| line.seq).collect();
     assert_eq!(seqs, [1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(whole.job.seq, 7);

@@ -42,7 +42,7 @@ pub(super) async fn the_last_failure_is_kept(bench: &mut Bench) {
     let id = bench.submit(wish()).await;
     let job = bench.grant().await;
     bench.done(fail(&job, true)).await;
-    let trouble = bench.snapshot(id).await.job.trouble.expect("the failure is kept");
-    assert_eq!((&*trouble.failure.code, trouble.is_exhausted), ("BROKEN", false));
-    assert_eq!(trouble.at, bench.now);
+    let last_failure = bench.job(id).await.job.last_failure.expect("the failure is kept");
+    assert_eq!((&*last_failure.failure.code, last_failure.is_exhausted), ("BROKEN", false));
+    assert_eq!(last_failure.at, bench.now);
 }

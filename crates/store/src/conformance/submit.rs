@@ -6,7 +6,7 @@ use mainspring_kernel::{Command, JobId, Receipt, Rejection, StateName};
 
 pub(super) async fn a_submitted_job_can_be_read(bench: &mut Bench) {
     let id = bench.submit(wish()).await;
-    let whole = bench.snapshot(id).await;
+    let whole = bench.job(id).await;
     assert_eq!(whole.job.id, id);
     assert_eq!(whole.job.state.name(), StateName::Queued);
     assert_eq!(&*whole.job.payload, r#"{"n":1}"#);
@@ -25,7 +25,7 @@ pub(super) async fn commands_of_a_batch_see_each_other(bench: &mut Bench) {
     let Ok(Receipt::Submitted { job }) = outcomes[0] else { panic!("{outcomes:?}") };
     assert_eq!(granted.iter().map(|job| job.id).collect::<Vec<_>>(), [job]);
     assert_eq!(bench.state(job).await, StateName::Running);
-    assert_eq!(bench.snapshot(job).await.history.len(), 2);
+    assert_eq!(bench.job(job).await.history.len(), 2);
 }
 
 pub(super) async fn an_empty_batch_changes_nothing(bench: &mut Bench) {
@@ -64,7 +64,7 @@ pub(super) async fn every_field_of_a_job_is_kept(bench: &mut Bench) {
             ..wish()
         })
         .await;
-    let job = bench.snapshot(id).await.job;
+    let job = bench.job(id).await.job;
     assert_eq!(
         (job.run_at, job.priority, job.timeout_ms, job.max_retries),
         (run_at, 255, 1_234, 9)

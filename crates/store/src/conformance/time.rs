@@ -64,7 +64,7 @@ pub(super) async fn an_expired_lease_is_overdue(bench: &mut Bench) {
     bench.done(Command::Reap { job: job.id }).await;
     assert_eq!(bench.state(job.id).await, StateName::Retrying);
     assert_eq!(bench.overdue().await, []);
-    let history = bench.snapshot(job.id).await.history;
+    let history = bench.job(job.id).await.history;
     let reason = history[2].reason.as_ref().expect("the reaper says why");
     assert_eq!(
         (&*reason.code, &*history[2].actor.to_string()),
@@ -82,8 +82,8 @@ pub(super) async fn a_deadline_is_overdue(bench: &mut Bench) {
     bench.pass(1);
     assert_eq!(bench.overdue().await, [job.id], "a heartbeat does not move the deadline");
     bench.done(Command::Reap { job: job.id }).await;
-    let trouble = bench.snapshot(job.id).await.job.trouble.expect("it failed");
-    assert_eq!(&*trouble.failure.code, "TASK_TIMEOUT");
+    let last_failure = bench.job(job.id).await.job.last_failure.expect("it failed");
+    assert_eq!(&*last_failure.failure.code, "TASK_TIMEOUT");
 }
 
 pub(super) async fn an_unstarted_job_expires(bench: &mut Bench) {
@@ -140,6 +140,6 @@ pub(super) async fn a_clock_that_stands_still_is_no_trouble(bench: &mut Bench) {
     let job = bench.grant().await;
     bench.now = Timestamp(bench.now.0 - 1_000_000);
     bench.done(complete(&job)).await;
-    let history = bench.snapshot(id).await.history;
+    let history = bench.job(id).await.history;
     assert!(history.windows(2).all(|pair| pair[0].at <= pair[1].at), "time never runs backwards");
 }

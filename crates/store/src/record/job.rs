@@ -6,7 +6,7 @@ use super::attempt::{
     read_failure, read_lease, read_report, write_failure, write_lease, write_report,
 };
 use super::wire::{Pen, Reader, length};
-use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency, StateName, Trouble};
+use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency, LastFailure, StateName};
 use mainspring_kernel::{
     DlqId, Job, JobId, JobType, QueueName, State, TenantId, Timestamp, UserId,
 };
@@ -53,7 +53,7 @@ pub(super) fn write_job(pen: &mut Pen<'_>, job: &Job, base: Timestamp) {
         started_at,
         trace,
         idempotency,
-        trouble,
+        last_failure,
         last_report,
         extras,
         state,
@@ -62,7 +62,7 @@ pub(super) fn write_job(pen: &mut Pen<'_>, job: &Job, base: Timestamp) {
         started_at.is_some(),
         trace.is_some(),
         idempotency.is_some(),
-        trouble.is_some(),
+        last_failure.is_some(),
         last_report.is_some(),
         extras.is_some(),
     ];
@@ -100,7 +100,9 @@ pub(super) fn write_job(pen: &mut Pen<'_>, job: &Job, base: Timestamp) {
         pen.optional(idempotency.as_deref(), write_idempotency); // 18
     }
     if is_left() {
-        pen.optional(trouble.as_deref(), |pen, it| write_trouble(pen, it, *created_at)); // 19
+        pen.optional(last_failure.as_deref(), |pen, it| {
+            write_last_failure(pen, it, *created_at); // 19
+        });
     }
     if is_left() {
         pen.optional(last_report.as_deref(), write_report); // 20
@@ -149,7 +151,7 @@ pub(super) fn read_job(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box
         started_at: reader.optional(at, |reader| reader.instant(created_at))?,
         trace: reader.optional(at, Reader::boxed)?,
         idempotency: reader.optional(at, read_idempotency)?,
-        trouble: reader.optional(at, |reader| read_trouble(reader, created_at))?,
+        last_failure: reader.optional(at, |reader| read_last_failure(reader, created_at))?,
         last_report: reader.optional(at, read_report)?,
         extras: reader.optional(at, |reader| read_extras(reader, created_at))?,
     });
@@ -206,24 +208,27 @@ pub(super) fn read_state(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<S
     Ok(state)
 }
 
-pub(super) fn write_trouble(pen: &mut Pen<'_>, trouble: &Trouble, base: Timestamp) {
-    let Trouble { failure, at, is_exhausted } = trouble;
+pub(super) fn write_last_failure(pen: &mut Pen<'_>, last_failure: &LastFailure, base: Timestamp) {
+    let LastFailure { failure, at, is_exhausted } = last_failure;
     pen.array(3);
     write_failure(pen, failure); // 0
     pen.instant(*at, base); // 1
     pen.flag(*is_exhausted); // 2
 }
 
-pub(super) fn read_trouble(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Trouble>> {
+pub(super) fn read_last_failure(
+    reader: &mut Reader<'_, '_>,
+    base: Timestamp,
+) -> Read<Box<LastFailure>> {
     let mut fields = reader.fields()?;
     let at = &mut fields;
-    let trouble = Trouble {
+    let last_failure = LastFailure {
         failure: reader.field(at, read_failure)?,
         at: reader.field(at, |reader| reader.instant(base))?,
         is_exhausted: reader.field(at, Reader::flag)?,
     };
     reader.end(fields)?;
-    Ok(Box::new(trouble))
+    Ok(Box::new(last_failure))
 }
 
 fn write_idempotency(pen: &mut Pen<'_>, key: &Idempotency) {

@@ -3,7 +3,7 @@
 
 use super::BadRecord;
 use super::attempt::{read_report, write_report};
-use super::job::{read_effect, read_state, read_trouble, write_state, write_trouble};
+use super::job::{read_effect, read_last_failure, read_state, write_last_failure, write_state};
 use super::names::Names;
 use super::transition::{read_history, read_transition, write_history, write_transition};
 use super::wire::{Pen, Reader, length};
@@ -19,7 +19,7 @@ pub fn encode_progress(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
     let effects = job.effect_totals();
     let rare = [
         job.started_at.is_some(),
-        job.trouble.is_some(),
+        job.last_failure.is_some(),
         job.last_report.is_some(),
         false,
         progress_pct.is_some(),
@@ -38,7 +38,7 @@ pub fn encode_progress(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
         pen.optional(job.started_at, |pen, at| pen.instant(at, base)); // 6
     }
     if len > 7 {
-        pen.optional(job.trouble.as_deref(), |pen, it| write_trouble(pen, it, base)); // 7
+        pen.optional(job.last_failure.as_deref(), |pen, it| write_last_failure(pen, it, base)); // 7
     }
     if len > 8 {
         pen.optional(job.last_report.as_deref(), write_report); // 8
@@ -74,7 +74,7 @@ pub fn apply_progress(job: &mut Job, bytes: &[u8]) -> Result<Vec<Transition>, Ba
     job.fence = reader.field(at, Reader::small)?;
     history.extend(reader.field(at, |reader| read_history(reader, base))?);
     job.started_at = reader.optional(at, |reader| reader.instant(base))?;
-    job.trouble = reader.optional(at, |reader| read_trouble(reader, base))?;
+    job.last_failure = reader.optional(at, |reader| read_last_failure(reader, base))?;
     job.last_report = reader.optional(at, read_report)?;
     let effects = reader.optional(at, |reader| reader.list(|reader| read_effect(reader, base)))?;
     let progress_pct = reader.optional(at, Reader::small)?;
@@ -170,7 +170,7 @@ mod tests {
             started_at: None,
             trace: None,
             idempotency: None,
-            trouble: None,
+            last_failure: None,
             last_report: None,
             extras: None,
             state: State::Queued,

@@ -10,7 +10,7 @@ use super::names::Names;
 use super::registry::{read_queue, read_type, write_queue, write_type};
 use super::transition::{read_history, write_history};
 use super::wire::{Pen, Reader, length};
-use crate::read::Snapshot;
+use crate::read::JobWithHistory;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
@@ -37,7 +37,7 @@ mod kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// A job and its history.
-    Job(Box<Snapshot>),
+    Job(Box<JobWithHistory>),
     /// A dead-letter item.
     Item(Box<DlqItem>),
     /// A type.
@@ -61,7 +61,7 @@ pub enum Record {
 }
 
 /// Appends a job and its history.
-pub fn encode_snapshot(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
+pub fn encode_job(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
     let pen = &mut Pen::new(out);
     pen.array(3);
     pen.number(kind::JOB);
@@ -141,7 +141,7 @@ pub fn encode_counters(counters: &[u64], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// If the bytes are anything else.
-pub fn decode_snapshot(bytes: &[u8], names: &mut Names) -> Result<Snapshot, BadRecord> {
+pub fn decode_job(bytes: &[u8], names: &mut Names) -> Result<JobWithHistory, BadRecord> {
     let mut reader = Reader::new(bytes, 0, names);
     match read_record(&mut reader)? {
         Record::Job(snapshot) if reader.position() == bytes.len() => Ok(*snapshot),
@@ -179,7 +179,7 @@ pub fn decode_entity(bytes: &[u8], names: &mut Names) -> Result<Entity, BadRecor
 ///
 /// # Errors
 /// If the bytes are anything else.
-pub fn snapshot_owner(bytes: &[u8], names: &mut Names) -> Result<(TenantId, UserId), BadRecord> {
+pub fn job_owner(bytes: &[u8], names: &mut Names) -> Result<(TenantId, UserId), BadRecord> {
     let mut reader = Reader::new(bytes, 0, names);
     let (number, mut fields) = reader.kind()?;
     if number != u64::from(kind::JOB) {
@@ -222,7 +222,7 @@ fn read_record(reader: &mut Reader<'_, '_>) -> Result<Record, BadRecord> {
         kind::JOB => {
             let job = *reader.field(at, |reader| read_job(reader, BASE))?;
             let history = reader.field(at, |reader| read_history(reader, job.created_at))?;
-            Record::Job(Box::new(Snapshot { job, history }))
+            Record::Job(Box::new(JobWithHistory { job, history }))
         }
         kind::ITEM => Record::Item(Box::new(reader.field(at, |reader| read_item(reader, BASE))?)),
         kind::TYPE => Record::Type(Box::new(reader.field(at, read_type)?)),

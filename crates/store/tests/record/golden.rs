@@ -6,8 +6,8 @@
 use crate::samples::{self, NOW};
 use mainspring_kernel::Event;
 use mainspring_store::record::{
-    FrameWriter, Names, Record, encode_counters, encode_entity, encode_item, encode_key,
-    encode_queue, encode_snapshot, encode_token, encode_type, events_of, records_of,
+    FrameWriter, Names, Record, encode_counters, encode_entity, encode_item, encode_job,
+    encode_key, encode_queue, encode_token, encode_type, events_of, records_of,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(crate) fn frame(event: &Event) -> Vec<u8> {
 pub(crate) fn encoded(record: &Record) -> Vec<u8> {
     let mut out = Vec::new();
     match record {
-        Record::Job(whole) => encode_snapshot(&whole.job, &whole.history, &mut out),
+        Record::Job(whole) => encode_job(&whole.job, &whole.history, &mut out),
         Record::Item(item) => encode_item(item, &mut out),
         Record::Entity(entity) => encode_entity(entity, &mut out),
         Record::Type(spec) => encode_type(spec, &mut out),

@@ -12,7 +12,7 @@ use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
-    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LeaseToken, Trouble,
+    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -21,7 +21,7 @@ use mainspring_kernel::{
     QueueName, QueueOrder, QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token, TokenId,
     Transition, TypeSpec, UserId, WorkerId,
 };
-use mainspring_store::Snapshot;
+use mainspring_store::JobWithHistory;
 use mainspring_store::record::Record;
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub(crate) fn plain_job(payload: &str) -> Job {
         started_at: None,
         trace: None,
         idempotency: None,
-        trouble: None,
+        last_failure: None,
         last_report: None,
         extras: None,
         state: State::Queued,
@@ -122,7 +122,11 @@ pub(crate) fn full_job(state: State) -> Job {
             fingerprint: Some(hash("fields")),
             window_secs: Some(86_400),
         })),
-        trouble: Some(Box::new(Trouble { failure: failure(), at: later(20), is_exhausted: true })),
+        last_failure: Some(Box::new(LastFailure {
+            failure: failure(),
+            at: later(20),
+            is_exhausted: true,
+        })),
         last_report: Some(report()),
         extras: Some(Box::new(Extras {
             parent: Some(id(9)),
@@ -498,7 +502,7 @@ fn snapshot(job: Job) -> Record {
             actor: Actor::Reaper,
         },
     ];
-    Record::Job(Box::new(Snapshot { job, history }))
+    Record::Job(Box::new(JobWithHistory { job, history }))
 }
 
 pub(crate) fn records() -> Vec<(&'static str, Record)> {

@@ -6,7 +6,8 @@ use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
-    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LeaseToken, Payload, Trouble,
+    AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
+    Payload,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -15,7 +16,7 @@ use mainspring_kernel::{
     Lease, QueueName, QueueOrder, QueueSpec, Roles, State, StateName, TenantId, Timestamp, Token,
     TokenId, Transition, TypeSpec, UserId, WorkerId,
 };
-use mainspring_store::Snapshot;
+use mainspring_store::JobWithHistory;
 use mainspring_store::record::Record;
 use proptest::collection::vec;
 use proptest::option::of;
@@ -117,9 +118,9 @@ fn idempotency() -> BoxedStrategy<Box<Idempotency>> {
         .boxed()
 }
 
-fn trouble() -> BoxedStrategy<Box<Trouble>> {
+fn last_failure() -> BoxedStrategy<Box<LastFailure>> {
     (failure(), instant(), any::<bool>())
-        .prop_map(|(failure, at, is_exhausted)| Box::new(Trouble { failure, at, is_exhausted }))
+        .prop_map(|(failure, at, is_exhausted)| Box::new(LastFailure { failure, at, is_exhausted }))
         .boxed()
 }
 
@@ -152,7 +153,7 @@ pub(crate) fn job() -> BoxedStrategy<Job> {
     let names = (name(), name(), name(), name(), payload());
     let numbers = any::<(u8, u16, u16, u32, u32, u32)>();
     let instants = (instant(), instant(), instant(), of(instant()));
-    let rare = (of(text()), of(idempotency()), of(trouble()), of(report()), of(extras()));
+    let rare = (of(text()), of(idempotency()), of(last_failure()), of(report()), of(extras()));
     (job_id(), names, numbers, instants, rare, state())
         .prop_map(|(id, names, numbers, instants, rare, state)| Job {
             id,
@@ -173,7 +174,7 @@ pub(crate) fn job() -> BoxedStrategy<Job> {
             started_at: instants.3,
             trace: rare.0,
             idempotency: rare.1,
-            trouble: rare.2,
+            last_failure: rare.2,
             last_report: rare.3,
             extras: rare.4,
             state,
@@ -365,7 +366,7 @@ fn transition() -> BoxedStrategy<Transition> {
 pub(crate) fn record() -> BoxedStrategy<Record> {
     prop_oneof![
         3 => (job(), vec(transition(), 0..6))
-            .prop_map(|(job, history)| Record::Job(Box::new(Snapshot { job, history }))),
+            .prop_map(|(job, history)| Record::Job(Box::new(JobWithHistory { job, history }))),
         1 => item().prop_map(Record::Item),
         1 => entity().prop_map(Record::Entity),
         1 => spec().prop_map(Record::Type),

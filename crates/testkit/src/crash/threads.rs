@@ -9,7 +9,7 @@ use crate::rng::Rng;
 use mainspring_kernel::command::{Claim, Complete};
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::{Command, JobId, Receipt, Roles, StateName, Token, TokenId};
-use mainspring_store::{Ask, Desk, Needs, Store};
+use mainspring_store::{Desk, Needs, PullNeeds, Store};
 use mainspring_store_memory::disk::SimDisk;
 use mainspring_store_memory::disk::sim::Faults;
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
@@ -106,7 +106,7 @@ fn write(scene: &Scene, writer: u64, mut rng: Rng) {
     let mut fresh = u128::from(writer) << 60;
     for _ in 0..COMMITS_MAX {
         let payload = format!("{{\"x\":\"{}\"}}", "x".repeat(rng.below(400) as usize));
-        let needs = Needs { now: BEGINNING, pulls: vec![Ask::any(1)], ..Needs::default() };
+        let needs = Needs { now: BEGINNING, pulls: vec![PullNeeds::any(1)], ..Needs::default() };
         let mut deed = None;
         let mut work = |desk: &mut dyn Desk| deed = Some(act(scene, desk, &payload, &mut fresh));
         let Ok(ticket) = drive::ready(scene.store.commit(needs, &mut work)) else { return };

@@ -11,8 +11,8 @@ use mainspring_kernel::{
     TypeSpec,
 };
 use mainspring_store::{
-    Counts, Desk, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, MovesPage, Needs, News,
-    Page, Scope, Snapshot, Standing, Store, Ticket, Wake, Work,
+    Counts, Desk, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory,
+    MovesPage, Needs, News, Page, Scope, Standing, Store, Ticket, Wake, Work,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +66,7 @@ pub struct PlantedStore {
     pub phantoms: Arc<Mutex<Vec<Job>>>,
     /// Jobs as they were when this server last saw them.
     seen: Mutex<BTreeMap<JobId, Job>>,
-    first_reads: Mutex<BTreeMap<JobId, Snapshot>>,
+    first_reads: Mutex<BTreeMap<JobId, JobWithHistory>>,
     commits: AtomicU64,
     reads: AtomicU64,
 }
@@ -184,7 +184,7 @@ impl Store for PlantedStore {
         })
     }
 
-    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<Snapshot>, Error>> {
+    fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         let plant = self.plant;
         self.inner
             .job(id)

@@ -6,7 +6,7 @@ use crate::history::{Dump, EventDump, ItemDump, JobDump, TypeRules};
 use mainspring_engine::Engine;
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{DlqItem, DlqState, JobId, TypeSpec};
-use mainspring_store::{Error, ItemFilter, JobFilter, Scope, Snapshot};
+use mainspring_store::{Error, ItemFilter, JobFilter, JobWithHistory, Scope};
 
 const PAGE: usize = 50;
 
@@ -83,7 +83,7 @@ pub(super) fn rules(spec: &TypeSpec) -> TypeRules {
     }
 }
 
-fn job_dump(found: &Snapshot) -> JobDump {
+fn job_dump(found: &JobWithHistory) -> JobDump {
     let job = &found.job;
     let extras = job.extras.as_deref();
     let effects = extras.map(|extras| extras.effects.as_slice()).unwrap_or_default();

@@ -148,7 +148,7 @@ async fn steerable(ask: &Ask, who: &Principal) -> Result<DlqItem, Refusal> {
 
 fn shown(item: &DlqItem) -> api::dlq::DlqItem {
     let job = &item.job;
-    let failure = job.trouble.as_ref().map(|trouble| &trouble.failure);
+    let failure = job.last_failure.as_ref().map(|last_failure| &last_failure.failure);
     let mut answer = api::dlq::DlqItem {
         dlq_id: item.id.to_string(),
         tenant_id: job.tenant.to_string(),
@@ -215,7 +215,7 @@ fn context(item: &DlqItem, history: &[Transition]) -> api::dlq::DlqContext {
         parent_id: extras.and_then(|extras| extras.parent).map(|parent| parent.to_string()),
         submitted_at: api::Time(job.created_at.0),
         started_at: job.started_at.map(|at| api::Time(at.0)),
-        failed_at: job.trouble.as_ref().map(|trouble| api::Time(trouble.at.0)),
+        failed_at: job.last_failure.as_ref().map(|last_failure| api::Time(last_failure.at.0)),
     }
 }
 

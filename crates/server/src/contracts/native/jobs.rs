@@ -12,7 +12,7 @@ use crate::refusal::{self, Refusal};
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_api as api;
-use mainspring_engine::store::Snapshot;
+use mainspring_engine::store::JobWithHistory;
 use mainspring_kernel::{Command, Job, JobId, Principal, Receipt, Rejection};
 use std::time::Duration;
 
@@ -223,7 +223,7 @@ fn shown(status: StatusCode, job: &Job) -> Reply {
 }
 
 /// The job of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
-pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<Snapshot, Refusal> {
+pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<JobWithHistory, Refusal> {
     let found = match ask.param().parse::<JobId>() {
         Ok(id) => ask.engine().job_within(id, &auth::scope(who)).await?,
         Err(_) => None,

@@ -16,7 +16,7 @@ pub(super) fn job_bytes(job: &Job) -> usize {
 /// Writes a job; `is_hit` is shown in the answer to a submission only.
 pub(super) fn job(job: &Job, is_hit: Option<bool>, out: &mut Out) {
     named(job, out);
-    troubles(job, out);
+    last_failure(job, out);
     out.raw(",\"payload\":");
     out.raw(&job.payload);
     out.raw(",\"payload_json\":");
@@ -95,8 +95,8 @@ fn scope(key: &Idempotency) -> &str {
     key.scope.strip_prefix("scope:").unwrap_or(&key.scope)
 }
 
-fn troubles(job: &Job, out: &mut Out) {
-    let trouble = job.trouble.as_deref();
+fn last_failure(job: &Job, out: &mut Out) {
+    let last_failure = job.last_failure.as_deref();
     out.raw(",\"error_code\":");
     match job.state.name() {
         StateName::Succeeded => out.raw("null"),
@@ -106,23 +106,25 @@ fn troubles(job: &Job, out: &mut Out) {
         | StateName::Retrying
         | StateName::DlqPending
         | StateName::DlqRecorded
-        | StateName::Failed => out.maybe_string(trouble.map(|trouble| &*trouble.failure.code)),
+        | StateName::Failed => {
+            out.maybe_string(last_failure.map(|last_failure| &*last_failure.failure.code))
+        }
     }
     out.raw(",\"last_error\":");
-    match trouble {
-        Some(trouble) => {
+    match last_failure {
+        Some(last_failure) => {
             out.raw("{\"code\":");
-            out.string(&trouble.failure.code);
+            out.string(&last_failure.failure.code);
             out.raw(",\"message\":");
-            out.string(&trouble.failure.message);
+            out.string(&last_failure.failure.message);
             out.raw(",\"class\":\"");
-            out.raw(ErrorClass::of(&trouble.failure).as_str());
+            out.raw(ErrorClass::of(&last_failure.failure).as_str());
             out.raw("\",\"retryable\":");
-            out.flag(trouble.failure.retryable);
+            out.flag(last_failure.failure.retryable);
             out.raw(",\"at\":");
-            out.time(trouble.at);
+            out.time(last_failure.at);
             out.raw(",\"exhausted\":");
-            out.flag(trouble.is_exhausted);
+            out.flag(last_failure.is_exhausted);
             out.raw("}");
         }
         None => out.raw("null"),

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use super::{Done, Entry, OnFatal, Shared, State, wait};
+use super::{Done, Entry, OnFatal, SharedQueue, State, wait};
 use crate::journal::{JournalError, Log, Lsn};
 
 /// How often a full disk is looked at again while nothing is appended.
@@ -20,7 +20,7 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 
 pub(super) struct Writer {
     log: Log,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedQueue>,
     waiting: VecDeque<Waiting>,
     on_fatal: Option<OnFatal>,
     failure: Option<Arc<JournalError>>,
@@ -39,7 +39,7 @@ pub(super) struct Settled {
 
 impl Settled {
     /// Calls back in log order, and only then tells those who wait for the queue.
-    pub(super) fn run(self, shared: &Shared) {
+    pub(super) fn run(self, shared: &SharedQueue) {
         let Some((last, _)) = self.outcomes.last() else { return };
         let lsn = last.lsn;
         let mut bytes = 0;
@@ -56,7 +56,7 @@ impl Settled {
 }
 
 impl Writer {
-    pub(super) fn new(log: Log, shared: Arc<Shared>, on_fatal: OnFatal) -> Self {
+    pub(super) fn new(log: Log, shared: Arc<SharedQueue>, on_fatal: OnFatal) -> Self {
         let waiting = VecDeque::new();
         Self { log, shared, waiting, on_fatal: Some(on_fatal), failure: None }
     }

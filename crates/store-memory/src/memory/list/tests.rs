@@ -5,12 +5,12 @@ use super::*;
 use crate::disk::SimDisk;
 use crate::memory::MemoryConfig;
 use futures_util::FutureExt;
-use mainspring_kernel::job::{Extras, Trouble};
+use mainspring_kernel::job::{Extras, LastFailure};
 use mainspring_kernel::{
     Failure, JobType, QueueName, State, StateName, TenantId, Timestamp, UserId,
 };
 use mainspring_store::record::Record;
-use mainspring_store::{Scope, Snapshot, Store};
+use mainspring_store::{JobWithHistory, Scope, Store};
 
 const START: i64 = 1_790_000_000_000;
 
@@ -19,7 +19,7 @@ fn job(n: u32) -> Job {
     let is_rare = n % 1_000 == 7;
     let pick = |rare: &'static str, usual: &'static str| if is_rare { rare } else { usual };
     let at = Timestamp::from_millis(START + i64::from(n));
-    let trouble = || Trouble {
+    let last_failure = || LastFailure {
         failure: Failure { code: "NO_PAPER".into(), message: "".into(), retryable: true },
         at,
         is_exhausted: false,
@@ -44,7 +44,7 @@ fn job(n: u32) -> Job {
         started_at: None,
         trace: is_rare.then(|| "t1".into()),
         idempotency: None,
-        trouble: is_rare.then(|| Box::new(trouble())),
+        last_failure: is_rare.then(|| Box::new(last_failure())),
         last_report: None,
         extras: is_rare.then(|| Box::new(extras)),
         state: match n % 2 {
@@ -67,8 +67,8 @@ fn filled(count: u32) -> (MemoryStore, Vec<Job>) {
     let jobs: Vec<Job> = (0..count).map(job).collect();
     for some in jobs.chunks(5_000) {
         let whole = |job: &Job| {
-            let snapshot = Snapshot { job: job.clone(), history: Vec::new() };
-            Record::Job(Box::new(snapshot))
+            let whole = JobWithHistory { job: job.clone(), history: Vec::new() };
+            Record::Job(Box::new(whole))
         };
         store.restore(some.iter().map(whole).collect()).unwrap();
         store.tidy(now).unwrap();
@@ -100,12 +100,12 @@ fn page(store: &MemoryStore, filter: &JobFilter, limit: usize) -> Page<Job> {
 fn a_page_costs_what_it_shows_and_not_what_there_is() {
     const LIMIT: usize = 20;
     let (store, jobs) = filled(60_000);
-    let runs = store.shared.archive().runs().len();
+    let runs = store.memory.archive().runs().len();
     assert!(
         runs > 1
-            && store.shared.archive().runs().iter().map(|run| run.records()).sum::<u64>() > 20_000
+            && store.memory.archive().runs().iter().map(|run| run.records()).sum::<u64>() > 20_000
     );
-    let (listed, held) = store.shared.read().listed_and_held();
+    let (listed, held) = store.memory.read().listed_and_held();
     assert_eq!(listed, held, "what went to the archive leaves no postings behind");
     let mut filters = rare();
     filters.push(JobFilter::of(Scope::All));
@@ -144,7 +144,7 @@ fn a_list_without_matches_in_common_looks_at_the_shorter_side() {
 #[test]
 fn jobs_are_listed_once_wherever_they_lie() {
     let (store, jobs) = filled(20_000);
-    assert!(!store.shared.archive().runs().is_empty());
+    assert!(!store.memory.archive().runs().is_empty());
     for filter in rare().into_iter().chain([JobFilter::of(Scope::All)]) {
         let admitted = jobs.iter().rev().filter(|job| filter.admits(job));
         let admitted: Vec<JobId> = admitted.map(|job| job.id).collect();
@@ -169,7 +169,7 @@ fn two_long_lists_with_one_job_in_common_are_walked_in_rounds() {
         let mut job = job(2 * n);
         job.job_type = JobType::new(if n.is_multiple_of(2) { "even" } else { "odd" }).unwrap();
         job.queue = QueueName::new(if n % 2 == 1 || n == 0 { "one" } else { "two" }).unwrap();
-        Record::Job(Box::new(Snapshot { job, history: Vec::new() }))
+        Record::Job(Box::new(JobWithHistory { job, history: Vec::new() }))
     };
     store.restore((0..45_000).map(crossed).collect()).unwrap();
     let filter = JobFilter {
@@ -180,15 +180,15 @@ fn two_long_lists_with_one_job_in_common_are_walked_in_rounds() {
     let found = page(&store, &filter, 20);
     assert_eq!(found.items.iter().map(|it| it.id).collect::<Vec<_>>(), [job(0).id]);
     assert_eq!(store.count_jobs(&filter, 9).now_or_never().unwrap().unwrap(), 1);
-    let round = store.shared.read().walk(&filter, None, 20, |_| ());
+    let round = store.memory.read().walk(&filter, None, 20, |_| ());
     assert!(round.found.is_empty() && round.stopped_at.is_some(), "one hold of the lock is short");
 }
 
 #[test]
 fn a_damaged_block_costs_its_own_jobs_and_no_page() {
     let (store, jobs) = filled(20_000);
-    let disk = store.shared.disk.as_ref().unwrap();
-    let name = store.shared.archive().names()[0].clone();
+    let disk = store.memory.disk.as_ref().unwrap();
+    let name = store.memory.archive().names()[0].clone();
     // A byte of the first block of records.
     let file = disk.open_write(&name).unwrap();
     file.write_at(100, &[0xff, 0x00, 0xff]).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 use mainspring_kernel::event::TASK_TIMEOUT;
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::digest;
-use mainspring_kernel::job::{Actor, Failure, Trouble};
+use mainspring_kernel::job::{Actor, Failure, LastFailure};
 use mainspring_kernel::{DlqId, JobType, Lease, QueueName, TenantId, Timestamp, UserId, WorkerId};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn plain() -> Job {
         started_at: None,
         trace: None,
         idempotency: None,
-        trouble: None,
+        last_failure: None,
         last_report: None,
         extras: None,
         state: State::Queued,
@@ -60,7 +60,7 @@ fn full(state: State) -> Job {
         started_at: Some(Timestamp(3)),
         trace: Some("tr".into()),
         idempotency: Some(Box::new(key)),
-        trouble: Some(Box::new(Trouble { failure, at: Timestamp(5), is_exhausted: true })),
+        last_failure: Some(Box::new(LastFailure { failure, at: Timestamp(5), is_exhausted: true })),
         extras: Some(Box::new(extras)),
         state,
         ..plain()

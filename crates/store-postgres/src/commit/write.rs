@@ -1,0 +1,307 @@
+//! What a batch changed, as statements over arrays: their number does not depend on how many jobs
+//! the batch touched.
+
+use crate::commit::columns::{Ends, Lives, Submissions, Text, Waits, pairs};
+use crate::commit::desk::{Entry, Origin, PostgresDesk};
+use crate::commit::effects::Effects;
+use crate::commit::items::write_items;
+use crate::commit::keys::write_keys;
+use crate::commit::tallies::Tallies;
+use crate::connections::Call;
+use crate::fault::Fault;
+use crate::lanes::Lanes;
+use crate::queries::Query;
+use crate::registry::Registry;
+use crate::rows::{more, state_number};
+use crate::terms;
+use crate::values::{At, hash_uuid, uuid};
+use mainspring_kernel::dispatch::LaneKey;
+use mainspring_kernel::{Job, StateName, Timestamp};
+use mainspring_store::record::{encode_progress, encode_steps};
+use std::collections::HashSet;
+use uuid::Uuid;
+
+/// The statements of one batch, under construction.
+struct Writes<'a> {
+    registry: &'a Registry,
+    lanes: &'a Lanes,
+    now: Timestamp,
+    /// Rows of `job`.
+    submitted: Submissions,
+    /// Rows that come into `ready` and `waiting`.
+    to_ready: Waits,
+    to_waiting: Waits,
+    /// Rows of `ready` that are claimed, and rows of `ready` or `waiting` that go for another
+    /// reason.
+    claimed: Waits,
+    left_waiting: Waits,
+    /// Rows that come into `expiry` and go from there.
+    to_expiry: (Vec<At>, Vec<Uuid>),
+    left_expiry: (Vec<At>, Vec<Uuid>),
+    /// Rows of `live`: new, changed, and gone.
+    to_live: Lives,
+    changed_live: Lives,
+    left_live: (Vec<Uuid>, Vec<i32>),
+    /// Rows of `finished`.
+    to_finished: Ends,
+    effects: Effects,
+    /// Rows of `term` for the codes of failed attempts.
+    new_codes: (Vec<i64>, Vec<Uuid>),
+    old_codes: (Vec<i64>, Vec<Uuid>),
+    tallies: &'a mut Tallies,
+}
+
+/// The lanes of jobs that the batch leaves waiting or submits, which need numbers.
+pub(crate) fn lanes_needed(desk: &PostgresDesk<'_>, known: &Lanes) -> HashSet<LaneKey> {
+    let changed = desk.changed.iter().filter_map(|id| desk.entries.get(id));
+    // Jobs of one batch are mostly alike: the last lane is the next one, too.
+    let mut last: Option<LaneKey> = None;
+    let mut needed = HashSet::new();
+    for entry in changed {
+        let job = &entry.job;
+        if entry.origin != Origin::New && job.due_at().is_none() && entry.ready_row.is_some() {
+            continue;
+        }
+        let lane = desk.registry.lane(job);
+        if last.as_ref() == Some(&lane) {
+            continue;
+        }
+        if known.number(&lane).is_none() {
+            needed.insert(lane.clone());
+        }
+        last = Some(lane);
+    }
+    needed
+}
+
+/// The statements that make the database agree with the desk; none if nothing changed.
+pub(crate) fn statements(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<Vec<Call>, Fault> {
+    let mut tallies = std::mem::take(&mut desk.tallies);
+    let mut writes = Writes {
+        registry: desk.registry,
+        lanes,
+        now: desk.now,
+        submitted: Submissions::default(),
+        to_ready: Waits::default(),
+        to_waiting: Waits::default(),
+        claimed: Waits::default(),
+        left_waiting: Waits::default(),
+        to_expiry: Default::default(),
+        left_expiry: Default::default(),
+        to_live: Lives::default(),
+        changed_live: Lives::default(),
+        left_live: Default::default(),
+        to_finished: Ends::default(),
+        effects: Effects::default(),
+        new_codes: Default::default(),
+        old_codes: Default::default(),
+        tallies: &mut tallies,
+    };
+    for id in &desk.changed {
+        if let Some(entry) = desk.entries.get(id) {
+            writes.write_job(entry)?;
+        }
+    }
+    let mut calls = writes.into_calls();
+    calls.extend(write_keys(desk));
+    calls.extend(write_items(desk));
+    calls.extend(desk.entities.write_entities());
+    calls.extend(write_outbox(desk, &tallies));
+    Ok(calls)
+}
+
+impl Writes<'_> {
+    /// The rows of one job that the batch changed.
+    fn write_job(&mut self, entry: &Entry) -> Result<(), Fault> {
+        let job = &entry.job;
+        let state = job.state.name();
+        match entry.origin {
+            Origin::New => self.write_submission(job)?,
+            Origin::Queued if state == StateName::Queued => return Ok(()),
+            Origin::Queued => {
+                self.leave_line(entry)?;
+                if let Some(alarm_at) = entry.was_alarm {
+                    self.left_expiry.0.push(At(alarm_at));
+                    self.left_expiry.1.push(uuid(job.id));
+                }
+            }
+            Origin::Live(_) => {
+                if entry.was_due_at.is_some() && job.seq != entry.was_seq {
+                    self.leave_line(entry)?;
+                }
+            }
+            Origin::Finished => return Ok(()),
+        }
+        self.effects.push_last(job, entry.unwritten_effects());
+        self.write_error_code(entry);
+        let version = match entry.origin {
+            Origin::Live(version) => Some(version),
+            Origin::New | Origin::Queued | Origin::Finished => None,
+        };
+        if state.is_terminal() {
+            if let Some(version) = version {
+                self.left_live.0.push(uuid(job.id));
+                self.left_live.1.push(version);
+            }
+            self.write_end(entry);
+        } else if state == StateName::Queued {
+            self.write_wait(job, false)?;
+            if let Some(alarm_at) = job.alarm_at() {
+                self.to_expiry.0.push(At(alarm_at));
+                self.to_expiry.1.push(uuid(job.id));
+            }
+        } else {
+            if state == StateName::Retrying {
+                self.write_wait(job, true)?;
+            }
+            self.write_live(entry, version)?;
+        }
+        Ok(())
+    }
+
+    /// Lists find a job by the code of its last failed attempt. One that failed before there were
+    /// such lists is noted when it moves next.
+    fn write_error_code(&mut self, entry: &Entry) {
+        let (id, code) = (uuid(entry.job.id), terms::code(&entry.job));
+        if let Some(code) = code.filter(|_| entry.job.seq != entry.was_seq) {
+            self.new_codes.0.push(code);
+            self.new_codes.1.push(id);
+        }
+        if let Some(was) = entry.was_code.filter(|_| code != entry.was_code) {
+            self.old_codes.0.push(was);
+            self.old_codes.1.push(id);
+        }
+    }
+
+    fn lane(&self, job: &Job) -> Result<i32, Fault> {
+        let lane = self.registry.lane(job);
+        let number = self.lanes.number(&lane);
+        number.ok_or_else(|| Fault::Broken(format!("{lane:?} has no number")))
+    }
+
+    /// A row of `job`, written once and never changed.
+    fn write_submission(&mut self, job: &Job) -> Result<(), Fault> {
+        let lane = self.lane(job)?;
+        let jobs = &mut self.submitted;
+        jobs.ids.push(uuid(job.id));
+        jobs.lanes.push(lane);
+        jobs.priorities.push(i16::from(job.priority));
+        jobs.max_retries.push(i16::try_from(job.max_retries).unwrap_or(i16::MAX));
+        jobs.timeouts.push(i32::try_from(job.timeout_ms).unwrap_or(i32::MAX));
+        jobs.run_at.push(At(job.run_at));
+        jobs.users.push(job.user.as_str().to_owned());
+        jobs.payloads.push(Text(job.payload.clone()));
+        jobs.traces.push(job.trace.as_deref().map(str::to_owned));
+        jobs.more.push(more(job));
+        Ok(())
+    }
+
+    /// A job begins to wait: in `ready` if it is due, else in `waiting`.
+    fn write_wait(&mut self, job: &Job, is_retry: bool) -> Result<(), Fault> {
+        let Some(due_at) = job.due_at() else { return Ok(()) };
+        let lane = self.lane(job)?;
+        let tally = self.tallies.queue(&job.queue);
+        let waits = if due_at <= self.now {
+            tally.ready += 1;
+            &mut self.to_ready
+        } else {
+            tally.pending += 1;
+            &mut self.to_waiting
+        };
+        waits.push(lane, self.registry.key(job, due_at), job, due_at, is_retry);
+        Ok(())
+    }
+
+    /// A job waits no longer where it was loaded from.
+    fn leave_line(&mut self, entry: &Entry) -> Result<(), Fault> {
+        match (entry.was_due_at, entry.ready_row) {
+            (Some(due_at), Some(row)) => self.claim_by_delete(&entry.job, row, due_at),
+            (Some(due_at), None) => self.delete_wait(&entry.job, due_at)?,
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    /// Claims an offered job: `ready` gives its row to one who deletes it, and only to one.
+    fn claim_by_delete(&mut self, job: &Job, (lane, key): (i32, i64), due_at: Timestamp) {
+        self.claimed.push(lane, key, job, due_at, false);
+        self.tallies.queue(&job.queue).ready -= 1;
+    }
+
+    /// Takes a job that was not offered out of `waiting`, or out of `ready` if it became due since.
+    fn delete_wait(&mut self, job: &Job, due_at: Timestamp) -> Result<(), Fault> {
+        let (lane, key) = (self.lane(job)?, self.registry.key(job, due_at));
+        self.left_waiting.push(lane, key, job, due_at, false);
+        Ok(())
+    }
+
+    /// A row of `live`: a job that was started and has not ended, at its next version.
+    fn write_live(&mut self, entry: &Entry, version: Option<i32>) -> Result<(), Fault> {
+        let job = &entry.job;
+        let lane = entry.lane.map_or_else(|| self.lane(job), Ok)?;
+        let lives = if version.is_some() { &mut self.changed_live } else { &mut self.to_live };
+        lives.ids.push(uuid(job.id));
+        lives.versions.extend(version);
+        lives.states.push(state_number(job.state.name()));
+        lives.lanes.push(lane);
+        lives.alarms.push(job.alarm_at().map(At));
+        let limit = job.lease().and_then(|_| self.registry.limit_key(job));
+        lives.limits.push(limit.map(hash_uuid));
+        lives.workers.push(job.lease().map(|lease| lease.worker.as_str().to_owned()));
+        lives.records.push(record(entry));
+        Ok(())
+    }
+
+    /// A row of `finished`.
+    fn write_end(&mut self, entry: &Entry) {
+        let job = &entry.job;
+        self.to_finished.ids.push(uuid(job.id));
+        self.to_finished.states.push(state_number(job.state.name()));
+        self.to_finished.at.push(At(job.finished_at().unwrap_or(self.now)));
+        self.to_finished.records.push(record(entry));
+    }
+
+    /// In an order in which no row is written before what it takes the place of is gone.
+    fn into_calls(self) -> Vec<Call> {
+        let created_at = At(self.now);
+        let calls = [
+            self.submitted.insert(created_at),
+            self.claimed.delete(Query::DeleteReady),
+            self.left_waiting.delete(Query::DeleteWaiting),
+            pairs(Query::DeleteExpiry, self.left_expiry),
+            pairs(Query::DeleteLive, self.left_live),
+            self.changed_live.update(),
+            self.to_live.insert(),
+            self.to_finished.insert(),
+            self.effects.insert(),
+            self.to_ready.insert_ready(),
+            self.to_waiting.insert_waiting(),
+            pairs(Query::InsertExpiry, self.to_expiry),
+            pairs(Query::DeleteTerms, self.old_codes),
+            pairs(Query::InsertTerms, self.new_codes),
+        ];
+        calls.into_iter().flatten().collect()
+    }
+}
+
+fn record(entry: &Entry) -> Vec<u8> {
+    let mut record = Vec::with_capacity(160);
+    encode_progress(&entry.job, &entry.history, &mut record);
+    record
+}
+
+/// What the batch moved and counted, if anything: one row of `outbox`, from which it is stamped
+/// into `stream` and `tally`.
+fn write_outbox(desk: &PostgresDesk<'_>, tallies: &Tallies) -> Option<Call> {
+    let (names, deltas) = tallies.by_name();
+    if desk.steps.is_empty() && deltas.is_empty() {
+        return None;
+    }
+    let mut steps = Vec::new();
+    encode_steps(&desk.steps, desk.now, &mut steps);
+    let moves = i32::try_from(desk.steps.len()).unwrap_or(i32::MAX);
+    Some(Call::new(
+        Query::InsertOutbox,
+        vec![Box::new(moves), Box::new(steps), Box::new(names), Box::new(deltas)],
+    ))
+}
