@@ -25,7 +25,12 @@ WAIT_MS_BOUND = 60_000
 
 # Instants far enough ahead for an end, and near enough for a beginning.
 SOON = datetime.now(timezone.utc) + timedelta(days=1)
+DURING = "2500-01-01T00:00:00Z"
 LATER = "2999-12-31T00:00:00Z"
+
+# Patterns and zones in place of texts that are none.
+CRONS = ["0 3 * * *", "*/15 9-17 * * MON-FRI", "0 0 L * ?", "@hourly", "30 0 12 1 1,7 *"]
+ZONES = ["UTC", "Asia/Shanghai", "America/New_York", "Australia/Lord_Howe"]
 
 
 @schemathesis.hook
@@ -102,11 +107,39 @@ def body(value, headers, most):
     base, longest = value.get("backoff_base_ms"), value.get("backoff_max_ms")
     if base is not None and longest is not None and base > longest:
         value["backoff_base_ms"], value["backoff_max_ms"] = longest, base
+    if "kind" in value and "job_type" in value:
+        value = schedule(value)
+    # a_trigger_makes_a_job_and_a_backfill_what_was_missing
+    if "from" in value and "to" in value:
+        value["from"], value["to"] = "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"
     # the_form_with_two_reviewers_is_for_the_internal_role
     one, two = value.get("reviewer_id"), value.get("reviewer_id_2")
     if isinstance(one, str) and isinstance(two, str) and person(one) == person(two):
         value["reviewer_id_2"] = "the second reviewer"
     return value
+
+
+def schedule(value):
+    """The wish for a schedule: its pattern is one, and its instants follow one another."""
+    # nonsense_is_refused_where_it_stands
+    if isinstance(value.get("cron"), str):
+        value["cron"] = CRONS[len(value["cron"]) % len(CRONS)]
+    if isinstance(value.get("timezone"), str):
+        value["timezone"] = ZONES[len(value["timezone"]) % len(ZONES)]
+    phase, interval = value.get("phase_seconds"), value.get("interval_seconds")
+    if is_number(phase) and is_number(interval) and phase >= interval:
+        value["phase_seconds"] = 0
+    for name, instant in (("start_at", SOON.isoformat()), ("at", DURING), ("end_at", LATER)):
+        if value.get(name) is not None:
+            value[name] = instant
+    for index, dates in enumerate(value.get("exclude") or []):
+        if isinstance(dates, dict) and dates["from"] > dates["to"]:
+            value["exclude"][index] = {"from": dates["to"], "to": dates["from"]}
+    return value
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def person(name):

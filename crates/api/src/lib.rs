@@ -14,6 +14,7 @@ pub mod internal;
 pub mod job;
 pub mod registry;
 pub mod runtime;
+pub mod schedule;
 pub mod token;
 pub mod work;
 

@@ -13,6 +13,7 @@ pub(crate) mod move_store;
 pub(crate) mod postgres;
 pub(crate) mod queues;
 pub(crate) mod replay;
+pub(crate) mod schedules;
 pub(crate) mod serve;
 pub(crate) mod submit;
 pub(crate) mod supervise;

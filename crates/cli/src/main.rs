@@ -15,7 +15,7 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
-    replay, serve, supervise, tokens, types, worker, workers,
+    replay, schedules, serve, supervise, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -55,6 +55,9 @@ enum Command {
     /// The dead letter queue
     #[command(subcommand)]
     Dlq(dlq::Verb),
+    /// Rules that make jobs at set times
+    #[command(subcommand)]
+    Schedules(schedules::Verb),
     /// Queues and their numbers
     #[command(subcommand)]
     Queues(queues::Verb),
@@ -124,6 +127,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Jobs(verb) => simple(jobs::run(verb, session()?)),
         Command::Types(args) => simple(types::run(args, session()?)),
         Command::Dlq(verb) => simple(dlq::run(verb, session()?)),
+        Command::Schedules(verb) => simple(schedules::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
@@ -188,6 +192,21 @@ mod tests {
             "dlq approve d --version 2",
             "dlq break-glass d --reason r",
             "dlq reject d",
+            "schedules create t {} --cron @daily --timezone Asia/Tokyo --exclude 2027-01-01",
+            "schedules create t --every 15m --phase 30s --overlap skip --misfire all",
+            "schedules create t --at 2999-01-01T00:00:00Z --label team=red",
+            "schedules list --status paused --type t --owner u -o json",
+            "schedules get s",
+            "schedules update s t --every 1h",
+            "schedules pause s --note n",
+            "schedules resume s",
+            "schedules stop s",
+            "schedules delete s",
+            "schedules trigger s",
+            "schedules backfill s --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z --limit 5",
+            "schedules preview s --count 5",
+            "schedules preview --cron @daily --from 2027-01-01T00:00:00Z",
+            "schedules history s",
             "queues list",
             "queues pause q",
             "queues resume q",

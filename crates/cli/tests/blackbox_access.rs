@@ -62,6 +62,19 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("POST", "/api/v1/dlq/items/{dlq_id}/approve", "approver admin"),
     ("POST", "/api/v1/dlq/items/{dlq_id}/reject", "approver admin"),
     ("POST", "/api/v1/dlq/items/{dlq_id}/break-glass", "admin"),
+    ("POST", "/api/v1/schedules", "submitter operator admin"),
+    ("GET", "/api/v1/schedules", ANYONE),
+    ("POST", "/api/v1/schedules/preview", ANYONE),
+    ("GET", "/api/v1/schedules/{schedule_id}", ANYONE),
+    ("PUT", "/api/v1/schedules/{schedule_id}", "submitter operator admin"),
+    ("DELETE", "/api/v1/schedules/{schedule_id}", "submitter operator admin"),
+    ("POST", "/api/v1/schedules/{schedule_id}/pause", "submitter operator admin"),
+    ("POST", "/api/v1/schedules/{schedule_id}/resume", "submitter operator admin"),
+    ("POST", "/api/v1/schedules/{schedule_id}/stop", "submitter operator admin"),
+    ("POST", "/api/v1/schedules/{schedule_id}/trigger", "submitter operator admin"),
+    ("POST", "/api/v1/schedules/{schedule_id}/backfill", "submitter operator admin"),
+    ("GET", "/api/v1/schedules/{schedule_id}/preview", ANYONE),
+    ("GET", "/api/v1/schedules/{schedule_id}/history", ANYONE),
     ("POST", "/api/v1/tokens", "admin"),
     ("GET", "/api/v1/tokens", "admin"),
     ("DELETE", "/api/v1/tokens/{token_id}", "admin"),
@@ -84,6 +97,12 @@ fn body(path: &str) -> Value {
         "/api/v1/work/pull" => json!({ "worker_id": "w", "types": ["nothing"] }),
         "/api/v1/tokens" => json!({ "tenant_id": "d", "user_id": "d", "roles": ["viewer"] }),
         "/api/v1/queues/{name}" => json!({ "order": "aged" }),
+        "/api/v1/schedules" | "/api/v1/schedules/preview" | "/api/v1/schedules/{schedule_id}" => {
+            json!({ "job_type": "door", "kind": "at", "at": "2999-01-01T00:00:00Z" })
+        }
+        path if path.ends_with("/backfill") => {
+            json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z" })
+        }
         path if path.ends_with("/transition") => json!({ "new_status": "running" }),
         path if path.ends_with("/discard") => json!({ "reason": "r" }),
         path if path.ends_with("/approve") => json!({ "version": 1 }),

@@ -5,17 +5,21 @@
 mod governance;
 mod jobs;
 mod registry;
+mod schedules;
 mod work;
 
 pub use governance::ItemFilter;
 pub use jobs::JobFilter;
+pub use schedules::ScheduleFilter;
 
 pub use jobs::Submitted;
 
 use crate::error::{Error, Refusal};
 use mainspring_api::{Answer, TRACE_HEADER};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{
+    ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
+};
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -53,6 +57,8 @@ struct Inner {
     authorization: Option<HeaderValue>,
     /// Sent with every call.
     trace: Option<HeaderValue>,
+    /// The language that descriptions are wanted in.
+    language: Option<HeaderValue>,
 }
 
 impl std::fmt::Debug for Client {
@@ -147,7 +153,9 @@ impl Client {
             .build()
             .map_err(|_| bad("the network cannot be set up"))?;
         let url = url.trim_end_matches('/').to_owned();
-        Ok(Client { inner: Arc::new(Inner { http, url, authorization, trace: None }) })
+        Ok(Client {
+            inner: Arc::new(Inner { http, url, authorization, trace: None, language: None }),
+        })
     }
 
     /// The same client, naming a trace in every call: jobs that name none belong to it.
@@ -155,7 +163,7 @@ impl Client {
     /// # Errors
     /// If the trace has characters no header can carry.
     pub fn with_trace(&self, trace: &str) -> Result<Self, Error> {
-        let Inner { http, url, authorization, trace: _ } = &*self.inner;
+        let Inner { http, url, authorization, trace: _, language } = &*self.inner;
         let trace = HeaderValue::from_str(trace).map_err(|_| Error::Address {
             url: url.clone(),
             reason: "the trace id has characters that cannot be sent",
@@ -166,6 +174,29 @@ impl Client {
                 url: url.clone(),
                 authorization: authorization.clone(),
                 trace: Some(trace),
+                language: language.clone(),
+            }),
+        })
+    }
+
+    /// The same client, wanting descriptions in a language, such as `zh`: the server has English
+    /// and Chinese.
+    ///
+    /// # Errors
+    /// If the language has characters no header can carry.
+    pub fn with_language(&self, language: &str) -> Result<Self, Error> {
+        let Inner { http, url, authorization, trace, language: _ } = &*self.inner;
+        let language = HeaderValue::from_str(language).map_err(|_| Error::Address {
+            url: url.clone(),
+            reason: "the language has characters that cannot be sent",
+        })?;
+        Ok(Client {
+            inner: Arc::new(Inner {
+                http: http.clone(),
+                url: url.clone(),
+                authorization: authorization.clone(),
+                trace: trace.clone(),
+                language: Some(language),
             }),
         })
     }
@@ -218,6 +249,9 @@ impl Client {
         }
         if let Some(trace) = &self.inner.trace {
             request = request.header(TRACE_HEADER, trace.clone());
+        }
+        if let Some(language) = &self.inner.language {
+            request = request.header(ACCEPT_LANGUAGE, language.clone());
         }
         for (name, value) in &call.headers {
             request = request.header(name, value);

@@ -52,6 +52,14 @@ pub const LEASE_BODY_BYTES_MAX: usize = 128 << 10;
 pub const LEASE_ITEMS_MAX: usize = 100;
 /// Most types, and most queues, that one pull may name.
 pub const PULL_NAMES_MAX: usize = 100;
+/// Most firings that one preview shows.
+pub const PREVIEW_MAX: usize = 100;
+/// Firings that a preview shows, unless asked for otherwise.
+pub const PREVIEW_DEFAULT: usize = 10;
+/// Firings that one call fills in, unless asked for otherwise.
+pub const BACKFILL_DEFAULT: usize = 100;
+/// Most schedules of one tenant that a caller can make; those of templates come on top.
+pub const SCHEDULES_PER_TENANT_MAX: usize = 10_000;
 /// Queues that have lines of their own in the metrics; the others are added up.
 pub const METRICS_QUEUES_MAX: usize = 50;
 /// Jobs of one page of the contract `/jobs`.

@@ -100,6 +100,7 @@ pub(crate) const CODES: &[&str] = &[
     "TENANT_SCOPE_VIOLATION",
     "TOO_MANY_BODIES",
     "TOO_MANY_CONNECTIONS",
+    "TOO_MANY_SCHEDULES",
     "TOO_MANY_STREAMS",
     "TOO_MANY_WAITS",
     "TRACE_ID_REQUIRED",
@@ -390,6 +391,12 @@ pub(crate) fn too_many_waits(full: Full) -> Refusal {
         }
         Full::All => greedy("TOO_MANY_WAITS", "too many calls are waiting", 1),
     }
+}
+
+/// A tenant has as many schedules as it may have.
+pub(crate) fn too_many_schedules(most: usize) -> Refusal {
+    let message = format!("a tenant may have at most {most} schedules; delete some");
+    Refusal::new(Kind::Conflict, "TOO_MANY_SCHEDULES", message)
 }
 
 pub(crate) fn too_many_bodies(full: Full) -> Refusal {

@@ -213,6 +213,9 @@ pub enum Status {
 }
 
 impl Status {
+    /// The names of all of them on the wire.
+    pub const NAMES: [&'static str; 4] = ["active", "paused", "stopped", "ended"];
+
     /// The name on the wire.
     pub const fn as_str(&self) -> &'static str {
         match self {

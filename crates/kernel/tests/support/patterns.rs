@@ -88,7 +88,7 @@ fn is_on(item: &DayItem, date: Date) -> bool {
     match *item {
         DayItem::Day(day) => date.day() == day,
         DayItem::BeforeLast(count) => length - date.day() == count,
-        DayItem::LastWeekday => in_month().filter(|day| is_working(*day)).last() == Some(date),
+        DayItem::LastWeekday => in_month().rfind(|day| is_working(*day)) == Some(date),
         DayItem::Nearest(day) => {
             let near = in_month().filter(|day| is_working(*day));
             let near = near.min_by_key(|other| (other.day() - day).abs());

@@ -11,6 +11,7 @@ mod jobs;
 mod queues;
 mod routes;
 mod runtime;
+mod schedules;
 mod tokens;
 mod translate;
 mod types;

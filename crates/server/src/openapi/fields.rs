@@ -5,14 +5,19 @@ use super::values::{Allowed, label, no_control, padded, unpadded};
 use super::{INTERNAL_HEADER, KEY_HEADER};
 use crate::cursor;
 use crate::limits::{
-    JOBS_PAGE_MAX, PAGE_MAX, POSITION_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX,
+    JOBS_PAGE_MAX, PAGE_MAX, POSITION_MAX, PREVIEW_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX,
+    TRACE_BYTES_MAX,
 };
 use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
+use mainspring_kernel::calendar::{Fold, Gap};
+use mainspring_kernel::entity::Kind;
+use mainspring_kernel::entity::schedule::{Misfire, OutcomeKind, Overlap, Status};
 use mainspring_kernel::idempotency::SCOPE_PREFIX;
 use mainspring_kernel::limits::{
-    BATCH_MAX, ERROR_CODE_BYTES_MAX, KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX,
-    NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
-    WAIT_MS_MAX,
+    BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, JITTER_SECS_MAX,
+    KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
+    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
+    SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::jobs;
@@ -59,6 +64,56 @@ fn scopes() -> Allowed {
 
 fn orders() -> Allowed {
     Allowed::Words(QueueOrder::ALL.map(QueueOrder::as_str).to_vec())
+}
+
+fn schedule_states() -> Allowed {
+    Allowed::Words(Status::NAMES.to_vec())
+}
+
+/// Of a schedule, asked for or shown.
+fn schedule_field(of: &str, field: &str) -> Option<Allowed> {
+    let interval_max = SCHEDULE_INTERVAL_SECS_MAX;
+    Some(match (of, field) {
+        ("SetSchedule" | "Schedule", "kind") => Allowed::Words(vec!["at", "interval", "cron"]),
+        ("SetSchedule" | "Schedule", "dst_gap") => Allowed::Words(Gap::ALL.map(Gap::as_str).into()),
+        ("SetSchedule" | "Schedule", "dst_fold") => {
+            Allowed::Words(Fold::ALL.map(Fold::as_str).into())
+        }
+        ("SetSchedule" | "Schedule", "misfire") => {
+            Allowed::Words(Misfire::ALL.map(Misfire::as_str).into())
+        }
+        ("SetSchedule" | "Schedule", "overlap") => {
+            Allowed::Words(Overlap::ALL.map(Overlap::as_str).into())
+        }
+        ("SetSchedule" | "Schedule", "exclude") => Allowed::Dates { most: EXCLUSIONS_MAX },
+        ("Schedule", "status") => schedule_states(),
+        ("ScheduleOutcome", "outcome") => {
+            Allowed::Words(OutcomeKind::ALL.map(OutcomeKind::as_str).into())
+        }
+        ("BackfilledItem", "outcome") => Allowed::Words(vec!["backfilled", "existing", "refused"]),
+        ("SetSchedule", "job_type" | "queue") => name(),
+        ("SetSchedule", "name") => text(1, NAME_BYTES_MAX, no_control()),
+        ("SetSchedule", "payload" | "at" | "start_at" | "end_at") => Allowed::Any,
+        ("SetSchedule", "interval_seconds") => whole(1, interval_max),
+        ("SetSchedule", "phase_seconds") => whole(0, interval_max - 1),
+        ("SetSchedule", "cron") => text(1, CRON_BYTES_MAX, no_control()),
+        ("SetSchedule", "timezone") => {
+            text(1, NAME_BYTES_MAX, Some("^[A-Za-z0-9_+/-]+$".to_owned()))
+        }
+        ("SetSchedule", "misfire_limit") => whole(1, MISFIRE_LIMIT_MAX.into()),
+        ("SetSchedule", "jitter_seconds") => whole(0, JITTER_SECS_MAX.into()),
+        ("SetSchedule", "max_runs" | "pause_after_failures") => whole(1, u32::MAX.into()),
+        ("SetSchedule", "priority") => whole(0, u8::MAX.into()),
+        ("SetSchedule", "timeout_ms") => whole(TIMEOUT_MS_MIN.into(), TIMEOUT_MS_MAX.into()),
+        ("SetSchedule", "max_retries") => whole(0, RETRIES_MAX.into()),
+        ("SetSchedule", "labels") => {
+            Allowed::Labels { most: LABELS_MAX - 1, bytes: NAME_BYTES_MAX }
+        }
+        ("PauseSchedule", "note") => text(0, MESSAGE_BYTES_MAX, no_control()),
+        ("Backfill", "from" | "to") => Allowed::Any,
+        ("Backfill", "limit") => whole(1, BACKFILL_MAX as u64),
+        _ => return None,
+    })
 }
 
 /// What a field of a type may hold; `None` for one that nothing is said about.
@@ -129,7 +184,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("OrchestrationSubmit", "idempotencyKey") => text(1, KEY_BYTES_MAX, no_control()),
         ("OrchestrationSubmit", "payload") => Allowed::Any,
         ("OrchestrationTransition", "toStatus") | ("OrchestrationJob", "status") => task_states(),
-        _ => return None,
+        _ => return schedule_field(of, field),
     })
 }
 
@@ -137,6 +192,22 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
 pub(super) fn together(of: &str) -> Option<Value> {
     let is_left_out = |field: &str| json!({ "properties": { field: { "type": "null" } } });
     match of {
+        "SetSchedule" => {
+            let kinds = [
+                ("at", "at", ["interval_seconds", "phase_seconds", "cron", "dst_gap", "dst_fold"]),
+                ("interval", "interval_seconds", ["at", "at", "cron", "dst_gap", "dst_fold"]),
+                ("cron", "cron", ["at", "at", "at", "interval_seconds", "phase_seconds"]),
+            ];
+            let kind = |(kind, needed, strays): (&str, &str, [&str; 5])| {
+                let mut properties =
+                    json!({ "kind": { "const": kind }, needed: { "not": { "type": "null" } } });
+                for stray in strays {
+                    properties[stray] = json!({ "type": "null" });
+                }
+                json!({ "properties": properties, "required": ["kind", needed] })
+            };
+            Some(json!({ "anyOf": kinds.map(kind) }))
+        }
         "Submit" => Some(json!({ "anyOf": [is_left_out("run_at"), is_left_out("delay_ms")] })),
         "Discard" => {
             let (one, two) = ("reviewer_id", "reviewer_id_2");
@@ -164,6 +235,7 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
         "job_id" | "taskId" => id(JobId::PREFIX),
         "dlq_id" => id(DlqId::PREFIX),
         "token_id" => id(TokenId::PREFIX),
+        "schedule_id" => id(Kind::Schedule.prefix()),
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
         _ => name(),
     }
@@ -189,8 +261,12 @@ pub(super) fn header_value(header: &str) -> Allowed {
 pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
         "status" if path.contains("/dlq/") => item_states(),
-        "status" if path.starts_with("/jobs") => task_states(),
-        "status" => job_states(),
+XXXX        "status" if path.starts_with("/jobs") => task_states(),
+----        "status" if path.contains("/schedules") => schedule_states(),
+        "job_type" | "owner" => name(),
+        "count" => whole(1, PREVIEW_MAX as u64),
+        "from" => Allowed::Instant,
+YYYY        "status" => job_states(),
         "taskType" => name(),
         "type" | "queue" | "user_id" => name(),
         "trace_id" => text(1, NAME_BYTES_MAX, no_control()),

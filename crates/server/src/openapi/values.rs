@@ -26,6 +26,8 @@ pub(super) enum Allowed {
     Each { least: usize, most: Option<usize>, item: Box<Allowed> },
     /// A list of so many that is read item by item: one that is wrong gets an error in its place.
     Items { most: usize },
+    /// A list of dates and ranges of dates.
+    Dates { most: usize },
     /// An object of texts: so many, with names and values of so many bytes.
     Labels { most: usize, bytes: usize },
 }
@@ -43,7 +45,7 @@ impl Allowed {
             Allowed::Text { .. } | Allowed::Said | Allowed::Words(_) | Allowed::Instant => "string",
             Allowed::Whole { .. } => "integer",
             Allowed::Flag => "boolean",
-            Allowed::Each { .. } | Allowed::Items { .. } => "array",
+            Allowed::Each { .. } | Allowed::Items { .. } | Allowed::Dates { .. } => "array",
             Allowed::Labels { .. } => "object",
         };
         let mut schema = json!({ "type": kind });
@@ -103,6 +105,14 @@ impl Allowed {
                 // Not `{}`: readers that simplify would forget what a good item looks like.
                 let other = json!({ "not": item, "description": "Answered with an error." });
                 schema["items"] = json!({ "anyOf": [item, other] });
+            }
+            Allowed::Dates { most } => {
+                let date = json!({ "type": "string", "format": "date",
+                    "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "maxLength": 10 });
+                let range = json!({ "type": "object", "properties": { "from": date, "to": date },
+                    "required": ["from", "to"], "additionalProperties": false });
+                schema["maxItems"] = json!(most);
+                schema["items"] = json!({ "anyOf": [date, range] });
             }
             Allowed::Labels { most, bytes } => {
                 let text = Allowed::Text { least: 0, most: *bytes, pattern: Some(no_control()) };

@@ -2,7 +2,9 @@
 //! made from it, so that the two cannot disagree.
 
 use super::filters::{FILTERS, PAGE};
-use super::{dlq, events, internal, jobs, queues, runtime, tokens, types, work, workers};
+use super::{
+    dlq, events, internal, jobs, queues, runtime, schedules, tokens, types, work, workers,
+};
 use crate::config::Config;
 use crate::openapi::{Doc, Gives, KeyRule, shape};
 use crate::route::table::{
@@ -22,6 +24,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     routes.extend(work_routes());
     routes.extend(registry_routes());
     routes.extend(dlq_routes());
+    routes.extend(schedule_routes());
     routes.extend(admin_routes());
     if config.has_internal_routes {
         routes.extend(internal_routes());
@@ -296,6 +299,117 @@ fn dlq_routes() -> Vec<Route> {
             Takes::Nothing,
             Doc::new("dlq", "rejectDiscard", "Refuse a discard; the item is open again")
                 .gives(200, standing),
+        ),
+    ]
+}
+
+const LANGUAGE: (&str, &str) =
+    ("Accept-Language", "Descriptions are in Chinese if this starts with `zh`, else in English.");
+
+fn schedule_routes() -> Vec<Route> {
+    let schedule = Gives::One(shape::<api::schedule::Schedule>);
+    let preview = Gives::One(shape::<api::schedule::Preview>);
+    let doc = |id: &'static str, summary: &'static str| {
+        Doc::new("schedules", id, summary).header(LANGUAGE.0, LANGUAGE.1)
+    };
+    vec![
+        post(
+            "/api/v1/schedules",
+            roles!(SUBMITTERS, schedules::create),
+            Takes::Json,
+            doc("createSchedule", "Make a schedule: a rule that makes jobs at set times")
+                .takes(shape::<api::schedule::SetSchedule>)
+                .gives(201, schedule),
+        ),
+        get(
+            "/api/v1/schedules",
+            roles!(ANYONE, schedules::list),
+            doc("listSchedules", "List schedules, newest first")
+                .text(LIST_TEXT)
+                .query(&schedules::FILTERS)
+                .gives(200, Gives::Page(shape::<api::schedule::Schedule>)),
+        ),
+        post(
+            "/api/v1/schedules/preview",
+            roles!(ANYONE, schedules::preview_unsaved),
+            Takes::Json,
+            doc("previewUnsavedSchedule", "Ask when a schedule would fire, without making it")
+                .query(&schedules::PREVIEW)
+                .takes(shape::<api::schedule::SetSchedule>)
+                .gives(200, preview),
+        ),
+        get(
+            "/api/v1/schedules/{schedule_id}",
+            roles!(ANYONE, schedules::get),
+            doc("getSchedule", "Read a schedule").gives(200, schedule),
+        ),
+        put(
+            "/api/v1/schedules/{schedule_id}",
+            roles!(SUBMITTERS, schedules::update),
+            doc("updateSchedule", "Have a schedule do something else from now on")
+                .text("All of what it is to do is replaced; what is left out gets its default.")
+                .takes(shape::<api::schedule::SetSchedule>)
+                .gives(200, schedule),
+        ),
+        route(
+            Method::DELETE,
+            "/api/v1/schedules/{schedule_id}",
+            roles!(SUBMITTERS, schedules::remove),
+            Takes::Nothing,
+            Doc::new("schedules", "deleteSchedule", "Take a schedule away")
+                .text("Its jobs stay. One that a template would bring back is stopped instead.")
+                .gives(200, Gives::One(shape::<api::schedule::RemovedSchedule>)),
+        ),
+        post(
+            "/api/v1/schedules/{schedule_id}/pause",
+            roles!(SUBMITTERS, schedules::pause),
+            Takes::MaybeJson,
+            doc("pauseSchedule", "Have a schedule rest until it is resumed")
+                .takes(shape::<api::schedule::PauseSchedule>)
+                .gives(200, schedule),
+        ),
+        post(
+            "/api/v1/schedules/{schedule_id}/resume",
+            roles!(SUBMITTERS, schedules::resume),
+            Takes::Nothing,
+            doc("resumeSchedule", "Have a schedule go on with what is due from now on")
+                .gives(200, schedule),
+        ),
+        post(
+            "/api/v1/schedules/{schedule_id}/stop",
+            roles!(SUBMITTERS, schedules::stop),
+            Takes::Nothing,
+            doc("stopSchedule", "End a schedule for good; it can still be read")
+                .gives(200, schedule),
+        ),
+        post(
+            "/api/v1/schedules/{schedule_id}/trigger",
+            roles!(SUBMITTERS, schedules::trigger),
+            Takes::Nothing,
+            Doc::new("schedules", "triggerSchedule", "Make a job of a schedule now")
+                .gives(202, Gives::One(shape::<api::schedule::Triggered>)),
+        ),
+        post(
+            "/api/v1/schedules/{schedule_id}/backfill",
+            roles!(SUBMITTERS, schedules::backfill),
+            Takes::Json,
+            Doc::new("schedules", "backfillSchedule", "Make jobs that firings of the past lack")
+                .text("No firing ever has two jobs, so it can be asked again.")
+                .takes(shape::<api::schedule::Backfill>)
+                .gives(200, Gives::One(shape::<api::schedule::Backfilled>)),
+        ),
+        get(
+            "/api/v1/schedules/{schedule_id}/preview",
+            roles!(ANYONE, schedules::preview),
+            doc("previewSchedule", "Ask when a schedule will fire")
+                .query(&schedules::PREVIEW)
+                .gives(200, preview),
+        ),
+        get(
+            "/api/v1/schedules/{schedule_id}/history",
+            roles!(ANYONE, schedules::history),
+            Doc::new("schedules", "getScheduleHistory", "Read what became of the latest firings")
+                .gives(200, Gives::One(shape::<api::schedule::ScheduleHistory>)),
         ),
     ]
 }
