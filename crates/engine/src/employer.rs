@@ -72,6 +72,7 @@ impl Inside {
                         retryable: false,
                     },
                     retry_delay_ms: None,
+                    result: None,
                 })),
                 (None, None) => {}
             }
@@ -261,7 +262,7 @@ fn command(report: &Report) -> Option<Command> {
                 retryable: failure.retryable,
             };
             let retry_delay_ms = delay.map(|delay| delay.unwrap_or(u64::MAX));
-            Command::Fail(Fail { job, token, failure, retry_delay_ms })
+            Command::Fail(Fail { job, token, failure, retry_delay_ms, result: None })
         }
         Said::Release(reason) => {
             Command::Release(Release { job, token, reason: Some(reason.as_str().into()) })

@@ -261,12 +261,12 @@ pub(super) fn header_value(header: &str) -> Allowed {
 pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
         "status" if path.contains("/dlq/") => item_states(),
-XXXX        "status" if path.starts_with("/jobs") => task_states(),
-----        "status" if path.contains("/schedules") => schedule_states(),
+        "status" if path.starts_with("/jobs") => task_states(),
+        "status" if path.contains("/schedules") => schedule_states(),
         "job_type" | "owner" => name(),
         "count" => whole(1, PREVIEW_MAX as u64),
         "from" => Allowed::Instant,
-YYYY        "status" => job_states(),
+        "status" => job_states(),
         "taskType" => name(),
         "type" | "queue" | "user_id" => name(),
         "trace_id" => text(1, NAME_BYTES_MAX, no_control()),
