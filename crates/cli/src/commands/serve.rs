@@ -3,7 +3,7 @@
 
 use crate::commands::{demo, postgres};
 use crate::config::layers::{self, Flags};
-use crate::config::{CONTRACTS, Settings, StoreChoice, file};
+use crate::config::{Settings, StoreChoice, file};
 use crate::exit::{self, usage};
 use crate::output::say;
 use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
@@ -222,6 +222,7 @@ async fn start_engine(
 fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server::Config {
     mainspring_server::Config {
         is_public: !is_loopback(address.ip()),
+        contracts: settings.contracts.clone(),
         has_internal_routes: settings.internal_routes,
         connections: settings.limits.connections,
         streams: settings.limits.streams,
@@ -379,9 +380,6 @@ fn announce(settings: &Settings, address: SocketAddr, token: &AdminToken) {
     settings.not_yet.iter().for_each(|line| say(&format!("note: {line}")));
     if settings.allow_client_clock {
         say("note: allow_client_clock is read, but not acted on by this version");
-    }
-    if settings.contracts.len() < CONTRACTS.len() {
-        say("note: contracts is read, but not acted on by this version");
     }
 }
 
