@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The five contracts a server can speak.
+/// The contracts a server is to speak one day. Those that this version has are the server's to say.
 pub(crate) const CONTRACTS: [&str; 5] = ["native", "tasks", "jobs", "agent", "scheduler"];
 /// How jobs can be executed. Only the first is built so far.
 pub(crate) const EXECUTOR_MODES: [&str; 4] = ["pull", "inprocess", "process", "webhook"];
@@ -132,6 +132,7 @@ pub(crate) struct Settings {
     pub(crate) internal_routes: bool,
     /// Host names served on a loopback address besides this machine's own.
     pub(crate) hosts: Vec<String>,
+    /// The contracts that are spoken, by name.
     pub(crate) contracts: Vec<&'static str>,
     pub(crate) store: StoreChoice,
     pub(crate) layout: Layout,
@@ -166,7 +167,7 @@ impl Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             internal_routes: false,
             hosts: Vec::new(),
-            contracts: CONTRACTS.to_vec(),
+            contracts: mainspring_server::contract_names(),
             store: StoreChoice::Directory("./mainspring-data".into()),
             layout: Layout {
                 segment_bytes: files.segment_bytes,

@@ -86,11 +86,14 @@ impl Router {
     ) -> Result<(&Route, Vec<String>), Refusal> {
         let (candidates, params) = match self.literal.get(path) {
             Some(candidates) => (candidates, Vec::new()),
-            None => self
-                .patterns
-                .iter()
-                .find_map(|(parts, routes)| Some((routes, matched(parts, path)?)))
-                .ok_or_else(refusal::path_unknown)?,
+            None => {
+                let mut asked = Vec::with_capacity(8);
+                asked.extend(path.split('/'));
+                let mut patterns = self.patterns.iter();
+                let found =
+                    patterns.find_map(|(parts, routes)| Some((routes, matched(parts, &asked)?)));
+                found.ok_or_else(refusal::path_unknown)?
+            }
         };
         let wanted = if *method == Method::HEAD { &Method::GET } else { method };
         let found = candidates.iter().map(|index| &self.routes[*index]);
@@ -108,18 +111,18 @@ impl Router {
     }
 }
 
-fn matched(parts: &[&str], path: &str) -> Option<Vec<String>> {
-    let mut params = Vec::new();
-    let mut asked = path.split('/');
-    for part in parts {
-        let given = asked.next()?;
-        if part.starts_with('{') {
-            params.push(decoded(given).filter(|text| !text.is_empty())?);
-        } else if *part != given {
-            return None;
-        }
+/// The values of the `{...}` parts, if the path is of this pattern. Most patterns are not the one,
+/// so nothing is decoded before the literal parts agree.
+fn matched(parts: &[&str], asked: &[&str]) -> Option<Vec<String>> {
+    let is_open = |part: &str| part.starts_with('{');
+    let mut pairs = parts.iter().zip(asked);
+    let is_like = parts.len() == asked.len()
+        && pairs.all(|(part, given)| if is_open(part) { !given.is_empty() } else { part == given });
+    if !is_like {
+        return None;
     }
-    asked.next().is_none().then_some(params)
+    let open = parts.iter().zip(asked).filter(|(part, _)| is_open(part));
+    open.map(|(_, given)| decoded(given)).collect()
 }
 
 #[cfg(test)]
@@ -129,9 +132,10 @@ mod tests {
     #[test]
     fn patterns_match_part_by_part() {
         let parts = ["", "jobs", "{id}", "events"];
-        assert_eq!(matched(&parts, "/jobs/a%20b/events"), Some(vec!["a b".to_owned()]));
+        let matched = |path: &str| matched(&parts, &path.split('/').collect::<Vec<_>>());
+        assert_eq!(matched("/jobs/a%20b/events"), Some(vec!["a b".to_owned()]));
         for other in ["/jobs//events", "/jobs/a", "/jobs/a/events/", "/jobs/%zz/events"] {
-            assert_eq!(matched(&parts, other), None, "{other}");
+            assert_eq!(matched(other), None, "{other}");
         }
     }
 }

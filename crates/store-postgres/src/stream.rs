@@ -63,15 +63,8 @@ pub(crate) async fn moves_after(
     let jobs = jobs_of(server, &found).await?;
     let moves = found.into_iter().filter_map(|(at, id, step)| {
         let job = jobs.get(&id)?;
-        Some(LoggedMove {
-            position: u64::try_from(at).unwrap_or(0),
-            job: id,
-            tenant: job.tenant.clone(),
-            user: job.user.clone(),
-            job_type: job.job_type.clone(),
-            trace_id: job.trace_id().into(),
-            transition: step.unwrap_or_else(|| Transition::submitted(job)),
-        })
+        let step = step.unwrap_or_else(|| Transition::submitted(job));
+        Some(LoggedMove::of(u64::try_from(at).unwrap_or(0), job, step))
     });
     let newest = u64::try_from(newest).unwrap_or(0);
     Ok(MovesPage { moves: moves.collect(), has_gap: after < oldest, newest })

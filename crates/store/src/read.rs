@@ -104,8 +104,30 @@ pub struct LoggedMove {
     pub job_type: JobType,
     /// In which trace.
     pub trace_id: Box<str>,
+    /// When the job was accepted.
+    pub created_at: Timestamp,
+    /// Not before this. Who waits until then is shown as waiting by some contracts, so their moves
+    /// can be told from this and `created_at` without reading the job.
+    pub run_at: Timestamp,
     /// The move.
     pub transition: Transition,
+}
+
+impl LoggedMove {
+    /// A move of `job`, which stands at `position`.
+    pub fn of(position: u64, job: &Job, transition: Transition) -> Self {
+        LoggedMove {
+            position,
+            job: job.id,
+            tenant: job.tenant.clone(),
+            user: job.user.clone(),
+            job_type: job.job_type.clone(),
+            trace_id: job.trace_id().into(),
+            created_at: job.created_at,
+            run_at: job.run_at,
+            transition,
+        }
+    }
 }
 
 /// A stretch of moves.

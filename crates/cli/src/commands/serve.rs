@@ -224,6 +224,7 @@ async fn start_engine(
 fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server::Config {
     mainspring_server::Config {
         is_public: !is_loopback(address.ip()),
+        contracts: settings.contracts.clone(),
         has_internal_routes: settings.internal_routes,
         executor_mode: settings.executor_mode,
         connections: settings.limits.connections,

@@ -138,19 +138,34 @@ fn read_server(root: &Section<'_>, settings: &mut Settings) {
             false => section.refuse("hosts", "must be up to 100 names like jobs.example.org"),
         }
     }
-    if let Some(names) = section.texts("contracts") {
-        settings.contracts.clear();
-        for name in &names {
-            match CONTRACTS.iter().find(|known| *known == name) {
-                Some(known) => settings.contracts.push(known),
-                None => {
-                    let hint = suggest::hint(name, &CONTRACTS);
-                    section.refuse("contracts", &format!("names no contract {name:?}{hint}"));
-                }
+    read_contracts(&section, settings);
+    section.finish();
+}
+
+/// A name that no version knows is a mistake; one that a later version has is noted.
+fn read_contracts(section: &Section<'_>, settings: &mut Settings) {
+    let Some(names) = section.texts("contracts") else { return };
+    let built = mainspring_server::contract_names();
+    let mut are_known = true;
+    settings.contracts.clear();
+    for name in &names {
+        match CONTRACTS.iter().find(|known| *known == name) {
+            Some(known) if settings.contracts.contains(known) => {}
+            Some(known) if built.contains(known) => settings.contracts.push(known),
+            Some(known) => {
+                settings.not_yet.push(format!("the contract {known:?} arrives later"));
+            }
+            None => {
+                let hint = suggest::hint(name, &CONTRACTS);
+                section.refuse("contracts", &format!("names no contract {name:?}{hint}"));
+                are_known = false;
             }
         }
     }
-    section.finish();
+    if settings.contracts.is_empty() && are_known {
+        let built = built.join(", ");
+        section.refuse("contracts", &format!("must name at least one of {built}"));
+    }
 }
 
 fn read_postgres(section: &Section<'_>, postgres: &mut Postgres) {

@@ -99,7 +99,7 @@ fn every_documented_key_is_read() {
     let settings = read(WHOLE).unwrap();
     assert_eq!(settings.listen.port(), 7071);
     assert!(settings.internal_routes && settings.allow_client_clock && !settings.types_strict);
-    assert_eq!(settings.contracts, ["native", "jobs"]);
+    assert!(settings.contracts.contains(&"native"));
     assert_eq!(settings.hosts, ["jobs.example.org"]);
     assert!(settings.strict.idempotency_key && settings.strict.trace_id);
     assert_eq!(settings.key_window_secs(), Some(7_200));
@@ -115,6 +115,33 @@ fn every_documented_key_is_read() {
         (1_800_000, 0, Some(2))
     );
     assert_eq!(settings.templates[0].rhythm, Rhythm::Every(Duration::from_secs(120)));
+}
+
+#[test]
+fn contracts_are_those_that_are_named_and_exist() {
+    let contracts = |text: &str| {
+        read(&format!("[server]\ncontracts = {text}")).map(|it| (it.contracts, it.not_yet))
+    };
+    let built = mainspring_server::contract_names();
+    assert_eq!(Settings::standard().contracts, built, "all of them unless it is said");
+    assert_eq!(contracts("[\"native\", \"native\"]"), Ok((vec!["native"], Vec::new())));
+    // What the version before printed is still read, whatever of it exists.
+    let (all, later) = contracts(&format!("{CONTRACTS:?}")).unwrap();
+    assert_eq!(all, built);
+    assert_eq!(later.len(), CONTRACTS.len() - built.len());
+    for later in CONTRACTS.iter().filter(|name| !built.contains(name)) {
+        let told = contracts(&format!("[{later:?}]")).unwrap_err();
+        assert!(told[0].contains("must name at least one of native"), "{told:?}");
+    }
+    let told = contracts("[]").unwrap_err();
+    assert!(told[0].contains("must name at least one of native"), "{told:?}");
+    assert_eq!(
+        contracts("[\"nativ\", \"tasks\", \"x\"]").unwrap_err(),
+        [
+            "2: server.contracts names no contract \"nativ\"; did you mean \"native\"?",
+            "2: server.contracts names no contract \"x\"",
+        ]
+    );
 }
 
 #[test]

@@ -3,17 +3,22 @@
 use super::*;
 use crate::answer::{Reply, refused};
 use crate::ask::Ask;
+use crate::follow;
 use crate::openapi::Doc;
 use crate::refusal::Kind;
 use crate::route::table::{ANYONE, get, open, post, roles};
 use crate::route::{Route, Takes};
+use crate::write::Out;
 use crate::{App, bootstrap_admin};
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use hyper::{Request, StatusCode};
 use mainspring_api::envelope::Failure;
+use mainspring_engine::store::LoggedMove;
 use mainspring_engine::{Engine, SystemClock, SystemEntropy};
-use mainspring_kernel::Principal;
+use mainspring_kernel::command::Submit;
+use mainspring_kernel::view::men as tasks;
+use mainspring_kernel::{Command, JobType, Principal, TenantId, UserId};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use std::fs;
 use std::path::Path;
@@ -40,6 +45,7 @@ fn tea_routes(_: &Config) -> Vec<Route> {
         get("/tea/cups", roles!(ANYONE, cups), doc("cups").query(&[("limit", "How many.")])),
         post("/tea/cups", roles!(ANYONE, cups), Takes::Json, doc("brew")),
         get("/tea/break", open!(Open, spill), doc("break")),
+        get("/tea/moves", roles!(ANYONE, moves), doc("moves").query(&[("after", "Position.")])),
     ]
 }
 
@@ -54,10 +60,30 @@ async fn spill(_ask: Ask) -> Result<Reply, Refusal> {
     panic!("on purpose: the answer is the contract's all the same")
 }
 
+async fn moves(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    follow::moves(&ask, &who, write_move).await
+}
+
+/// A move as the contract of tasks would show it, from what the stream brings along and no more.
+fn write_move(logged: &LoggedMove, out: &mut Out) {
+    let step = &logged.transition;
+    let last = match step.from {
+        Some(from) => tasks::shown(from, logged.run_at, logged.created_at),
+        None => tasks::State::Pending,
+    };
+    for shown in tasks::moves(last, step, logged.run_at) {
+        let (job_type, attempt, who) = (&logged.job_type, step.attempt, &step.actor);
+        out.raw(&format!("{job_type} {attempt} {who} {} {}\n", shown.from, shown.to));
+    }
+}
+
 async fn app(contracts: Vec<&'static Contract>, config: Config) -> Arc<App> {
     let store = Arc::new(MemoryStore::ephemeral(MemoryConfig::standard(1)));
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy::default()));
-    let settings = mainspring_engine::Config::standard();
+    let settings = mainspring_engine::Config {
+        are_types_strict: false,
+        ..mainspring_engine::Config::standard()
+    };
     let engine = Engine::start(store, clock, entropy, settings).await.unwrap();
     bootstrap_admin(&engine, Some(ADMIN.to_owned())).await.unwrap();
     App::speaking(Spoken(contracts), engine, config)
@@ -135,6 +161,43 @@ async fn strictness_holds_in_every_contract() {
     assert_eq!(ask(&app, "GET /tea/cups", &[admin]).await, told);
     assert_eq!(ask(&app, "GET /tea/cups", &[admin, ("x-trace-id", "t")]).await.0, 202);
     assert_eq!(ask(&app, "GET /healthz", &[]).await.0, 200);
+}
+
+/// No event of a stream needs a read of its job, whichever contract words it.
+#[tokio::test]
+async fn moves_bring_along_what_a_view_needs() {
+    let app = app(vec![&TEA], Config::standard()).await;
+    let engine = app.engine.clone();
+    let (tenant, user) = (TenantId::new("default").unwrap(), UserId::new("ann").unwrap());
+    let submit = |name: &str, delay_ms| {
+        let job_type = JobType::new(name).unwrap();
+        let plain = Submit::plain(tenant.clone(), user.clone(), job_type);
+        engine.submit(Submit { delay_ms, ..plain })
+    };
+    let now = submit("now", None).await.unwrap().unwrap().job.id;
+    let later = submit("later", Some(60_000)).await.unwrap().unwrap().job.id;
+    for job in [later, now] {
+        let cancel = Command::Cancel { job, by: user.clone(), reason: None };
+        engine.execute_one(cancel).await.unwrap().unwrap();
+    }
+    let (name, token) = bearer();
+    let request = Request::get("/tea/moves?after=0").header("host", "localhost");
+    let request = request.header(name, token).body(Full::new(Bytes::new())).unwrap();
+    let mut body = app.respond(request).await.into_body();
+    let mut told = String::new();
+    while !told.contains("now 1 user:ann ready cancelled") {
+        let frame = body.frame().await.unwrap().unwrap();
+        told += std::str::from_utf8(frame.data_ref().unwrap()).unwrap();
+    }
+    let lines: Vec<&str> = told.lines().filter(|line| line.contains(" 1 ")).collect();
+    assert_eq!(
+        lines,
+        [
+            "now 1 user:ann pending ready",
+            "later 1 user:ann pending cancelled",
+            "now 1 user:ann ready cancelled",
+        ]
+    );
 }
 
 #[test]

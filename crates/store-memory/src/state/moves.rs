@@ -2,7 +2,7 @@
 //! told so and reads the jobs instead.
 
 use mainspring_kernel::evolve::Transition;
-use mainspring_kernel::{Job, JobId, JobType, TenantId, UserId};
+use mainspring_kernel::{Job, JobId, JobType, TenantId, Timestamp, UserId};
 use mainspring_store::LoggedMove;
 use std::collections::VecDeque;
 
@@ -15,6 +15,8 @@ struct Move {
     user: UserId,
     job_type: JobType,
     trace: Option<Box<str>>,
+    created_at: Timestamp,
+    run_at: Timestamp,
     step: Transition,
 }
 
@@ -49,6 +51,8 @@ impl RecentMoves {
             user: job.user.clone(),
             job_type: job.job_type.clone(),
             trace: job.trace.clone(),
+            created_at: job.created_at,
+            run_at: job.run_at,
             step,
         });
     }
@@ -78,6 +82,8 @@ fn logged(position: u64, entry: &Move) -> LoggedMove {
         user: entry.user.clone(),
         job_type: entry.job_type.clone(),
         trace_id: entry.trace.clone().unwrap_or_else(derived),
+        created_at: entry.created_at,
+        run_at: entry.run_at,
         transition: entry.step.clone(),
     }
 }

@@ -109,6 +109,8 @@ mod tests {
             user: UserId::new("u").unwrap(),
             job_type: JobType::new("j").unwrap(),
             trace_id: "trace".into(),
+            created_at: Timestamp(1),
+            run_at: Timestamp(1),
             transition,
         }
     }

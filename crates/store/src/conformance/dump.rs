@@ -97,12 +97,28 @@ pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
     let MovesPage { moves, has_gap: _, newest } = store.moves_after(0, usize::MAX).await?;
     push(&mut text, "newest", &newest.to_string());
     for logged in moves {
-        let LoggedMove { position, job, tenant, user, job_type, trace_id, transition } = logged;
-        let rest = line_text(&transition);
-        let line = format!("{position} {job} {tenant} {user} {job_type} {trace_id} {rest}");
-        push(&mut text, "moved", &line);
+        push(&mut text, "moved", &move_text(logged));
     }
     Ok(text)
+}
+
+fn move_text(logged: LoggedMove) -> String {
+    let LoggedMove {
+        position,
+        job,
+        tenant,
+        user,
+        job_type,
+        trace_id,
+        created_at,
+        run_at,
+        transition,
+    } = logged;
+    let rest = line_text(&transition);
+    // Which of the two is later is all that views ask, and the same whenever it is read.
+    let is_ahead = run_at > created_at;
+    let whose = format!("{tenant} {user} {job_type} {trace_id}");
+    format!("{position} {job} {whose} {created_at:?} {is_ahead} {rest}")
 }
 
 fn push(text: &mut String, what: &str, line: &str) {

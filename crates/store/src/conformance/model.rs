@@ -84,15 +84,7 @@ impl Memory {
         let position = self.moves.len() as u64 + 1;
         let Some(JobWithHistory { job, history }) = self.jobs.get_mut(&job) else { return };
         history.push(transition.clone());
-        self.moves.push(LoggedMove {
-            position,
-            job: job.id,
-            tenant: job.tenant.clone(),
-            user: job.user.clone(),
-            job_type: job.job_type.clone(),
-            trace_id: job.trace_id().into(),
-            transition,
-        });
+        self.moves.push(LoggedMove::of(position, job, transition));
     }
 
     fn submitted(&mut self, job: Job) {
