@@ -156,7 +156,7 @@ fn o02_o04_other_peoples_tasks_and_those_that_are_not_there_are_told_alike(store
             let answers = [ask(&job), ask(unknown), ask("nonsense"), ask("%00")];
             for answer in &answers {
                 let told = (403, "JOB_ACCESS_DENIED".into());
-                assert_eq!(refused(&answer), told, "{who} {method} {path} {body:?}");
+                assert_eq!(refused(answer), told, "{who} {method} {path} {body:?}");
                 assert_eq!(answer.body, answers[0].body, "{who} {method} {path} {body:?}");
                 assert_eq!(names(answer), names(&answers[0]));
             }

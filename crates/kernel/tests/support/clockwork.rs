@@ -76,7 +76,7 @@ impl Clockwork {
     pub(crate) fn schedule(&self) -> &Schedule {
         match &self.entity.as_ref().unwrap().body {
             Body::Schedule(schedule) => schedule,
-            other => panic!("{other:?}"),
+            other @ Body::Beacon(_) => panic!("{other:?}"),
         }
     }
 

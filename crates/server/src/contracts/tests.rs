@@ -17,7 +17,7 @@ use mainspring_api::envelope::Failure;
 use mainspring_engine::store::LoggedMove;
 use mainspring_engine::{Engine, SystemClock, SystemEntropy};
 use mainspring_kernel::command::Submit;
-use mainspring_kernel::view::men as tasks;
+use mainspring_kernel::view::tasks;
 use mainspring_kernel::{Command, JobType, Principal, TenantId, UserId};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use std::fs;

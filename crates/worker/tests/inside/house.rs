@@ -126,7 +126,7 @@ pub(crate) fn result(job: &Job) -> serde_json::Value {
 /// The code of the last failure of a job that failed.
 pub(crate) fn code(job: &Job) -> String {
     assert_eq!(job.state.name(), StateName::Failed, "{job:?}");
-    job.trouble.as_ref().unwrap().failure.code.to_string()
+    job.last_failure.as_ref().unwrap().failure.code.to_string()
 }
 
 /// A worker that runs.

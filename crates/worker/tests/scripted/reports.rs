@@ -74,7 +74,7 @@ async fn failures_and_releases_are_told_apart() {
             _ => Err(Failure::release("not mine")),
         }
     }));
-    let mut said = vec![heard.report().await.0.remove(0), heard.report().await.0.remove(0)];
+    let mut said = [heard.report().await.0.remove(0), heard.report().await.0.remove(0)];
     said.sort_by_key(|report| report.job_id.clone());
     let Said::Fail(failure) = &said[0].said else { panic!("{:?}", said[0]) };
     assert_eq!((failure.code.len(), failure.retryable), (100, false));
@@ -87,7 +87,7 @@ async fn failures_and_releases_are_told_apart() {
 async fn a_result_that_is_refused_fails_its_job_and_no_neighbour() {
     for is_told_apart in [false, true] {
         let mut base = agreeing(4);
-        let is_bad = |report: &Report| words(report).1 == json!({"n": 3}).to_string();
+        let is_bad = |report: &Report| words(report).1 == r#"{"n":3}"#;
         let (employer, mut heard) = employer(move |asked| match asked {
             Asked::Report(reports, _) if reports.iter().any(is_bad) && is_told_apart => {
                 let no = || Refusal { code: "JSON_TOO_DEEP".into(), message: "no".into() };

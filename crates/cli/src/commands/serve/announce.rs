@@ -2,7 +2,7 @@
 //! admin token if it is new.
 
 use super::{ADMIN_TOKEN, AdminToken, token_directory};
-use crate::config::{CONTRACTS, Settings, StoreChoice};
+use crate::config::{Settings, StoreChoice};
 use crate::output::say;
 use crate::session::TOKEN_FILE;
 use indicatif::{HumanBytes, HumanCount};
@@ -41,9 +41,6 @@ pub(super) fn announce(
     settings.not_yet.iter().for_each(|line| say(&format!("note: {line}")));
     if settings.allow_client_clock {
         say("note: allow_client_clock is read, but not acted on by this version");
-    }
-    if settings.contracts.len() < CONTRACTS.len() {
-        say("note: contracts is read, but not acted on by this version");
     }
 }
 

@@ -66,7 +66,6 @@ fn told(refusal: &Refusal) -> (StatusCode, &'static str) {
 
 /// What is said for people, in the words of this contract.
 fn message(refusal: &Refusal) -> String {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "most rejections name nothing of ours")]
     match refusal.rejection.as_deref() {
         Some(Rejection::FieldInvalid { field, reason }) => format!("{} {reason}", camel(field)),
         Some(Rejection::IllegalMove { from, to }) => cannot_move(shown(*from), shown(*to)),

@@ -25,6 +25,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     routes.extend(registry_routes());
     routes.extend(dlq_routes());
     routes.extend(schedule_routes());
+    routes.extend(schedule_steering_routes());
     routes.extend(admin_routes());
     if config.has_internal_routes {
         routes.extend(internal_routes());
@@ -306,25 +307,27 @@ fn dlq_routes() -> Vec<Route> {
 const LANGUAGE: (&str, &str) =
     ("Accept-Language", "Descriptions are in Chinese if this starts with `zh`, else in English.");
 
+/// The documentation of an answer with a description in it.
+fn described(id: &'static str, summary: &'static str) -> Doc {
+    Doc::new("schedules", id, summary).header(LANGUAGE.0, LANGUAGE.1)
+}
+
 fn schedule_routes() -> Vec<Route> {
     let schedule = Gives::One(shape::<api::schedule::Schedule>);
     let preview = Gives::One(shape::<api::schedule::Preview>);
-    let doc = |id: &'static str, summary: &'static str| {
-        Doc::new("schedules", id, summary).header(LANGUAGE.0, LANGUAGE.1)
-    };
     vec![
         post(
             "/api/v1/schedules",
             roles!(SUBMITTERS, schedules::create),
             Takes::Json,
-            doc("createSchedule", "Make a schedule: a rule that makes jobs at set times")
+            described("createSchedule", "Make a schedule: a rule that makes jobs at set times")
                 .takes(shape::<api::schedule::SetSchedule>)
                 .gives(201, schedule),
         ),
         get(
             "/api/v1/schedules",
             roles!(ANYONE, schedules::list),
-            doc("listSchedules", "List schedules, newest first")
+            described("listSchedules", "List schedules, newest first")
                 .text(LIST_TEXT)
                 .query(&schedules::FILTERS)
                 .gives(200, Gives::Page(shape::<api::schedule::Schedule>)),
@@ -333,20 +336,23 @@ fn schedule_routes() -> Vec<Route> {
             "/api/v1/schedules/preview",
             roles!(ANYONE, schedules::preview_unsaved),
             Takes::Json,
-            doc("previewUnsavedSchedule", "Ask when a schedule would fire, without making it")
-                .query(&schedules::PREVIEW)
-                .takes(shape::<api::schedule::SetSchedule>)
-                .gives(200, preview),
+            described(
+                "previewUnsavedSchedule",
+                "Ask when a schedule would fire, without making it",
+            )
+            .query(&schedules::PREVIEW)
+            .takes(shape::<api::schedule::SetSchedule>)
+            .gives(200, preview),
         ),
         get(
             "/api/v1/schedules/{schedule_id}",
             roles!(ANYONE, schedules::get),
-            doc("getSchedule", "Read a schedule").gives(200, schedule),
+            described("getSchedule", "Read a schedule").gives(200, schedule),
         ),
         put(
             "/api/v1/schedules/{schedule_id}",
             roles!(SUBMITTERS, schedules::update),
-            doc("updateSchedule", "Have a schedule do something else from now on")
+            described("updateSchedule", "Have a schedule do something else from now on")
                 .text("All of what it is to do is replaced; what is left out gets its default.")
                 .takes(shape::<api::schedule::SetSchedule>)
                 .gives(200, schedule),
@@ -360,11 +366,19 @@ fn schedule_routes() -> Vec<Route> {
                 .text("Its jobs stay. One that a template would bring back is stopped instead.")
                 .gives(200, Gives::One(shape::<api::schedule::RemovedSchedule>)),
         ),
+    ]
+}
+
+/// What is done with a schedule that is there.
+fn schedule_steering_routes() -> Vec<Route> {
+    let schedule = Gives::One(shape::<api::schedule::Schedule>);
+    let preview = Gives::One(shape::<api::schedule::Preview>);
+    vec![
         post(
             "/api/v1/schedules/{schedule_id}/pause",
             roles!(SUBMITTERS, schedules::pause),
             Takes::MaybeJson,
-            doc("pauseSchedule", "Have a schedule rest until it is resumed")
+            described("pauseSchedule", "Have a schedule rest until it is resumed")
                 .takes(shape::<api::schedule::PauseSchedule>)
                 .gives(200, schedule),
         ),
@@ -372,14 +386,14 @@ fn schedule_routes() -> Vec<Route> {
             "/api/v1/schedules/{schedule_id}/resume",
             roles!(SUBMITTERS, schedules::resume),
             Takes::Nothing,
-            doc("resumeSchedule", "Have a schedule go on with what is due from now on")
+            described("resumeSchedule", "Have a schedule go on with what is due from now on")
                 .gives(200, schedule),
         ),
         post(
             "/api/v1/schedules/{schedule_id}/stop",
             roles!(SUBMITTERS, schedules::stop),
             Takes::Nothing,
-            doc("stopSchedule", "End a schedule for good; it can still be read")
+            described("stopSchedule", "End a schedule for good; it can still be read")
                 .gives(200, schedule),
         ),
         post(
@@ -401,7 +415,7 @@ fn schedule_routes() -> Vec<Route> {
         get(
             "/api/v1/schedules/{schedule_id}/preview",
             roles!(ANYONE, schedules::preview),
-            doc("previewSchedule", "Ask when a schedule will fire")
+            described("previewSchedule", "Ask when a schedule will fire")
                 .query(&schedules::PREVIEW)
                 .gives(200, preview),
         ),

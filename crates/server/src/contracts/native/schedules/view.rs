@@ -19,15 +19,14 @@ pub(super) fn schedule(
 ) -> api::schedule::Schedule {
     let spec = &schedule.spec;
     let labels = spec.labels.iter().map(|(name, value)| (name.to_string(), value.to_string()));
-    let text = |text: &Box<str>| text.to_string();
     let mut answer = api::schedule::Schedule {
         schedule_id: entity.id.to_string(),
         version: entity.version,
         tenant_id: entity.tenant.to_string(),
         user_id: entity.owner.to_string(),
         namespace: schedule.namespace.to_string(),
-        template: schedule.template.as_ref().map(|template| text(&template.name)),
-        name: spec.name.as_ref().map(text),
+        template: schedule.template.as_ref().map(|template| template.name.to_string()),
+        name: spec.name.as_ref().map(ToString::to_string),
         status: schedule.state().to_owned(),
         description: spec.rhythm.describe(language),
         job_type: spec.job_type.to_string(),
@@ -86,7 +85,7 @@ pub(super) fn schedule(
         Status::Paused(pause) => {
             answer.paused_at = Some(time(pause.at));
             answer.paused_by = pause.by.as_ref().map(ToString::to_string);
-            answer.pause_note = pause.note.as_ref().map(text);
+            answer.pause_note = pause.note.as_ref().map(ToString::to_string);
         }
         Status::Active | Status::Stopped | Status::Ended => {}
     }
