@@ -260,8 +260,8 @@ fn answer_all(
     }
 }
 
-/// Tells entities of the ends of their jobs. A word that gets lost costs time, never a job: they look
-/// for themselves before it matters.
+/// Tells entities of the ends of their jobs. A word that gets lost costs time, never a job: they
+/// look for themselves before it matters.
 fn tell_entities(shared: &Shared, effects: &Effects) {
     for (entity, job) in &effects.settled {
         let command = Command::Settle { entity: *entity, jobs: vec![*job] };

@@ -5,6 +5,7 @@ use crate::clock::{Clock, Course};
 use crate::colleagues;
 use crate::commit;
 use crate::config::Config;
+use crate::elsewhere::Elsewhere;
 use crate::entropy::{Entropy, Ids};
 use crate::execution::{Executed, Execution};
 use crate::explain::{self, Explanation};
@@ -23,10 +24,10 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
-    News, Page, Scope, Standing, Store, WorkerNote,
+    Page, Scope, Standing, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -671,42 +672,6 @@ async fn restored(store: &dyn Store, at: Timestamp) -> Result<Restored, Error> {
     let running = JobFilter { state: Some(StateName::Running), ..JobFilter::of(Scope::All) };
     let running_jobs = store.count_jobs(&running, RESTORED_COUNTED_MAX).await? as u64;
     Ok(Restored { running_jobs, at })
-}
-
-/// What other processes did to the store, if it is shared.
-struct Elsewhere(Weak<Shared>);
-
-impl News for Elsewhere {
-    fn work(&self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.work_is_due.notify_one();
-        }
-    }
-
-    fn moved(&self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.moved.send_modify(|turn| *turn += 1);
-            shared.moved_elsewhere.notify_one();
-        }
-    }
-
-    fn timers(&self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.timer_changed.notify_one();
-        }
-    }
-
-    fn registry(&self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.tokens_changed.send_modify(|turn| *turn += 1);
-            // A queue may be open again, or a limit higher.
-            shared.work_is_due.notify_one();
-        }
-    }
-
-    fn workers(&self) -> Vec<WorkerNote> {
-        self.0.upgrade().map(|shared| colleagues::told(&shared)).unwrap_or_default()
-    }
 }
 
 impl Shared {

@@ -1,5 +1,6 @@
 //! What this process has seen of the execution of jobs since it started: how many were handed out
-//! and how they ended. Only what is durable is counted; other servers of the same store count theirs.
+//! and how they ended. Only what is durable is counted; other servers of the same store count
+//! theirs.
 
 use mainspring_kernel::event::Change;
 use mainspring_kernel::{JobEvent, Timestamp};

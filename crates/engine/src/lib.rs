@@ -19,6 +19,7 @@ mod batch;
 mod colleagues;
 mod commit;
 mod dispatcher;
+mod elsewhere;
 mod leaving;
 mod oldest;
 mod request;

@@ -34,9 +34,9 @@ pub struct Backfilled {
 
 impl Engine {
     /// Makes the schedule of a system template, unless it is there: its id follows from tenant and
-    /// name, so that no two servers and no two starts make a second one. It belongs to `system`. One
-    /// that is there is changed only if `entry`, the digest of what the configuration says, is not
-    /// the one it was last made from; one that was stopped stays so.
+    /// name, so that no two servers and no two starts make a second one. It belongs to `system`.
+    /// One that is there is changed only if `entry`, the digest of what the configuration says, is
+    /// not the one it was last made from; one that was stopped stays so.
     ///
     /// # Errors
     /// If the store failed; the inner error if the rules say no.

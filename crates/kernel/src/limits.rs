@@ -70,8 +70,8 @@ pub const EXCLUSIONS_MAX: usize = 366;
 /// Largest payload of a schedule's jobs, in bytes of JSON text: a schedule is rewritten as a whole
 /// whenever it fires.
 pub const SCHEDULE_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
-/// What became of a schedule's latest firings is kept in this many entries; neighbours with the same
-/// fate and no job share one. Its jobs are found by their label `schedule_id` beyond that.
+/// What became of a schedule's latest firings is kept in this many entries; neighbours with the
+/// same fate and no job share one. Its jobs are found by their label `schedule_id` beyond that.
 pub const SCHEDULE_HISTORY_MAX: usize = 100;
 /// Longest interval of a schedule: 366 days.
 pub const SCHEDULE_INTERVAL_SECS_MAX: u64 = 366 * 24 * 3600;

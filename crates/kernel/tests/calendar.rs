@@ -1,5 +1,5 @@
-//! The calendar by hand: what fires when clocks are changed, as a table that a person can check, and
-//! what holds for every rhythm.
+//! The calendar by hand: what fires when clocks are changed, as a table that a person can check,
+//! and what holds for every rhythm.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -345,7 +345,11 @@ fn zones() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 600,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Strictly after; nothing between; the next of an instant in between is the same next.
     #[test]
@@ -384,7 +388,11 @@ proptest! {
     }
 
     #[test]
-    fn intervals_are_the_grid(every in 1u64..1_000_000, phase: u64, after in -(1i64 << 52)..1 << 52) {
+    fn intervals_are_the_grid(
+        every in 1u64..1_000_000,
+        phase: u64,
+        after in -(1i64 << 52)..1 << 52,
+    ) {
         let rhythm = Rhythm::Interval { every_secs: every, phase_secs: phase };
         let next = rhythm.next_after(Timestamp(after)).unwrap();
         let (second, every) = (next.0 / 1_000_000, every as i64);

@@ -1,6 +1,6 @@
-//! The calendar against an oracle that shares nothing with it but the offsets of the zones: it walks
-//! through time minute by minute, or second by second, looks at the clock each time, and remembers
-//! how far the clock has come. What it finds in a window is all that may fire there.
+//! The calendar against an oracle that shares nothing with it but the offsets of the zones: it
+//! walks through time minute by minute, or second by second, looks at the clock each time, and
+//! remembers how far the clock has come. What it finds in a window is all that may fire there.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -176,8 +176,9 @@ impl App {
         }
     }
 
-    /// What a route of a contract wants of a request besides its body. Parameters it does not know are
-    /// refused here, once for all routes: one that is left alone would look as if it had worked.
+    /// What a route of a contract wants of a request besides its body. Parameters it does not know
+    /// are refused here, once for all routes: one that is left alone would look as if it had
+    /// worked.
     fn check_head(&self, route: &Route, head: &Parts, ids: &Ids) -> Result<(), Refusal> {
         if self.contracts.contract(route.path).is_none() {
             return Ok(());

@@ -77,8 +77,8 @@ pub(crate) struct Told {
     pub(crate) jobs: Vec<Job>,
     /// Slots that were kept for them.
     pub(crate) reserved: usize,
-    /// Reports that were not delivered at the first try, to be repeated after this long: without the
-    /// wish, so that no slot is kept for jobs that will not come.
+    /// Reports that were not delivered at the first try, to be repeated after this long: without
+    /// the wish, so that no slot is kept for jobs that will not come.
     pub(crate) later: Option<(Vec<Report>, Duration)>,
 }
 

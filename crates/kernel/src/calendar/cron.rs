@@ -1,12 +1,12 @@
 //! Cron patterns: which times of the clock match.
 //!
-//! A pattern has five fields (minute, hour, day of month, month, day of week) or six (second first).
-//! Each field of it is a set of bits, so that the next matching time is found by looking at months,
-//! not at minutes. `parse` below this file has the grammar.
+//! A pattern has five fields (minute, hour, day of month, month, day of week) or six (second
+//! first). Each field of it is a set of bits, so that the next matching time is found by looking at
+//! months, not at minutes. `parse` below this file has the grammar.
 //!
 //! Days match by the rule of Vixie cron: when neither of the two day fields starts with `*` or is
-//! `?`, a day matches if *either* field has it; otherwise only if *both* have it. So `0 0 13 * 5` is
-//! every 13th and every Friday, and `0 0 */2 * 1` every Monday with an odd date.
+//! `?`, a day matches if *either* field has it; otherwise only if *both* have it. So `0 0 13 * 5`
+//! is every 13th and every Friday, and `0 0 */2 * 1` every Monday with an odd date.
 
 mod parse;
 

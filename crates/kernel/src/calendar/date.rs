@@ -51,9 +51,9 @@ impl fmt::Display for Date {
     }
 }
 
-/// Year, month and day of the date that is `days` after 1970-01-01. Years are counted from March, so
-/// that a leap day is the last of its year; eras of 400 years are alike. jiff has the same, but not
-/// for the last days of 9999.
+/// Year, month and day of the date that is `days` after 1970-01-01. Years are counted from March,
+/// so that a leap day is the last of its year; eras of 400 years are alike. jiff has the same, but
+/// not for the last days of 9999.
 pub(super) fn civil(days: i64) -> (i32, u8, u8) {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -1,6 +1,6 @@
-//! A rhythm in plain words. Exact: two rhythms that differ in when they fire are told apart, and what
-//! is too mixed for a sentence is told field by field. What is said stands here, how it is said in
-//! one file per language.
+//! A rhythm in plain words. Exact: two rhythms that differ in when they fire are told apart, and
+//! what is too mixed for a sentence is told field by field. What is said stands here, how it is
+//! said in one file per language.
 
 mod chinese;
 mod english;
@@ -57,8 +57,8 @@ fn instant(micros: i64) -> String {
 struct Interval {
     /// Days, hours, minutes, seconds.
     parts: [u64; 4],
-    /// The instant it is counted from, unless that goes without saying: an interval that divides the
-    /// hour is on the hour.
+    /// The instant it is counted from, unless that goes without saying: an interval that divides
+    /// the hour is on the hour.
     counted_from: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Dates on which nothing happens, such as holidays: single ones and ranges, by the clocks of a zone.
+//! Dates on which nothing happens, such as holidays: single ones and ranges, by the clocks of a
+//! zone.
 
 use super::{Date, Zone};
 use crate::limits::EXCLUSIONS_MAX;

@@ -6,10 +6,11 @@
 //! matters: `*/15 * * * *` fires every fifteen minutes of real time through both.
 //!
 //! Every other pattern has *fixed times* (also `*/30 1 * * *` and `0 */2 * * *`). A fixed time that
-//! the clocks jump over fires at the instant of the jump, together with whatever else was jumped over
-//! and with what the clocks then show: once ([`Gap::Shift`]); or not at all ([`Gap::Skip`]). A fixed
-//! time that the clocks show again fires the first time only ([`Fold::Once`]) or both times
-//! ([`Fold::Twice`]). Jumps of any size count: half an hour, or the date that Samoa left out in 2011.
+//! the clocks jump over fires at the instant of the jump, together with whatever else was jumped
+//! over and with what the clocks then show: once ([`Gap::Shift`]); or not at all ([`Gap::Skip`]). A
+//! fixed time that the clocks show again fires the first time only ([`Fold::Once`]) or both times
+//! ([`Fold::Twice`]). Jumps of any size count: half an hour, or the date that Samoa left out in
+//! 2011.
 //!
 //! The search ends after [`SEARCH_YEARS`]. Patterns are at most forty years apart (29 February on
 //! one weekday, around a year like 2100), so only a pattern whose every time is jumped over is ever

@@ -1,5 +1,5 @@
-//! One schedule and its jobs, with a clock that the test sets: decides by the real rules and applies
-//! what they say, as a store would.
+//! One schedule and its jobs, with a clock that the test sets: decides by the real rules and
+//! applies what they say, as a store would.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, dead_code, reason = "a test may")]
 

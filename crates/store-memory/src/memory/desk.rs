@@ -1,6 +1,6 @@
 //! One commit: the batch decides on the state while it is locked, every event goes into a journal
-//! frame (several, if they are more than one should hold), and the frames are queued before the lock
-//! is let go, so that the journal has the commits in the order in which the state saw them.
+//! frame (several, if they are more than one should hold), and the frames are queued before the
+//! lock is let go, so that the journal has the commits in the order in which the state saw them.
 
 use super::{Memory, journal_failed};
 use crate::journal::{FRAME_BYTES_MAX, GroupCommit};

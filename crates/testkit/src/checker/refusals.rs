@@ -69,8 +69,8 @@ fn specified(call: &Call) -> Option<&'static [&'static str]> {
     }
 }
 
-/// S4: what somebody is said to have cancelled, somebody may have cancelled; or the schedule that it
-/// came from.
+/// S4: what somebody is said to have cancelled, somebody may have cancelled; or the schedule that
+/// it came from.
 fn cancels(job: &JobDump, calls: &[&Operation], found: &mut Findings) {
     if job.key.as_deref().and_then(firings::source).is_some() {
         return;

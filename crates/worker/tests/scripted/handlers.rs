@@ -111,8 +111,7 @@ async fn the_place_of_a_handler_that_blocks_is_free_when_it_returns() {
     }));
     heard.pull().await;
     heard.beat().await;
-    // paced: nothing may happen, so there is nothing to wait for
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await; // paced: nothing may happen meanwhile
     let pulls = heard.count(|asked| matches!(asked, Asked::Pull(_)));
     assert_eq!(pulls, 0, "its place is taken as long as it blocks a thread");
     gate.open();

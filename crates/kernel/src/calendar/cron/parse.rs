@@ -2,11 +2,12 @@
 //! reason, never guessed.
 //!
 //! A field is a list of items between commas. An item is `*`, a value, a range `a-b`, or one of
-//! these with a step: `*/n`, `a-b/n`, `a/n` (from `a` to the end). Months and weekdays have names of
-//! three letters. 0 and 7 are Sunday; a range may end on it (`FRI-SUN`). In the day of month also
-//! `L` (the last), `L-n` (n days before it), `LW` (the last from Monday to Friday) and `nW` (the one
-//! nearest to day n, in the same month); in the day of week `d#n` (the nth of the month) and `dL`
-//! (the last). `?` alone in a day field is `*`.
+//! these with a step: `*/n`, `a-b/n`, `a/n` (from `a` to the end). Months and weekdays have names
+//! of three letters. 0 and 7 are Sunday; a range may end on it (`FRI-SUN`). In the day of month
+//! also
+//! `L` (the last), `L-n` (n days before it), `LW` (the last from Monday to Friday) and `nW` (the
+//! one nearest to day n, in the same month); in the day of week `d#n` (the nth of the month) and
+//! `dL` (the last). `?` alone in a day field is `*`.
 
 use super::{
     ALL_60, ALL_DAYS, ALL_HOURS, ALL_MONTHS, ALL_WEEKDAYS, BadCron, Cron, DayRule, Days,

@@ -1,5 +1,6 @@
 //! What comes in and goes out. Requests are read into these types; answers are written by `view.rs`
-//! and `system.rs`, and these types say to the OpenAPI document, and to a test, what they look like.
+//! and `system.rs`, and these types say to the OpenAPI document, and to a test, what they look
+//! like.
 
 use mainspring_api::{Json, Time};
 use serde::{Deserialize, Serialize};
