@@ -18,8 +18,17 @@ const BEGIN: &str = "<!-- bounds: written by `cargo xtask bless` -->";
 const END: &str = "<!-- end of bounds -->";
 
 /// The crates of the product, in the order in which a request meets them.
-const CRATES: [&str; 8] =
-    ["kernel", "server", "engine", "store", "store-memory", "store-postgres", "sdk", "cli"];
+const CRATES: [&str; 9] = [
+    "kernel",
+    "server",
+    "engine",
+    "store",
+    "store-memory",
+    "store-postgres",
+    "worker",
+    "sdk",
+    "cli",
+];
 
 /// Parts of the product crates that only measure or test.
 const LEFT_OUT: [&str; 5] = ["/bench", "/tests", "tests.rs", "/conformance", "/disk/sim"];

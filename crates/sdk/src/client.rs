@@ -117,6 +117,11 @@ impl Call {
         self
     }
 
+    pub(crate) fn repeat(mut self, repeat: Repeat) -> Self {
+        self.repeat = repeat;
+        self
+    }
+
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((HeaderName::from_static(name), value.to_owned()));
         self
@@ -327,7 +332,7 @@ fn read_answer<T: DeserializeOwned>(
 }
 
 /// How long to wait before the next try.
-pub(crate) fn pause(tries: u32, error: &Error) -> Duration {
+fn pause(tries: u32, error: &Error) -> Duration {
     let grown = BACKOFF.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(BACKOFF_MAX);
     error.retry_after().map_or(grown, |asked| asked.min(Duration::from_secs(30)).max(grown))
 }

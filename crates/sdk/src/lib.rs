@@ -1,7 +1,8 @@
 //! The Rust client and worker of Mainspring, over plain HTTP.
 //!
 //! A [`Client`] submits and reads jobs; a [`Worker`] runs them. Both say what the wire says: the
-//! request and answer types are those of the `mainspring-api` crate, re-exported as [`api`].
+//! request and answer types are those of the `mainspring-api` crate, re-exported as [`api`]. The
+//! worker is the loop of the `mainspring-worker` crate, employed over HTTP.
 //!
 //! ```no_run
 //! use mainspring_sdk::{Client, Submit, Worker};
@@ -24,14 +25,16 @@
 //! ```
 
 pub mod client;
+pub mod employer;
 pub mod error;
 pub mod handler;
 pub mod submit;
 pub mod worker;
 
 pub use client::{Client, Submitted};
+pub use employer::OverHttp;
 pub use error::{Error, Refusal};
-pub use handler::{Context, Failure, StopReason};
+pub use handler::{Context, Failure, Job, StopReason};
 pub use mainspring_api as api;
 pub use submit::Submit;
 pub use worker::{Summary, Worker, WorkerBuilder};

@@ -80,8 +80,18 @@ impl Client {
         lease_token: &str,
         value: Json,
     ) -> Result<Effect, Error> {
-        let body = CommitEffect { lease_token: Some(lease_token.to_owned()), value };
-        self.call(Call::put(path(&["work", "effects", job_id, name]), &body)).await
+        self.call(commit_effect(job_id, name, lease_token, value, Repeat::Safe)).await
+    }
+
+    /// The same for a caller that repeats by itself.
+    pub(crate) async fn commit_effect_once(
+        &self,
+        job_id: &str,
+        name: &str,
+        lease_token: &str,
+        value: Json,
+    ) -> Result<Effect, Error> {
+        self.call(commit_effect(job_id, name, lease_token, value, Repeat::Never)).await
     }
 
     /// A committed side effect, if there is one. Only the holder of the lease may look.
@@ -94,11 +104,34 @@ impl Client {
         name: &str,
         lease_token: &str,
     ) -> Result<Option<Effect>, Error> {
-        let call = Call::get(path(&["work", "effects", job_id, name]));
-        match self.call(call.header(LEASE_HEADER, lease_token)).await {
-            Ok(effect) => Ok(Some(effect)),
-            Err(Error::Refused(refusal)) if refusal.code == "EFFECT_NOT_FOUND" => Ok(None),
-            Err(error) => Err(error),
-        }
+        known(self.call(effect(job_id, name, lease_token, Repeat::Safe)).await)
+    }
+
+    /// The same for a caller that repeats by itself.
+    pub(crate) async fn effect_once(
+        &self,
+        job_id: &str,
+        name: &str,
+        lease_token: &str,
+    ) -> Result<Option<Effect>, Error> {
+        known(self.call(effect(job_id, name, lease_token, Repeat::Never)).await)
+    }
+}
+
+fn commit_effect(job_id: &str, name: &str, lease_token: &str, value: Json, repeat: Repeat) -> Call {
+    let body = CommitEffect { lease_token: Some(lease_token.to_owned()), value };
+    Call::put(path(&["work", "effects", job_id, name]), &body).repeat(repeat)
+}
+
+fn effect(job_id: &str, name: &str, lease_token: &str, repeat: Repeat) -> Call {
+    let call = Call::get(path(&["work", "effects", job_id, name]));
+    call.header(LEASE_HEADER, lease_token).repeat(repeat)
+}
+
+fn known(answer: Result<Effect, Error>) -> Result<Option<Effect>, Error> {
+    match answer {
+        Ok(effect) => Ok(Some(effect)),
+        Err(Error::Refused(refusal)) if refusal.code == "EFFECT_NOT_FOUND" => Ok(None),
+        Err(error) => Err(error),
     }
 }

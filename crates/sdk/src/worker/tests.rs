@@ -1,12 +1,10 @@
-//! The worker against a small server of its own, which answers as the test says and can also lose
-//! an answer on the way.
-
-mod leases;
+//! The way over HTTP: the worker against a small server of its own, which answers as the test says
+//! and can also lose an answer on the way. What the loop makes of it is tested in its own crate.
 
 use super::*;
 use crate::handler::StopReason;
 use serde_json::{Value, json};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
@@ -191,35 +189,6 @@ async fn a_lost_answer_does_not_lose_the_completion() {
 }
 
 #[tokio::test]
-async fn failures_releases_and_panics_are_told_apart() {
-    let mut fake = Fake::start(accepting(3)).await;
-    let stop = CancellationToken::new();
-    let worker = quick(fake.client.clone())
-        .on("t", |ctx| async move {
-            match ctx.job().job_id.as_str() {
-                "job-1" => Err(Failure::permanent("BAD", "no")),
-                "job-2" => Err(Failure::release("not mine")),
-                _ => panic!("a bug in the handler"),
-            }
-            .map(|(): ()| 1)
-        })
-        .build();
-    let running = tokio::spawn(worker.run(stop.clone()));
-    let mut codes = Vec::new();
-    while codes.len() < 2 {
-        let report = fake.next("fail").await;
-        for item in report["items"].as_array().unwrap() {
-            codes.push((item["error_code"].clone(), item["retryable"].clone()));
-        }
-    }
-    codes.sort_by_key(|(code, _)| code.to_string());
-    assert_eq!(codes, [(json!("BAD"), json!(false)), (json!("HANDLER_PANICKED"), json!(true))]);
-    stop.cancel();
-    let summary = running.await.unwrap().unwrap();
-    assert_eq!((summary.failed, summary.released), (2, 1));
-}
-
-#[tokio::test]
 async fn a_cancelled_job_stops_its_handler_and_is_not_reported() {
     let mut base = accepting(1);
     let fake = Fake::start(move |route, body| match route {
@@ -245,24 +214,6 @@ async fn a_cancelled_job_stops_its_handler_and_is_not_reported() {
     stop.cancel();
     let summary = running.await.unwrap().unwrap();
     assert_eq!(summary, Summary { lost: 1, ..Summary::default() });
-}
-
-#[tokio::test]
-async fn draining_releases_what_did_not_finish_in_time() {
-    let mut fake = Fake::start(accepting(1)).await;
-    let stop = CancellationToken::new();
-    let worker = quick(fake.client.clone())
-        .drain_grace(Duration::from_millis(50))
-        .stop_grace(Duration::from_millis(50))
-        .on("t", |_| async { std::future::pending::<Result<(), Failure>>().await })
-        .build();
-    let running = tokio::spawn(worker.run(stop.clone()));
-    fake.next("pull").await;
-    fake.next("pull").await;
-    stop.cancel();
-    assert_eq!(fake.next("release").await["items"][0]["job_id"], "job-1");
-    let summary = running.await.unwrap().unwrap();
-    assert_eq!(summary, Summary { released: 1, ..Summary::default() });
 }
 
 #[tokio::test]
@@ -318,55 +269,6 @@ async fn a_job_that_arrives_while_the_worker_stops_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_handler_is_told_when_its_lease_has_run_out() {
-    let mut base = accepting(1);
-    let fake = Fake::start(move |route, body| match route {
-        "heartbeat" => None,
-        _ => base(route, body),
-    })
-    .await;
-    let (tell, mut told) = mpsc::unbounded_channel();
-    let stop = CancellationToken::new();
-    let worker = quick(fake.client.clone())
-        .lease(Duration::from_millis(400))
-        .on("t", move |ctx| {
-            let tell = tell.clone();
-            async move {
-                ctx.stopped().await;
-                let _ = tell.send(ctx.stop_reason());
-                Err::<(), _>(Failure::retryable("STOPPED", "stopped"))
-            }
-        })
-        .build();
-    let running = tokio::spawn(worker.run(stop.clone()));
-    let reason = tokio::time::timeout(Duration::from_secs(20), told.recv()).await.unwrap();
-    assert_eq!(reason.unwrap(), Some(StopReason::LeaseLost));
-    stop.cancel();
-    let summary = running.await.unwrap().unwrap();
-    assert_eq!(summary, Summary { lost: 1, ..Summary::default() });
-}
-
-#[tokio::test]
-async fn the_first_lease_is_short_and_the_first_heartbeat_makes_it_whole() {
-    let mut fake = Fake::start(accepting(1)).await;
-    let stop = CancellationToken::new();
-    let worker = quick(fake.client.clone())
-        .lease(Duration::from_secs(600))
-        .drain_grace(Duration::ZERO)
-        .on("t", |ctx| async move {
-            ctx.stopped().await;
-            Ok(())
-        })
-        .build();
-    let running = tokio::spawn(worker.run(stop.clone()));
-    assert_eq!(fake.next("pull").await["lease_ms"], json!(5_000));
-    // Within the first lease, although a third of the whole one is minutes away.
-    assert_eq!(fake.next("heartbeat").await["lease_ms"], json!(600_000));
-    stop.cancel();
-    assert_eq!(running.await.unwrap().unwrap().completed, 1);
-}
-
-#[tokio::test]
 async fn a_result_that_is_refused_fails_its_job_and_no_neighbour() {
     let mut base = accepting(4);
     let mut fake = Fake::start(move |route, body| {
@@ -391,4 +293,64 @@ async fn a_result_that_is_refused_fails_its_job_and_no_neighbour() {
     stop.cancel();
     let summary = running.await.unwrap().unwrap();
     assert_eq!(summary, Summary { completed: 3, failed: 1, ..Summary::default() });
+}
+
+/// A server whose answers are about other jobs than it was told of.
+#[tokio::test]
+async fn an_answer_about_other_jobs_is_not_believed() {
+    let mut base = accepting(1);
+    let mut fake = Fake::start(move |route, body| match route {
+        "complete" => Some(json!({"items": [{"job_id": "job-9"}]})),
+        _ => base(route, body),
+    })
+    .await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone()).on("t", |_| async { Ok(1) }).build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    fake.next("complete").await;
+    stop.cancel();
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!(summary, Summary { refused: 1, ..Summary::default() });
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_this_worker_ends_it_with_the_servers_own_reason() {
+    let fake = Fake::start(|route, _| match route {
+        "pull" => Some(json!({"refusal": "REQ_VALIDATION_FAILED"})),
+        _ => None,
+    })
+    .await;
+    let worker = quick(fake.client.clone()).on("t", |_| async { Ok(1) }).build();
+    let error = worker.run(CancellationToken::new()).await.unwrap_err();
+    assert_eq!((error.code(), error.status()), (Some("REQ_VALIDATION_FAILED"), Some(400)));
+}
+
+#[tokio::test]
+async fn a_step_asks_the_ledger_and_the_client_is_at_hand() {
+    let mut base = accepting(1);
+    let mut fake = Fake::start(move |route, body| match route {
+        "charge" if body.is_null() => Some(json!({"refusal": "EFFECT_NOT_FOUND"})),
+        "charge" => Some(json!({
+            "job_id": "job-1", "name": "charge", "value": body["value"], "is_first": true
+        })),
+        _ => base(route, body),
+    })
+    .await;
+    let stop = CancellationToken::new();
+    let worker = quick(fake.client.clone())
+        .on("t", |ctx| async move {
+            let url = ctx.client().url().to_owned();
+            ctx.step("charge", || async { Ok(url) }).await
+        })
+        .build();
+    let running = tokio::spawn(worker.run(stop.clone()));
+    assert!(fake.next("charge").await.is_null(), "first it looks");
+    let recorded = fake.next("charge").await;
+    assert_eq!(
+        (&recorded["lease_token"], &recorded["value"]),
+        (&json!("lease-1"), &json!(fake.client.url()))
+    );
+    assert_eq!(fake.next("complete").await["items"][0]["result"], json!(fake.client.url()));
+    stop.cancel();
+    assert_eq!(running.await.unwrap().unwrap().completed, 1);
 }
