@@ -121,7 +121,10 @@ fn call(caller: &Caller, method: &str, path: &str, body: &Value) -> Response {
 fn o02_o04_every_route_opens_for_its_roles_and_for_nobody_else(store: Store) {
     let document = server(store).admin().get("/openapi.json").json();
     let mut served = BTreeSet::new();
-    for (path, operations) in document["paths"].as_object().unwrap() {
+    // The doors of `/jobs` are tried in `blackbox_orchestration.rs`, in its own words.
+    let is_ours = |path: &&String| *path != "/jobs" && !path.starts_with("/jobs/");
+    let paths = document["paths"].as_object().unwrap();
+    for (path, operations) in paths.iter().filter(|(path, _)| is_ours(path)) {
         for method in operations.as_object().unwrap().keys() {
             served.insert((method.to_uppercase(), path.clone()));
         }

@@ -191,6 +191,11 @@ impl Engine {
         self.shared.entropy.bits()
     }
 
+    /// The bits of an id for something new: later ones are larger.
+    pub fn fresh_id(&self) -> u128 {
+        self.shared.ids.next(self.now(), self.fresh_bits())
+    }
+
     /// Has the kernel decide `commands`, in order, in one commit or a few consecutive ones.
     ///
     /// # Errors

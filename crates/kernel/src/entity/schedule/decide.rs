@@ -78,6 +78,12 @@ fn unstopped<'a>(facts: &Facts<'a>) -> Result<(&'a Entity, &'a Schedule), Reject
     }
 }
 
+/// The instant up to which everything was accounted for. After a restart the clock may be behind
+/// what the schedule has seen; what it told of then is not told of again.
+fn seen_by(entity: &Entity, facts: &Facts<'_>) -> Timestamp {
+    facts.now.max(entity.updated_at)
+}
+
 fn conflict(schedule: &Schedule) -> Rejection {
     Rejection::ScheduleConflict { state: schedule.state() }
 }
@@ -152,7 +158,8 @@ fn update(
 ) -> Result<Decision, Rejection> {
     let (entity, schedule) = unstopped(facts)?;
     check::check(spec, facts)?;
-    let first = check::first(spec, facts.now)?;
+    let now = seen_by(entity, facts);
+    let first = check::first(spec, now)?;
     let mut turn = Turn::new(entity, schedule, facts);
     turn.drop_waiting();
     turn.next.spec = spec.clone();
@@ -165,7 +172,7 @@ fn update(
     }
     if turn.next.status == Status::Active {
         // What is due already keeps its turn.
-        let due = schedule.next_at.filter(|next| *next <= facts.now);
+        let due = schedule.next_at.filter(|next| *next <= now);
         turn.stand_at(Some(due.unwrap_or(first)));
     }
     Ok(turn.done(Receipt::Done))
@@ -196,7 +203,7 @@ fn resume(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let mut turn = Turn::new(entity, schedule, facts);
     turn.next.status = Status::Active;
     turn.next.failures_in_a_row = 0;
-    let next_at = turn.next.spec.next_after(facts.now);
+    let next_at = turn.next.spec.next_after(seen_by(entity, facts));
     turn.stand_at(next_at);
     Ok(turn.done(Receipt::Done))
 }

@@ -46,7 +46,7 @@ pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     if known >= SCHEDULES_PER_TENANT_MAX {
         return Err(refusal::too_many_schedules(SCHEDULES_PER_TENANT_MAX));
     }
-    let id = EntityId { kind: Kind::Schedule, bits: ask.engine().fresh_bits() };
+    let id = EntityId { kind: Kind::Schedule, bits: ask.engine().fresh_id() };
     let (tenant, owner) = (who.tenant.clone(), who.user.clone());
     let command = ScheduleCommand::Create { id, tenant, owner, spec: Box::new(spec) };
     ask.engine().execute_one(command.into()).await??;
