@@ -85,7 +85,11 @@ pub struct SetSchedule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u16>,
     /// Labels of its jobs.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "none_if_null",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
     pub labels: BTreeMap<String, String>,
 }
 
@@ -394,4 +398,12 @@ pub struct ScheduleOutcome {
     /// How much later than it should it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_ms: Option<u64>,
+}
+
+/// No labels if there is a null in their place, as if they had been left out.
+fn none_if_null<'de, D>(reader: D) -> Result<BTreeMap<String, String>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    Option::deserialize(reader).map(Option::unwrap_or_default)
 }

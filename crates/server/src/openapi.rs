@@ -331,8 +331,11 @@ fn optional(name: &str, place: ParameterIn, told: &str, allowed: &Allowed) -> Pa
         .build()
 }
 
+/// The schema of a parameter: what has no bound of its own is still text.
 fn schema(allowed: &Allowed) -> RefOr<Schema> {
-    serde_json::from_value(allowed.schema()).expect("a schema of our own is one")
+    let is_any = matches!(allowed, Allowed::Any);
+    let schema = if is_any { json!({ "type": "string" }) } else { allowed.schema() };
+    serde_json::from_value(schema).expect("a schema of our own is one")
 }
 
 /// The headers a route looks at.

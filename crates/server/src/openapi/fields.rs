@@ -253,6 +253,8 @@ pub(super) fn header_value(header: &str) -> Allowed {
             let digits = POSITION_MAX.to_string().len();
             text(1, digits, format!("^[0-9]{{1,{digits}}}$"))
         }
+        // Whatever it is: what says nothing of a language that we speak means English.
+        "Accept-Language" => Allowed::Any,
         _ => text(0, TARGET_BYTES_MAX, Some("^[!-~]*$".to_owned())),
     }
 }

@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 pub(super) struct OrchestrationSubmit {
     /// A registered type.
     pub(super) task_type: String,
-    /// What the worker gets: an object, empty if left out.
+    /// What the worker gets: an object, empty if left out or null.
     #[serde(default)]
-    #[schema(value_type = Object, required = false)]
+    #[schema(value_type = Option<Object>, required = false)]
     pub(super) payload: Option<Json>,
     /// Names this intention: the same key again is the same task.
     pub(super) idempotency_key: String,
