@@ -12,6 +12,11 @@ pub(super) fn text(store: &dyn Store) -> String {
     all[..end].lines().map(|line| to_the_second(line) + "\n").collect()
 }
 
+/// Whether the alarm of an entity stands in such a text.
+pub(super) fn has_alarm(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("alarms [("))
+}
+
 /// The age of the oldest due job is promised to the second only.
 fn to_the_second(line: &str) -> String {
     let Some(rest) = line.strip_prefix("counts ") else { return line.to_owned() };

@@ -1,4 +1,5 @@
-//! How the native contract says no: its envelope, and the status of every kind of refusal.
+//! How the native contract says no: its envelope, and a status. The kind of a refusal decides it,
+//! but for those of the two-person rule.
 
 use crate::answer::Body;
 use crate::app::Ids;
@@ -13,7 +14,8 @@ pub(super) fn word(refusal: &Refusal, ids: &Ids) -> Response<Body> {
 }
 
 fn status(refusal: &Refusal) -> StatusCode {
-    // The request is well formed; it is the people who do not suffice.
+    // Wrong by its kind, like a request that lacks a reason; but here it is well formed, and it is
+    // the people who do not suffice.
     let are_wrong_people = matches!(
         refusal.rejection.as_deref(),
         Some(
