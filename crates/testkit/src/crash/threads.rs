@@ -169,7 +169,8 @@ fn act(scene: &Scene, desk: &mut dyn Desk, payload: &str, fresh: &mut u128) -> D
         completed = Some(job);
     }
     let entity = entity(number);
-    let alarm = |desk: &dyn Desk| desk.entity(entity).and_then(Entity::alarm_at).expect("it stands");
+    let alarm =
+        |desk: &dyn Desk| desk.entity(entity).and_then(Entity::alarm_at).expect("it stands");
     if taken > 0 {
         let at = alarm(desk);
         decide_at(at, &Command::Ring { entity, at, jobs: Vec::new() }, desk);
