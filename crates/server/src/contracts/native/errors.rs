@@ -93,7 +93,6 @@ mod tests {
         }
     }
 
-    /// Whoever has too much is told so; where there is nothing left for anybody, the server is.
     #[test]
     fn what_the_shell_refuses_has_its_status() {
         for (refusal, expected) in [
