@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     Form,
     /// The request is meant for another server.
     Elsewhere,
-    /// The caller gets no more for now: its own share is used up, or all streams or waits are taken.
+    /// The caller gets no more now: its own share is used up, or all streams or waits are taken.
     Share,
     /// There is no room for anybody.
     Room,
