@@ -16,6 +16,7 @@ pub(crate) mod replay;
 pub(crate) mod serve;
 pub(crate) mod submit;
 pub(crate) mod supervise;
+pub(crate) mod templates;
 pub(crate) mod tokens;
 pub(crate) mod types;
 pub(crate) mod worker;

@@ -16,7 +16,7 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     bench as bench_command, completions, config as config_command, dlq, doctor, jobs, migrate,
-    move_store, queues, replay, serve, supervise, tokens, types, worker, workers,
+    move_store, queues, replay, serve, supervise, templates, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -64,6 +64,9 @@ enum Command {
     /// Access tokens
     #[command(subcommand)]
     Tokens(tokens::Verb),
+    /// The schedules that the server's configuration asks for
+    #[command(subcommand)]
+    Templates(templates::Verb),
     /// Run a command for every job of a type
     Worker(worker::Args),
     /// Run the replays RP-001 to RP-005 against a server with internal routes
@@ -128,6 +131,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
+        Command::Templates(verb) => simple(templates::run(verb, session()?)),
         Command::Worker(args) => threaded(worker::run(args, session()?)),
         Command::Replay(args) => simple(replay::run(args, session()?)),
         Command::Doctor(args) => simple(doctor::run(args, session()?)),

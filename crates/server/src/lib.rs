@@ -7,6 +7,7 @@
 //! There is no framework in between: hyper parses, one table routes.
 
 pub mod config;
+pub mod templates;
 pub mod limits;
 pub mod serve;
 

@@ -54,6 +54,8 @@ pub const LEASE_ITEMS_MAX: usize = 100;
 pub const PULL_NAMES_MAX: usize = 100;
 /// Queues that have lines of their own in the metrics; the others are added up.
 pub const METRICS_QUEUES_MAX: usize = 50;
+/// Schedules of one page of the contract `/jobs`.
+pub const SCHEDULES_PAGE_MAX: usize = 1_000;
 /// Jobs of one page of the contract `/jobs`.
 pub const JOBS_PAGE_MAX: usize = 1_000;
 /// Bytes of payloads and results in one page of the contract `/jobs`; one job is always shown.

@@ -20,7 +20,7 @@ use mainspring_kernel::{
 use std::collections::{HashMap, HashSet};
 
 /// Where the next page of a list starts.
-const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
+pub(super) const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
 
 /// What a list can be asked for.
 pub(super) const LIST: [(&str, &str); 4] = [

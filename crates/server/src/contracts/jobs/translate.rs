@@ -69,6 +69,12 @@ pub(super) fn own(who: &Principal, state: Option<State>, of: Option<&JobType>) -
     }
 }
 
+/// What a cursor of a list of one's own schedules is bound to.
+pub(super) fn schedule_list(who: &Principal) -> Digest {
+    let parts = ["orchestration schedules", who.tenant.as_str(), who.user.as_str()];
+    digest(&parts.map(str::as_bytes))
+}
+
 /// What a cursor of such a list is bound to.
 pub(super) fn list(who: &Principal, state: Option<State>, of: Option<&JobType>) -> Digest {
     let state = state.map_or("", State::as_str);
