@@ -177,8 +177,7 @@ fn run_neighbours(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Resu
 }
 
 fn run_schedules(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<()> {
-    let (due, ahead, far) =
-        if args.quick { (1_000, 15, 2_000) } else { (10_000, 60, 100_000) };
+    let (due, ahead, far) = if args.quick { (1_000, 15, 2_000) } else { (10_000, 60, 100_000) };
     let plan = schedules::Plan {
         store: args.store,
         runs: runs(args),

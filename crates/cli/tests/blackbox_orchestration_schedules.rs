@@ -176,8 +176,18 @@ fn o13_what_makes_no_schedule_is_told(store: Store) {
         ("cron", json!({ "taskType": NOTIFY, "cronExpr": "0 0 30 2 *" }), 400, "INVALID_ARGUMENT"),
         ("cron", json!({ "taskType": "nobody", "cronExpr": "* * * * *" }), 400, "INVALID_ARGUMENT"),
         ("cron", json!({ "taskType": NOTIFY, "cronExpr": "0 0 31 2 *" }), 400, "INVALID_ARGUMENT"),
-        ("cron", json!({ "taskType": NOTIFY, "cronExpr": "0 0 0 1 1 * 10000" }), 400, "INVALID_ARGUMENT"),
-        ("cron", json!({ "taskType": NOTIFY, "cronExpr": "* ".repeat(200) }), 400, "INVALID_ARGUMENT"),
+        (
+            "cron",
+            json!({ "taskType": NOTIFY, "cronExpr": "0 0 0 1 1 * 10000" }),
+            400,
+            "INVALID_ARGUMENT",
+        ),
+        (
+            "cron",
+            json!({ "taskType": NOTIFY, "cronExpr": "* ".repeat(200) }),
+            400,
+            "INVALID_ARGUMENT",
+        ),
         ("cron", json!({ "taskType": "", "cronExpr": "* * * * *" }), 422, "VALIDATION_ERROR"),
         (
             "cron",
@@ -348,7 +358,7 @@ fn o23_a_template_that_makes_no_schedule_keeps_a_server_from_starting(store: Sto
         ("job_type = \"a\"\ncron = \"@daily\"\ntimezone = \"Mars/Olympus\"", Some(6), "IANA"),
         ("job_type = \"a\"\ninterval_seconds = 5\ntimezone = \"UTC\"", Some(6), "belongs to cron"),
         ("job_type = \"a\"\ninterval_seconds = 5\ncron = \"@daily\"", Some(5), "one of the two"),
-        ("job_type = \"a b\"\ninterval_seconds = 5", Some(4), "templates.x.job_type"),
+        ("job_type = \"\"\ninterval_seconds = 5", Some(4), "templates.x.job_type"),
     ] {
         let text = format!("[types.a]\ndomain = \"d\"\n[templates.x]\n{entry}\n");
         std::fs::write(&path, text).unwrap();
@@ -446,7 +456,12 @@ fn o02_o04_o13_every_door_of_schedules_tells_nobody_more_than_it_must(store: Sto
         ("POST", "/jobs/schedules/interval", Some(&one), &["submitter", "operator", "admin"]),
         ("POST", "/jobs/schedules/cron", Some(&other), &["submitter", "operator", "admin"]),
         ("GET", "/jobs/schedules", None, &[]),
-        ("GET", "/jobs/schedules/{}", None, &["viewer", "operator", "approver", "internal", "admin"]),
+        (
+            "GET",
+            "/jobs/schedules/{}",
+            None,
+            &["viewer", "operator", "approver", "internal", "admin"],
+        ),
         ("POST", "/jobs/schedules/{}/stop", None, &["operator", "admin"]),
         ("GET", "/jobs/system-schedules/templates", None, &["admin"]),
         ("POST", "/jobs/system-schedules/templates/recover", None, &["admin"]),
@@ -478,7 +493,12 @@ fn o02_o04_o13_every_door_of_schedules_tells_nobody_more_than_it_must(store: Sto
                 let is_let_in = path == "/jobs/schedules"
                     || (may.contains(&role) && (is_neighbour || !path.contains("{}")))
                     || role == "admin";
-                assert_eq!(told.status == 200, is_let_in, "{role} {method} {path}: {}", told.text());
+                assert_eq!(
+                    told.status == 200,
+                    is_let_in,
+                    "{role} {method} {path}: {}",
+                    told.text()
+                );
                 let code = match path.contains("system") {
                     true => "ADMIN_REQUIRED",
                     false => "SCHEDULE_ACCESS_DENIED",

@@ -5,9 +5,9 @@ use crate::ask::Ask;
 use crate::limits::SCHEDULES_PER_TENANT_MAX;
 use crate::refusal::{self, Refusal};
 use mainspring_engine::store::{EntityFilter, Scope};
+use mainspring_kernel::Principal;
 use mainspring_kernel::entity::schedule::{ScheduleCommand, ScheduleSpec};
 use mainspring_kernel::entity::{EntityId, Kind};
-use mainspring_kernel::Principal;
 
 /// Makes a schedule that belongs to `who`.
 pub(crate) async fn make(

@@ -27,13 +27,7 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
             let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
             let rows = items.into_iter().map(|it| {
                 let standing = or_none(it.schedule_status);
-                vec![
-                    it.template_id,
-                    it.task_type,
-                    it.expression,
-                    or_none(it.schedule_id),
-                    standing,
-                ]
+                vec![it.template_id, it.task_type, it.expression, or_none(it.schedule_id), standing]
             });
             say(&table(&["template", "type", "expression", "schedule", "status"], rows));
         }

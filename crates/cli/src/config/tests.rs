@@ -313,7 +313,10 @@ fn templates_are_schedules_that_make_sense() {
     for (place, entry) in digests.iter().enumerate() {
         assert!(!digests[..place].contains(entry), "{}", entries[place]);
     }
-    assert_eq!(one("timezone = \"UTC\"\ncron = \"0 2 * * *\"").unwrap().templates[0].entry, digests[1]);
+    assert_eq!(
+        one("timezone = \"UTC\"\ncron = \"0 2 * * *\"").unwrap().templates[0].entry,
+        digests[1]
+    );
     for (entry, told) in [
         ("", "0: templates.x.interval_seconds or cron must be set, one of the two"),
         ("cron = \"* * * *\"", "3: templates.x.cron is refused"),

@@ -346,7 +346,10 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                     let full = super::samples::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));
                     let fired = Account::stored(stretches.into_iter().collect());
-                    Body::Schedule(Box::new(Schedule { fired: fired.expect("one stretch"), ..full }))
+                    Body::Schedule(Box::new(Schedule {
+                        fired: fired.expect("one stretch"),
+                        ..full
+                    }))
                 }
             }
         });

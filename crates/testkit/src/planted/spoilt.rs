@@ -71,7 +71,9 @@ fn mistold(plant: Plant, fired: bool, event: Event) -> Event {
                 schedule.next_at = schedule.next_at.and_then(|at| schedule.spec.next_after(at));
             }
             Plant::ForgetWaiting => schedule.waiting = None,
-            Plant::WrongFold => schedule.next_at = schedule.next_at.and_then(|at| once(schedule, at)),
+            Plant::WrongFold => {
+                schedule.next_at = schedule.next_at.and_then(|at| once(schedule, at))
+            }
             _ => {}
         }
     }

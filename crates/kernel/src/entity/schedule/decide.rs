@@ -2,7 +2,9 @@
 
 use super::history::{OutcomeKind, reason};
 use super::turn::Turn;
-use super::{Account, Pause, SYSTEM, Schedule, ScheduleCommand, ScheduleSpec, Status, Template, check};
+use super::{
+    Account, Pause, SYSTEM, Schedule, ScheduleCommand, ScheduleSpec, Status, Template, check,
+};
 use crate::decide::{Decision, Receipt};
 use crate::entity::{Body, Entity, EntityId, Kind};
 use crate::event::Event;
