@@ -90,7 +90,7 @@ fn o13_o18_schedules_of_others_are_told_like_those_that_are_not_there(store: Sto
                 "others learn no more of the server"
             );
         }
-        assert_eq!(schedules(&ann), [shape.clone()], "nothing changed");
+        assert_eq!(schedules(&ann), std::slice::from_ref(&shape), "nothing changed");
         // The same after a restart.
         server.restart();
     }
