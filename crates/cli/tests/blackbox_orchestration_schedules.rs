@@ -1,5 +1,5 @@
-//! Schedules and system templates of the job orchestration contract: whose they are, that they fire,
-//! and that a restart neither loses nor doubles one.
+//! Schedules and system templates of the job orchestration contract: whose they are, that they
+//! fire, and that a restart neither loses nor doubles one.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
