@@ -10,6 +10,7 @@ use crate::job::{Failure, Idempotency, LeaseToken, Payload, StateName};
 use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
 use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
+use crate::view::tasks;
 
 /// A request to change something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,15 @@ pub enum Command {
         job: JobId,
         /// Where to.
         to: StateName,
+        /// Who asks.
+        by: UserId,
+    },
+    /// Move a task by hand, by the table of the task contract; internal role only.
+    MoveTask {
+        /// Which job.
+        job: JobId,
+        /// Where to, as the contract shows it.
+        to: tasks::State,
         /// Who asks.
         by: UserId,
     },
@@ -173,6 +183,8 @@ pub struct Submit {
     pub max_retries: Option<u16>,
     /// The key under which a repeat is recognised.
     pub idempotency: Option<Box<Idempotency>>,
+    /// The name that the caller chose for the job: another one of that name is this one.
+    pub alias: Option<Box<Idempotency>>,
     /// The caller's trace.
     pub trace: Option<Box<str>>,
     /// The job this one belongs to.
@@ -200,6 +212,7 @@ impl Submit {
             timeout_ms: None,
             max_retries: None,
             idempotency: None,
+            alias: None,
             trace: None,
             parent: None,
             subject: None,
@@ -317,6 +330,7 @@ impl Command {
             | Command::Reap { job }
             | Command::ExtendLease { job, .. }
             | Command::Transition { job, .. }
+            | Command::MoveTask { job, .. }
             | Command::RunInternally(RunInternally { job, .. }) => Some(*job),
             Command::Submit(_)
             | Command::RequeueItem { .. }
@@ -349,6 +363,7 @@ impl Command {
             | Command::Reap { .. }
             | Command::ExtendLease { .. }
             | Command::Transition { .. }
+            | Command::MoveTask { .. }
             | Command::RunInternally(_)
             | Command::RequeueItem { .. }
             | Command::RequestDiscard { .. }
@@ -386,6 +401,7 @@ impl Command {
             | Command::Reap { .. }
             | Command::ExtendLease { .. }
             | Command::Transition { .. }
+            | Command::MoveTask { .. }
             | Command::RunInternally(_)
             | Command::Entity(_)
             | Command::Ring { .. }
@@ -427,6 +443,15 @@ impl Command {
         }
     }
 
+    /// The name that the caller chose for the job that this command may submit.
+    pub fn alias(&self) -> Option<Digest> {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "one command chooses a name")]
+        match self {
+            Command::Submit(wish) => wish.alias.as_ref().map(|alias| alias.hash),
+            _ => None,
+        }
+    }
+
     /// Whether the decision looks at who issued whose token.
     pub fn needs_people(&self) -> bool {
         matches!(
@@ -451,6 +476,7 @@ impl Command {
             Command::Reap { .. } => "reap",
             Command::ExtendLease { .. } => "extend_lease",
             Command::Transition { .. } => "transition",
+            Command::MoveTask { .. } => "move_task",
             Command::RunInternally(_) => "run_internally",
             Command::RequeueItem { .. } => "requeue_item",
             Command::RequestDiscard { .. } => "request_discard",

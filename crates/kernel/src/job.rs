@@ -296,6 +296,9 @@ pub struct Extras {
     pub effects_elsewhere: EffectTotals,
     /// Last progress a worker reported, in percent.
     pub progress_pct: Option<u8>,
+    /// The name that the caller chose for the job, if its contract lets callers choose: a second
+    /// key, held as long as the job is kept.
+    pub alias: Option<Box<Idempotency>>,
 }
 
 /// A job.
@@ -426,6 +429,16 @@ impl Job {
     /// When an unstarted job is given up.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.extras.as_ref().and_then(|extras| extras.expires_at)
+    }
+
+    /// The name that the caller chose for the job.
+    pub fn alias(&self) -> Option<&Idempotency> {
+        self.extras.as_ref()?.alias.as_deref()
+    }
+
+    /// Every key the job holds: the one it was submitted under, and the name its caller chose.
+    pub fn keys(&self) -> impl Iterator<Item = &Idempotency> {
+        self.idempotency.as_deref().into_iter().chain(self.alias())
     }
 
     /// A committed effect by name.

@@ -2,6 +2,7 @@
 
 use crate::entity::Kind;
 use crate::job::StateName;
+use crate::view::tasks;
 use std::fmt;
 
 macro_rules! rejections {
@@ -95,6 +96,12 @@ rejections! {
     /// The lifecycle has no such move.
     IllegalMove { from: StateName, to: StateName } => "WF_STATE_TRANSITION_INVALID", Conflict,
         |f: F<'_, '_>, from: &StateName, to: &StateName| write!(f, "a job cannot move from {from} to {to}");
+    /// The task contract has no such move.
+    IllegalTaskMove { from: tasks::State, to: tasks::State } => "TASK_INVALID_TRANSITION", Conflict,
+        |f: F<'_, '_>, from: &tasks::State, to: &tasks::State| write!(f, "a task cannot move from {from} to {to}");
+    /// The name that the caller chose belongs to one job, and the key to another.
+    KeysDisagree => "TASK_DUPLICATE", Conflict,
+        |f: F<'_, '_>| f.write_str("this id belongs to one job and this idempotency key to another");
     /// The lease is stale, foreign or over.
     LeaseLost => "LEASE_LOST", Lease,
         |f: F<'_, '_>| f.write_str("this lease token is not, or no longer, valid for this job");

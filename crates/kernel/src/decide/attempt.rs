@@ -13,6 +13,7 @@ use crate::limits::{
     ERROR_CODE_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX,
     RETRY_DELAY_MS_MAX,
 };
+use crate::registry::TypeSpec;
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
 use crate::text::{cleaned, is_code_letter};
@@ -105,11 +106,19 @@ pub(super) fn end_attempt(
         let is_exhausted = failure.retryable;
         return dead_letter::bury(job, failure, is_exhausted, report, moves);
     }
-    let backoff = facts.job_type.map_or(Backoff::DEFAULT, |spec| spec.backoff);
+    let backoff = backoff(job, facts);
     let delay = chosen_delay_ms.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
     let due_at = moves.at.plus_millis(delay);
     moves.push(Change::RetryScheduled { failure, due_at, report });
     moves.into_state(StateName::Retrying)
+}
+
+/// How long `job` waits between tries: what its type says, registered or not.
+pub(super) fn backoff(job: &Job, facts: &Facts<'_>) -> Backoff {
+    match facts.job_type {
+        Some(spec) => spec.backoff,
+        None => TypeSpec::built_in(&job.job_type).map_or(Backoff::DEFAULT, |spec| spec.backoff),
+    }
 }
 
 enum Reporter<'a> {

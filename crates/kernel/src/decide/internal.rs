@@ -1,6 +1,6 @@
 //! Moves by hand, for replay and rehearsal. They obey the same transition table as everything else.
 
-use super::{Decision, MoveChain, Receipt, attempt, claim, dead_letter};
+use super::{Decision, MoveChain, Receipt, attempt, cancel, claim, dead_letter};
 use crate::command::{Ending, RunInternally};
 use crate::event::{Change, Event, INTERNAL_TRANSITION};
 use crate::evolve::evolve;
@@ -9,7 +9,8 @@ use crate::job::{Actor, Failure, Job, StateName};
 use crate::limits::LEASE_MS_DEFAULT;
 use crate::name::{UserId, WorkerId};
 use crate::rejection::Rejection;
-use crate::retry::{Backoff, delay_ms};
+use crate::retry::delay_ms;
+use crate::view::tasks;
 
 pub(super) fn transition(
     to: StateName,
@@ -32,10 +33,7 @@ pub(super) fn transition(
             moves.push(Change::Succeeded { result: None, report: None });
         }
         StateName::Retrying => {
-            let backoff = facts.job_type.map_or(Backoff::DEFAULT, |spec| spec.backoff);
-            let delay = delay_ms(backoff, job.id, job.retry_count + 1);
-            let due_at = moves.at.plus_millis(delay);
-            moves.push(Change::RetryScheduled { failure: by_hand(true), due_at, report: None });
+            retry(job, &mut moves, facts);
         }
         StateName::DlqPending => {
             let failure = by_hand(false);
@@ -50,6 +48,52 @@ pub(super) fn transition(
         }
     }
     Ok(moves.into_state(to))
+}
+
+/// A move by the table of the task contract, which knows fewer states and one way to each.
+pub(super) fn move_task(
+    to: tasks::State,
+    by: &UserId,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    use tasks::State as Shown;
+    let job = facts.job.ok_or(Rejection::JobUnknown)?;
+    let from = tasks::state(job, facts.now);
+    let no_try_left =
+        from == Shown::Running && to == Shown::Ready && job.retry_count >= job.max_retries;
+    if !from.may_become(to) || no_try_left {
+        return Err(Rejection::IllegalTaskMove { from, to });
+    }
+    let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
+    match to {
+        Shown::Ready if from == Shown::Pending => {
+            moves.push(Change::Hastened);
+            Ok(moves.into_state(StateName::Queued))
+        }
+        Shown::Ready => {
+            retry(job, &mut moves, facts);
+            Ok(moves.into_state(StateName::Retrying))
+        }
+        Shown::Running => {
+            let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
+            moves.push(Change::Claimed(Box::new(lease)));
+            Ok(moves.into_state(StateName::Running))
+        }
+        Shown::Succeeded => {
+            moves.push(Change::Succeeded { result: None, report: None });
+            Ok(moves.into_state(StateName::Succeeded))
+        }
+        Shown::Failed => Ok(dead_letter::bury(job, by_hand(false), false, None, moves)),
+        Shown::Cancelled => cancel::cancel(by, None, facts),
+        Shown::Pending => Err(Rejection::IllegalTaskMove { from, to }),
+    }
+}
+
+/// The next try of a running job, as if its worker had failed.
+fn retry(job: &Job, moves: &mut MoveChain, facts: &Facts<'_>) {
+    let delay = delay_ms(attempt::backoff(job, facts), job.id, job.retry_count + 1);
+    let due_at = moves.at.plus_millis(delay);
+    moves.push(Change::RetryScheduled { failure: by_hand(true), due_at, report: None });
 }
 
 pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Rejection> {

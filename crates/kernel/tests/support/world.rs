@@ -9,6 +9,7 @@ use mainspring_kernel::command::{
 use mainspring_kernel::event::{Change, JobEvent};
 use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::job::LeaseToken;
+use mainspring_kernel::view::tasks;
 use mainspring_kernel::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub(crate) enum Act {
     Reap,
     Extend { ms: u64 },
     Transition { to: StateName },
+    MoveTask { to: tasks::State },
     Run { ending: &'static str },
     Requeue { key: Option<&'static str> },
     Propose { by: &'static str, reason: &'static str },
@@ -90,6 +92,7 @@ fn by_hand() -> impl Strategy<Value = Act> {
     let person = || prop::sample::select(&["ann", "bob", " bob ", ""][..]);
     prop_oneof![
         4 => prop::sample::select(&StateName::ALL[..]).prop_map(|to| Act::Transition { to }),
+        4 => prop::sample::select(tasks::State::ALL).prop_map(|to| Act::MoveTask { to }),
         2 => prop::sample::select(&["success", "retry", "fatal", "dlq"][..])
             .prop_map(|ending| Act::Run { ending }),
         2 => prop::option::of(prop::sample::select(&["k", "l"][..]))
@@ -347,6 +350,7 @@ impl World {
             Act::Reap => Command::Reap { job },
             Act::Extend { ms } => Command::ExtendLease { job, until: self.now.plus_millis(*ms) },
             Act::Transition { to } => Command::Transition { job, to: *to, by },
+            Act::MoveTask { to } => Command::MoveTask { job, to: *to, by },
             Act::Run { ending } => {
                 let ending = match *ending {
                     "success" => Ending::Success,

@@ -271,8 +271,9 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         effects,
         effects_elsewhere: _,
         progress_pct,
+        alias,
     } = extras;
-    pen.array(7);
+    pen.array(length(7, [alias.is_some()]));
     pen.optional(*parent, |pen, id| pen.bits(id.0)); // 0
     pen.optional(*source_dlq, |pen, id| pen.bits(id.0)); // 1
     pen.optional(subject.as_deref(), Pen::text); // 2
@@ -287,6 +288,9 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         write_effect(pen, effect, base);
     }
     pen.optional(*progress_pct, Pen::number); // 6
+    if let Some(alias) = alias {
+        write_idempotency(pen, alias); // 7
+    }
 }
 
 fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>> {
@@ -303,6 +307,7 @@ fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>
             .unwrap_or_default(),
         effects_elsewhere: EffectTotals::default(),
         progress_pct: reader.optional(at, Reader::small)?,
+        alias: reader.optional(at, read_idempotency)?,
     };
     reader.end(fields)?;
     Ok(Box::new(extras))

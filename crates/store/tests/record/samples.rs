@@ -137,10 +137,24 @@ pub(crate) fn full_job(state: State) -> Job {
             effects: vec![effect("charge", r#"{"id":17}"#), effect("mail", "null")],
             effects_elsewhere: EffectTotals::default(),
             progress_pct: Some(40),
+            alias: None,
         })),
         state,
         ..plain_job(r#"{"n":1.50,"text":"ä"}"#)
     }
+}
+
+/// A job whose caller chose its name.
+fn named_job() -> Job {
+    let mut job = full_job(State::Queued);
+    job.extras_mut().alias = Some(Box::new(Idempotency {
+        hash: hash("name"),
+        scope: "task".into(),
+        key: "task_20260225_0001".into(),
+        fingerprint: None,
+        window_secs: Some(777_600),
+    }));
+    job
 }
 
 fn moved(actor: Actor, change: Change) -> Event {
@@ -259,6 +273,7 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
                 },
             ),
         ),
+        ("event_hastened", moved(Actor::User(user("ada")), Change::Hastened)),
         ("event_dlq_recorded", moved(Actor::Reaper, Change::DlqRecorded)),
         ("event_failed", moved(Actor::Reaper, Change::Failed)),
         (
@@ -305,6 +320,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
     let mut all = vec![
         ("event_job_submitted", Event::JobSubmitted(Box::new(plain_job("{}")))),
         ("event_job_submitted_full", Event::JobSubmitted(Box::new(full_job(State::Queued)))),
+        ("event_job_submitted_named", Event::JobSubmitted(Box::new(named_job()))),
         ("event_lease_renewed", renewed(None)),
         ("event_lease_renewed_with_progress", renewed(Some(40))),
         ("event_lease_renewed_and_settled", settled),

@@ -131,9 +131,9 @@ fn effect() -> BoxedStrategy<Effect> {
 }
 
 fn extras() -> BoxedStrategy<Box<Extras>> {
-    let rest = (of(instant()), vec(effect(), 0..3), of(any::<u8>()));
+    let rest = (of(instant()), vec(effect(), 0..3), of(any::<u8>()), of(idempotency()));
     (of(job_id()), of(any::<u128>()), of(text()), vec((text(), text()), 0..4), rest)
-        .prop_map(|(parent, dlq, subject, labels, (expires_at, effects, progress_pct))| {
+        .prop_map(|(parent, dlq, subject, labels, (expires_at, effects, progress_pct, alias))| {
             let source_dlq = dlq.map(DlqId);
             Box::new(Extras {
                 parent,
@@ -144,6 +144,7 @@ fn extras() -> BoxedStrategy<Box<Extras>> {
                 effects,
                 effects_elsewhere: EffectTotals::default(),
                 progress_pct,
+                alias,
             })
         })
         .boxed()
@@ -197,6 +198,7 @@ fn change() -> BoxedStrategy<Change> {
             Change::RetryScheduled { failure, due_at, report }
         }),
         (of(text()), report()).prop_map(|(reason, report)| Change::Released { reason, report }),
+        Just(Change::Hastened),
         (failure(), any::<bool>(), of(report())).prop_map(|(failure, is_exhausted, report)| {
             Change::DeadLettered { failure, is_exhausted, report }
         }),
