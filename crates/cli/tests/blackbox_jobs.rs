@@ -64,7 +64,9 @@ fn o02_no_call_works_without_an_identity_and_jobs_carry_their_owner(store: Store
     for (path, operations) in document["paths"].as_object().unwrap() {
         // A lease token stands for an identity; what it opens is tested with the leases.
         let is_for_leases = path.starts_with("/api/v1/work/") && path != "/api/v1/work/pull";
-        if open.contains(&path.as_str()) || is_for_leases {
+        // Other contracts have other words for it; their own tests look at those.
+        let is_native = path.starts_with("/api/v1/");
+        if open.contains(&path.as_str()) || is_for_leases || !is_native {
             continue;
         }
         let path =

@@ -304,7 +304,11 @@ impl Engine {
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn job_of_key(&self, key: Digest, scope: &Scope) -> Result<Option<JobWithHistory>, Error> {
+    pub async fn job_of_key(
+        &self,
+        key: Digest,
+        scope: &Scope,
+    ) -> Result<Option<JobWithHistory>, Error> {
         match self.shared.store.holder_of_key(key).await? {
             Some(holder) if holder.holds_at(self.now()) => {
                 self.shared.store.job_within(holder.job, scope).await

@@ -91,9 +91,8 @@ fn a_name_and_a_key_of_different_jobs_are_refused() {
 
 #[test]
 fn names_of_tenants_and_namespaces_are_apart_and_bounded() {
-    let of = |tenant: &str, space, id: &str| {
-        alias_hash(&TenantId::stored(tenant.into()), space, id)
-    };
+    let of =
+        |tenant: &str, space, id: &str| alias_hash(&TenantId::stored(tenant.into()), space, id);
     let one = of("acme", "task", "a");
     assert_eq!(one, of("acme", "task", "a"));
     for other in [of("acme", "run", "a"), of("other", "task", "a"), of("acme", "task", "b")] {

@@ -5,6 +5,7 @@
 //! `json`, `serve`) knows of it; what a contract needs of the shell it takes from there.
 
 pub(crate) mod native;
+pub(crate) mod tasks;
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,7 @@ pub(crate) struct Contract {
 pub(crate) type Word = fn(&Refusal, &Ids) -> Response<Body>;
 
 /// Every contract there is.
-static ALL: &[&Contract] = &[&native::CONTRACT];
+static ALL: &[&Contract] = &[&native::CONTRACT, &tasks::CONTRACT];
 
 /// Words what is refused at paths that no contract has.
 static FALLBACK: &Contract = &native::CONTRACT;

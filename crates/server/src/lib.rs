@@ -19,6 +19,7 @@ mod contracts;
 mod cursor;
 mod docs_page;
 mod envelope;
+mod follow;
 mod instant;
 mod json;
 mod metrics;

@@ -54,6 +54,10 @@ pub const LEASE_ITEMS_MAX: usize = 100;
 pub const PULL_NAMES_MAX: usize = 100;
 /// Queues that have lines of their own in the metrics; the others are added up.
 pub const METRICS_QUEUES_MAX: usize = 50;
+/// Longest id of a task; room is left in a name for the time of a firing.
+pub const TASK_ID_BYTES_MAX: usize = 160;
+/// Tasks whose names one stream of events remembers.
+pub const FOLLOWED_MAX: usize = 1_024;
 
 const _: () = assert!(POSITION_MAX < i64::MAX as u64, "every store can write a position down");
 const _: () = assert!(LEASE_BODY_BYTES_MAX < BODY_BYTES_MAX);

@@ -179,7 +179,9 @@ impl Effects {
     fn note(&mut self, outcome: &Result<Receipt, Rejection>) {
         self.commands += 1;
         match outcome {
-            Err(Rejection::IllegalMove { .. } | Rejection::IllegalTaskMove { .. }) => self.illegal_moves += 1,
+            Err(Rejection::IllegalMove { .. } | Rejection::IllegalTaskMove { .. }) => {
+                self.illegal_moves += 1
+            }
             Err(Rejection::LeaseLost) => self.stale_leases += 1,
             Ok(Receipt::Existing { .. }) => self.idempotent_hits += 1,
             _ => {}

@@ -3,8 +3,11 @@
 
 use super::values::{Allowed, label, no_control, padded, unpadded};
 use super::{INTERNAL_HEADER, KEY_HEADER};
+use crate::contracts::tasks::SCOPE_PREFIX as TASK_SCOPE_PREFIX;
 use crate::cursor;
-use crate::limits::{PAGE_MAX, POSITION_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX};
+use crate::limits::{
+    PAGE_MAX, POSITION_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX, TASK_ID_BYTES_MAX, TRACE_BYTES_MAX,
+};
 use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
 use mainspring_kernel::idempotency::SCOPE_PREFIX;
 use mainspring_kernel::limits::{
@@ -13,6 +16,7 @@ use mainspring_kernel::limits::{
     WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::view::tasks;
 use mainspring_kernel::{DlqId, DlqState, JobId, QueueOrder, Role, StateName, TokenId};
 use serde_json::{Value, json};
 
@@ -36,6 +40,10 @@ fn id(prefix: &str) -> Allowed {
 
 fn job_states() -> Allowed {
     Allowed::Words(StateName::ALL.map(StateName::as_str).to_vec())
+}
+
+fn task_states() -> Allowed {
+    Allowed::Words(tasks::State::ALL.iter().map(|state| state.as_str()).collect())
 }
 
 fn item_states() -> Allowed {
@@ -112,6 +120,19 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("IssueToken" | "Token", "roles") => roles().each(1, None),
         ("IssueToken", "expires_at") => Allowed::Any,
         ("Transition", "new_status") => job_states(),
+        ("CreateTask", "task_id") => text(1, TASK_ID_BYTES_MAX, unpadded()),
+        ("CreateTask", "schedule_type") => Allowed::Words(vec!["at", "cron", "daily"]),
+        ("CreateTask", "scheduled_at" | "next_run_at") => Allowed::Instant,
+        ("CreateTask", "cron_expr" | "timezone" | "payload") => Allowed::Any,
+        ("CreateTask", "timeout_ms") => whole(TIMEOUT_MS_MIN.into(), TIMEOUT_MS_MAX.into()),
+        ("CreateTask", "max_retries") => whole(0, RETRIES_MAX.into()),
+        ("CreateTask", "idempotency_key") => text(0, KEY_BYTES_MAX, no_control()),
+        ("CreateTask", "idempotency_scope") => {
+            text(0, KEY_BYTES_MAX - TASK_SCOPE_PREFIX.len(), no_control())
+        }
+        ("MoveTask", "to_state")
+        | ("TaskSnapshot" | "UnseenTask", "state")
+        | ("TaskEventPayload" | "TaskError", "from_state" | "to_state") => task_states(),
 
         ("Job" | "Explanation" | "SubmittedItem" | "ReportedItem" | "Moved", "status")
         | ("Ran", "final_status")
