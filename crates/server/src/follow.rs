@@ -26,7 +26,7 @@ const LAST_EVENT: &str = "Last-Event-ID";
 const BEAT: Duration = Duration::from_secs(STREAM_BEAT_SECS);
 
 /// How a contract tells of moves.
-pub(crate) trait Tell: Send + 'static {
+pub(crate) trait Tell: Send + Sync + 'static {
     /// Writes what `moves` show, as server-sent events that have the positions as their ids.
     fn tell<'a>(
         &'a mut self,
