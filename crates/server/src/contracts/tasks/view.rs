@@ -44,7 +44,7 @@ pub(super) fn scheduled_at(job: &Job) -> Timestamp {
 
 /// A task as it stands at `now`.
 pub(super) fn snapshot(job: &Job, now: Timestamp) -> TaskSnapshot {
-    let trouble = job.trouble.as_deref();
+    let last_failure = job.last_failure.as_deref();
     TaskSnapshot {
         task_id: task_id(job),
         schedule_type: "at",
@@ -54,7 +54,7 @@ pub(super) fn snapshot(job: &Job, now: Timestamp) -> TaskSnapshot {
         timeout_ms: job.timeout_ms,
         idempotency_key: job.idempotency.as_ref().map(|key| key.key.to_string()),
         last_error_code: tasks::last_error_code(job).map(str::to_owned),
-        last_error_reason: trouble.map(|trouble| trouble.failure.message.to_string()),
+        last_error_reason: last_failure.map(|last| last.failure.message.to_string()),
         created_at: time(job.created_at),
         updated_at: time(job.updated_at),
         started_at: job.started_at.map(time),
