@@ -227,6 +227,12 @@ impl Settings {
     pub(crate) fn key_window_secs(&self) -> Option<u32> {
         self.key_window.map(|window| u32::try_from(window.as_secs()).unwrap_or(u32::MAX))
     }
+
+    /// Seconds after its end after which nothing of a job is kept any more. Stores drop what has
+    /// ended by the day, and not on the spot.
+    pub(crate) fn name_window_secs(&self) -> u32 {
+        u32::try_from((self.retention.finished + DAY * 2).as_secs()).unwrap_or(u32::MAX)
+    }
 }
 
 /// A file, a variable or a flag that cannot be used, with every reason.

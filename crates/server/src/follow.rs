@@ -1,6 +1,6 @@
-//! Following the moves of jobs as server-sent events, in any contract's words. A stream holds a
-//! position and nothing else: pages are fetched as the client reads, so a slow client costs no
-//! memory, and one that comes back goes on where it was.
+//! The stream of moves, for every contract. It holds a position and nothing else: pages are fetched
+//! as the client reads, so a slow client costs no memory, and one that comes back goes on where it
+//! was. How a move is told is the contract's ([`Tell`]).
 
 use crate::answer::Reply;
 use crate::ask::Ask;
@@ -10,9 +10,10 @@ use crate::refusal::{self, Refusal};
 use crate::shares::{Holder, Share};
 use crate::write::Out;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::stream;
-use mainspring_engine::Engine;
 use mainspring_engine::store::{LoggedMove, Scope};
+use mainspring_engine::{Engine, Error};
 use mainspring_kernel::{Principal, TokenId};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,27 +25,38 @@ const LAST_EVENT: &str = "Last-Event-ID";
 
 const BEAT: Duration = Duration::from_secs(STREAM_BEAT_SECS);
 
+/// How a contract tells of moves.
+pub(crate) trait Tell: Send + Sync + 'static {
+    /// Writes what `moves` show, as server-sent events that have the positions as their ids.
+    fn tell<'a>(
+        &'a mut self,
+        engine: &'a Engine,
+        moves: &'a [&'a LoggedMove],
+        out: &'a mut Out,
+    ) -> BoxFuture<'a, Result<(), Error>>;
+}
+
 /// Where a client stands.
 struct Follower {
     engine: Engine,
     scope: Scope,
     token: TokenId,
-    write: WriteMove,
     position: u64,
+    tell: Box<dyn Tell>,
     /// Something to say before the first move.
     greeting: Option<Bytes>,
     /// One of the streams that may be open.
     _slot: Share,
 }
 
-/// Puts one move into a contract's words: as no event, one, or several. Everything it needs of the
-/// job comes with the move, so that nothing is read per event.
-pub(crate) type WriteMove = fn(&LoggedMove, &mut Out);
-
-/// The stream that the request asks for, as far as `who` may see it.
-pub(crate) async fn moves(ask: &Ask, who: &Principal, write: WriteMove) -> Result<Reply, Refusal> {
+/// The stream that `ask` asks for, as `tell` tells it.
+pub(crate) async fn follow(
+    ask: Ask,
+    who: Principal,
+    tell: Box<dyn Tell>,
+) -> Result<Reply, Refusal> {
     let query = ask.query(&["after"])?;
-    let slot = ask.app.streams.take(Holder::of(who), 1).map_err(refusal::too_many_streams)?;
+    let slot = ask.app.streams.take(Holder::of(&who), 1).map_err(refusal::too_many_streams)?;
     let after = query.number("after")?;
     if after.is_some_and(|after| after > POSITION_MAX) {
         return Err(refusal::invalid("after", format_args!("must be at most {POSITION_MAX}")));
@@ -68,10 +80,10 @@ pub(crate) async fn moves(ask: &Ask, who: &Principal, write: WriteMove) -> Resul
     };
     let follower = Follower {
         engine: ask.engine().clone(),
-        scope: auth::scope(who),
+        scope: auth::scope(&who),
         token: who.token,
-        write,
         position,
+        tell,
         greeting: Some(greeting.0.into()),
         _slot: slot,
     };
@@ -119,12 +131,11 @@ impl Follower {
                 write_reset(page.newest, &mut out);
                 return Some(out.0.into());
             }
-            for logged in &page.moves {
-                self.position = logged.position;
-                if self.scope.covers(&logged.tenant, &logged.user) {
-                    (self.write)(logged, &mut out);
-                }
-            }
+            let scope = &self.scope;
+            let covered = |logged: &&LoggedMove| scope.covers(&logged.tenant, &logged.user);
+            let moves: Vec<&LoggedMove> = page.moves.iter().filter(covered).collect();
+            self.tell.tell(&self.engine, &moves, &mut out).await.ok()?;
+            self.position = page.moves.last().map_or(self.position, |last| last.position);
             if !out.0.is_empty() {
                 return Some(out.0.into());
             }

@@ -13,10 +13,12 @@ use crate::store::Store;
 use crate::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::command::{Ending, Release, RunInternally, Submit};
 use mainspring_kernel::entity::Kind;
+use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::view::tasks;
 use mainspring_kernel::{
     Command, DlqId, Failure, Job, JobId, Principal, QueueOrder, QueueSpec, Receipt, Role, Roles,
-    StateName, Timestamp, Token, TokenId, TypeSpec, firing,
+    StateName, Timestamp, Token, TokenId, TypeSpec, firing, idempotency,
 };
 use std::sync::Arc;
 
@@ -240,8 +242,9 @@ fn report(dice: &mut Dice, job: &Job, bench: &Bench) -> Command {
 /// What people and time do to a job.
 fn on_job(dice: &mut Dice, jobs: &[JobId], bench: &Bench) -> Command {
     let (job, by) = (dice.one_of(jobs), user("ada"));
-    match dice.below(4) {
+    match dice.below(5) {
         0 => Command::Reap { job },
+        4 => Command::MoveTask { job, to: dice.one_of(tasks::State::ALL), by },
         1 => Command::ExtendLease { job, until: bench.now.plus_millis(9_000) },
         2 => {
             let failure = Failure { code: "BY".into(), message: "hand".into(), retryable: true };
@@ -317,8 +320,16 @@ fn new(dice: &mut Dice, bench: &Bench) -> Submit {
             0 => key(dice.one_of(&["k1", "k2", "k3"]), dice.one_of(&[None, Some(30)])),
             _ => None,
         },
+        alias: match dice.below(4) {
+            0 => Some(Box::new(alias(dice.one_of(&["a1", "a2", "a3"])))),
+            _ => None,
+        },
         ..wish()
     }
+}
+
+fn alias(id: &str) -> Idempotency {
+    idempotency::alias(&tenant("acme"), "test", id, Some(30))
 }
 
 fn settings(dice: &mut Dice) -> Command {
