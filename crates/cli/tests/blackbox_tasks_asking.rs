@@ -127,6 +127,13 @@ fn m13_of_64_concurrent_creations_exactly_one_creates(store: Store) {
             Box::new(|n| with(at(&format!("n-{n}"), FUTURE), json!({ "idempotency_key": "k" }))),
         ),
         ("both", Box::new(|_| with(at("both", FUTURE), json!({ "idempotency_key": "both" })))),
+        (
+            "plan",
+            Box::new(|_| {
+                json!({ "task_id": "plan", "schedule_type": "cron", "cron_expr": "0 3 1 1 *",
+                    "timezone": "UTC", "next_run_at": FUTURE, "idempotency_key": "plan" })
+            }),
+        ),
     ] {
         let before = items(max.get("/api/v1/jobs?limit=100").data()).len();
         let (barrier, wish) = (Arc::new(Barrier::new(64)), Arc::new(wish));
@@ -149,6 +156,7 @@ fn m13_of_64_concurrent_creations_exactly_one_creates(store: Store) {
         assert_eq!(ids.len(), 1, "{name}: {ids:?}");
         assert_eq!(items(max.get("/api/v1/jobs?limit=100").data()).len(), before + 1, "{name}");
     }
+    assert_eq!(items(max.get("/api/v1/schedules").data()).len(), 1, "one plan, one schedule");
 }
 
 fn m10_what_makes_no_sense_is_refused_by_the_name_of_its_field(store: Store) {

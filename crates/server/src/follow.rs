@@ -1,6 +1,6 @@
-//! The stream of moves, for every contract. It holds a position and nothing else: pages are fetched
-//! as the client reads, so a slow client costs no memory, and one that comes back goes on where it
-//! was. How a move is told is the contract's ([`Tell`]).
+//! Following the moves of jobs as server-sent events, in any contract's words. A stream holds a
+//! position and nothing else: pages are fetched as the client reads, so a slow client costs no
+//! memory, and one that comes back goes on where it was.
 
 use crate::answer::Reply;
 use crate::ask::Ask;
@@ -10,7 +10,7 @@ use crate::refusal::{self, Refusal};
 use crate::shares::{Holder, Share};
 use crate::write::Out;
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use futures_util::stream;
 use mainspring_engine::store::{LoggedMove, Scope};
 use mainspring_engine::{Engine, Error};
@@ -25,7 +25,24 @@ const LAST_EVENT: &str = "Last-Event-ID";
 
 const BEAT: Duration = Duration::from_secs(STREAM_BEAT_SECS);
 
-/// How a contract tells of moves.
+/// Where a client stands.
+struct Follower {
+    engine: Engine,
+    scope: Scope,
+    token: TokenId,
+    tell: Box<dyn Tell>,
+    position: u64,
+    /// Something to say before the first move.
+    greeting: Option<Bytes>,
+    /// One of the streams that may be open.
+    _slot: Share,
+}
+
+/// Puts one move into a contract's words: as no event, one, or several. Everything it needs of the
+/// job comes with the move, so that nothing is read per event.
+pub(crate) type WriteMove = fn(&LoggedMove, &mut Out);
+
+/// Puts moves into the words of a contract that shows more of a job than comes with its moves.
 pub(crate) trait Tell: Send + Sync + 'static {
     /// Writes what `moves` show, as server-sent events that have the positions as their ids.
     fn tell<'a>(
@@ -36,27 +53,34 @@ pub(crate) trait Tell: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<(), Error>>;
 }
 
-/// Where a client stands.
-struct Follower {
-    engine: Engine,
-    scope: Scope,
-    token: TokenId,
-    position: u64,
-    tell: Box<dyn Tell>,
-    /// Something to say before the first move.
-    greeting: Option<Bytes>,
-    /// One of the streams that may be open.
-    _slot: Share,
+/// Moves that say everything by themselves.
+struct Plainly(WriteMove);
+
+impl Tell for Plainly {
+    fn tell<'a>(
+        &'a mut self,
+        _: &'a Engine,
+        moves: &'a [&'a LoggedMove],
+        out: &'a mut Out,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        moves.iter().for_each(|logged| (self.0)(logged, out));
+        Box::pin(ready(Ok(())))
+    }
 }
 
-/// The stream that `ask` asks for, as `tell` tells it.
-pub(crate) async fn follow(
-    ask: Ask,
-    who: Principal,
+/// The stream that the request asks for, as far as `who` may see it.
+pub(crate) async fn moves(ask: &Ask, who: &Principal, write: WriteMove) -> Result<Reply, Refusal> {
+    told(ask, who, Box::new(Plainly(write))).await
+}
+
+/// The same, as `tell` tells it.
+pub(crate) async fn told(
+    ask: &Ask,
+    who: &Principal,
     tell: Box<dyn Tell>,
 ) -> Result<Reply, Refusal> {
     let query = ask.query(&["after"])?;
-    let slot = ask.app.streams.take(Holder::of(&who), 1).map_err(refusal::too_many_streams)?;
+    let slot = ask.app.streams.take(Holder::of(who), 1).map_err(refusal::too_many_streams)?;
     let after = query.number("after")?;
     if after.is_some_and(|after| after > POSITION_MAX) {
         return Err(refusal::invalid("after", format_args!("must be at most {POSITION_MAX}")));
@@ -80,10 +104,10 @@ pub(crate) async fn follow(
     };
     let follower = Follower {
         engine: ask.engine().clone(),
-        scope: auth::scope(&who),
+        scope: auth::scope(who),
         token: who.token,
-        position,
         tell,
+        position,
         greeting: Some(greeting.0.into()),
         _slot: slot,
     };

@@ -1,33 +1,16 @@
-//! The stream of moves as the native contract tells it; `follow.rs` has the stream itself.
+//! The stream of moves in the native contract's words. Following is the shell's (`follow.rs`).
 
 use super::view;
 use crate::answer::Reply;
 use crate::ask::Ask;
-use crate::follow::{self, Tell};
+use crate::follow;
 use crate::refusal::Refusal;
 use crate::write::Out;
-use futures_util::future::{BoxFuture, ready};
 use mainspring_engine::store::LoggedMove;
-use mainspring_engine::{Engine, Error};
 use mainspring_kernel::Principal;
 
 pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    follow::follow(ask, who, Box::new(Telling)).await
-}
-
-/// A move tells everything by itself.
-struct Telling;
-
-impl Tell for Telling {
-    fn tell<'a>(
-        &'a mut self,
-        _: &'a Engine,
-        moves: &'a [&'a LoggedMove],
-        out: &'a mut Out,
-    ) -> BoxFuture<'a, Result<(), Error>> {
-        moves.iter().for_each(|logged| write_move(logged, out));
-        Box::pin(ready(Ok(())))
-    }
+    follow::moves(&ask, &who, write_move).await
 }
 
 fn write_move(logged: &LoggedMove, out: &mut Out) {

@@ -14,7 +14,7 @@ use mainspring_kernel::{JobId, Principal};
 use std::collections::HashMap;
 
 pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    follow::follow(ask, who, Box::new(Telling::default())).await
+    follow::told(&ask, &who, Box::new(Telling::default())).await
 }
 
 /// What a stream knows of the tasks it told of lately; a move itself does not name its task.
