@@ -21,6 +21,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// The contracts a server is to speak one day. Those that this version has are the server's to say.
 pub(crate) const CONTRACTS: [&str; 5] = ["native", "tasks", "jobs", "agent", "scheduler"];
 /// How jobs can be executed. Only the first is built so far.
@@ -161,7 +163,6 @@ pub(crate) struct Settings {
 impl Settings {
     /// What a server without file, environment and flags does.
     pub(crate) fn standard() -> Self {
-        const DAY: Duration = Duration::from_secs(86_400);
         let files = MemoryConfig::standard(0);
         Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
@@ -231,7 +232,7 @@ impl Settings {
     /// Seconds after its end after which nothing of a job is kept any more. Stores drop what has
     /// ended by the day, and not on the spot.
     pub(crate) fn name_window_secs(&self) -> u32 {
-        u32::try_from((self.retention.finished + DAY * 2).as_secs()).unwrap_or(u32::MAX)
+        u32::try_from(self.retention.finished.saturating_add(DAY * 2).as_secs()).unwrap_or(u32::MAX)
     }
 }
 

@@ -203,7 +203,7 @@ fn m02_m03_a_plan_can_only_be_cancelled_and_then_makes_nothing_more(store: Store
             dan.delete(&native),
             dan.put(&native, &other),
         ] {
-            assert_eq!(refused.refusal(), (409, "SCHEDULE_CONFLICT".into()));
+            assert_eq!(refused.refusal(), (409, "SCHEDULE_OF_TASK".into()));
         }
         assert_eq!((task(&dan, plan), moves(&dan, plan)), before, "nothing has changed");
         let path = match cancel {

@@ -88,7 +88,7 @@ rejections! {
     EntityExists { kind: Kind } => "ENTITY_EXISTS", Conflict,
         |f: F<'_, '_>, kind: &Kind| write!(f, "there is such a {} already", kind.as_str());
     /// The schedule fires for a plan of the task contract.
-    ScheduleOfTask => "SCHEDULE_CONFLICT", Conflict,
+    ScheduleOfTask => "SCHEDULE_OF_TASK", Conflict,
         |f: F<'_, '_>| f.write_str("this schedule belongs to a task: cancel the task instead");
     /// The schedule is stopped or has ended.
     ScheduleConflict { state: &'static str } => "SCHEDULE_CONFLICT", Conflict,

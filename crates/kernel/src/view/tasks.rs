@@ -75,6 +75,8 @@ pub fn last_shown(job: &Job, transition: &Transition) -> State {
 /// The same of a job that was submitted at `created_at` and may not start before `run_at`.
 pub fn last_shown_of(created_at: Timestamp, run_at: Timestamp, transition: &Transition) -> State {
     match transition.from {
+        // Only what waited for its time is hastened.
+        Some(StateName::Queued) if transition.to == StateName::Queued => State::Pending,
         // Only a hastening comes between the submission of a task and what ends its wait.
         Some(StateName::Queued) if transition.seq > 2 => State::Ready,
         Some(from) => shown(from, run_at, created_at),
