@@ -275,7 +275,7 @@ fn m02_doors_are_shut_alike_for_the_unknown_and_the_foreign(store: Store) {
     let job = text(&made, "job_id");
     let strangers = [
         server(store).caller("m02-other", "eve", &EVERYTHING),
-        server(store).caller("m02-own", "eve", &["submitter", "worker", "internal"]),
+        server(store).caller("m02-own", "eve", &["submitter", "worker"]),
     ];
     let routes = [
         ("GET", "/tasks/{id}"),

@@ -45,12 +45,12 @@ impl State {
     }
 }
 
-/// The state shown at `now`. A waiting task to which something happened was hastened: it is ready,
-/// whatever a clock says that was set back.
+/// The state shown at `now`. Whatever a clock says that was set back: a task that was ready stays so,
+/// and a waiting one to which something happened was hastened.
 pub fn state(job: &Job, now: Timestamp) -> State {
     match job.state.name() {
         StateName::Queued if job.seq > 1 => State::Ready,
-        state => shown(state, job.run_at, now),
+        state => shown(state, job.run_at, now.max(job.updated_at)),
     }
 }
 
