@@ -207,7 +207,8 @@ fn apply(job: &mut Job, event: &JobEvent) {
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::DlqPending;
         }
-        Change::Hastened => job.run_at = at,
+        // It has waited, if only for an instant: views tell by it that it was pending.
+        Change::Hastened => job.run_at = at.max(Timestamp(job.created_at.0 + 1)),
         Change::DlqRecorded => job.state = State::DlqRecorded,
         Change::Failed => job.state = State::Failed { finished_at: at },
         Change::Cancelled { .. } => {

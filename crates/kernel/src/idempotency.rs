@@ -12,6 +12,9 @@ use crate::text;
 /// Stands before a scope that was given, so that none can pass for a user's own.
 pub const SCOPE_PREFIX: &str = "scope:";
 
+/// Stands before the scope of a key of the task contract, so that none can pass for another's.
+pub const TASK_SCOPE_PREFIX: &str = "task:";
+
 /// A wish that comes with a key.
 #[derive(Debug, Clone, Copy)]
 pub struct Keyed<'a> {

@@ -15,7 +15,6 @@ mod wire;
 
 use super::Contract;
 use crate::openapi::shape;
-pub(crate) use view::SCOPE_PREFIX;
 
 /// The task contract.
 pub(super) static CONTRACT: Contract = Contract {

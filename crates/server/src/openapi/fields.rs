@@ -3,7 +3,6 @@
 
 use super::values::{Allowed, label, no_control, padded, unpadded};
 use super::{INTERNAL_HEADER, KEY_HEADER};
-use crate::contracts::tasks::SCOPE_PREFIX as TASK_SCOPE_PREFIX;
 use crate::cursor;
 use crate::limits::{
     JOBS_PAGE_MAX, PAGE_MAX, POSITION_MAX, PREVIEW_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX,
@@ -13,7 +12,7 @@ use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
 use mainspring_kernel::calendar::{Fold, Gap};
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::entity::schedule::{Misfire, OutcomeKind, Overlap, Status};
-use mainspring_kernel::idempotency::SCOPE_PREFIX;
+use mainspring_kernel::idempotency::{SCOPE_PREFIX, TASK_SCOPE_PREFIX};
 use mainspring_kernel::limits::{
     BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, JITTER_SECS_MAX,
     KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,

@@ -15,7 +15,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
             "/tasks/{task_id}/transition",
             Rule::Internal(|ask, who| Box::pin(handle::transition(ask, who))),
             Takes::Json,
-            Doc::new("tasks", "moveTask", "Move a task by hand")
+            Doc::new("tasks", "moveNamedTask", "Move a task by hand")
                 .text("By the contract's own table; any other move is a 409 that changes nothing.")
                 .takes(shape::<wire::MoveTask>)
                 .gives(200, Gives::Bare(shape::<wire::Task>)),
@@ -30,7 +30,7 @@ fn task_routes() -> Vec<Route> {
             "/tasks",
             roles!(SUBMITTERS, handle::create),
             Takes::Json,
-            Doc::new("tasks", "createTask", "Create a task")
+            Doc::new("tasks", "createNamedTask", "Create a task")
                 .text(
                     "201 for a new task. 200 for one that its id or its key already names, if it \
                      agrees in all schedule and limit fields that the request carries; the payload \
@@ -48,7 +48,7 @@ fn task_routes() -> Vec<Route> {
         get(
             "/tasks/events",
             roles!(ANYONE, events::follow),
-            Doc::new("tasks", "followTasks", "Follow the moves of tasks as server-sent events")
+            Doc::new("tasks", "followNamedTasks", "Follow the moves of tasks as server-sent events")
                 .text(
                     "Goes on behind `Last-Event-ID`; a `reset` event says that moves are missing.",
                 )
@@ -65,21 +65,21 @@ fn task_routes() -> Vec<Route> {
         get(
             "/tasks/{task_id}",
             roles!(ANYONE, handle::get),
-            Doc::new("tasks", "getTask", "Read a task")
+            Doc::new("tasks", "getNamedTask", "Read a task")
                 .text("By the name that its caller chose, or by the id of its job.")
                 .gives(200, Gives::Bare(shape::<wire::Task>)),
         ),
         get(
             "/tasks/{task_id}/events",
             roles!(ANYONE, handle::history),
-            Doc::new("tasks", "getTaskEvents", "Read the moves of a task")
+            Doc::new("tasks", "getNamedTaskEvents", "Read the moves of a task")
                 .gives(200, Gives::Bare(shape::<wire::TaskEvents>)),
         ),
         post(
             "/tasks/{task_id}/cancel",
             roles!(SUBMITTERS, handle::cancel),
             Takes::Nothing,
-            Doc::new("tasks", "cancelTask", "Cancel a task that has not ended")
+            Doc::new("tasks", "cancelNamedTask", "Cancel a task that has not ended")
                 .gives(200, Gives::Bare(shape::<wire::Task>)),
         ),
     ]

@@ -253,7 +253,7 @@ fn key(
         return Ok(None);
     };
     let scope =
-        format!("{}{}", view::SCOPE_PREFIX, wire.idempotency_scope.as_deref().unwrap_or(""));
+        format!("{}{}", idempotency::TASK_SCOPE_PREFIX, wire.idempotency_scope.as_deref().unwrap_or(""));
     let parts: [&[u8]; 4] =
         [b"key", who.tenant.as_str().as_bytes(), scope.as_bytes(), key.as_bytes()];
     let made = Idempotency {

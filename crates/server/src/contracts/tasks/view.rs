@@ -8,6 +8,7 @@ use mainspring_kernel::calendar::{Cron, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::Schedule;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::firing::{self, TASK_LABEL};
+use mainspring_kernel::idempotency::TASK_SCOPE_PREFIX;
 use mainspring_kernel::view::tasks;
 use mainspring_kernel::{Job, JobId, Timestamp};
 use serde_json::value::RawValue;
@@ -17,8 +18,6 @@ pub(super) const AT_LABEL: &str = "scheduled_at";
 /// Labels that keep which run of a plan of the caller's own a task is.
 pub(super) const SCHEDULE_LABEL: &str = "schedule_id";
 pub(super) const FIRE_LABEL: &str = "fire_time";
-/// Stands before the scope of a key of this contract, so that none can pass for another's.
-pub(crate) const SCOPE_PREFIX: &str = "task:";
 
 /// What the events of a task tell besides its moves. Small: followers remember many.
 #[derive(Debug, Clone)]
@@ -140,7 +139,7 @@ pub(super) fn rhythm(plan: &Schedule) -> Option<(&Cron, &Zone)> {
 
 /// A scope as the caller gave it; none for the scope of those who gave none.
 fn scope_shown(scope: &str) -> Option<&str> {
-    let given = scope.strip_prefix(SCOPE_PREFIX).unwrap_or(scope);
+    let given = scope.strip_prefix(TASK_SCOPE_PREFIX).unwrap_or(scope);
     Some(given).filter(|given| !given.is_empty())
 }
 
