@@ -100,9 +100,17 @@ fn m10_m12_a_plan_makes_a_task_for_each_of_its_times_and_each_is_told_of(store: 
             let payload = &event["payload"];
             let told = (&payload["schedule_id"], &payload["fire_time"], &payload["task_id"]);
             assert_eq!(told, (&json!("beat"), &run["fire_time"], &json!(name)));
-            let keys = json!([name, payload["from_state"], payload["to_state"], "beat",
-                run["fire_time"], "task_state_changed", "gateway.scheduler", "scheduler:default",
-                event["event_id"]]);
+            let keys = json!([
+                name,
+                payload["from_state"],
+                payload["to_state"],
+                "beat",
+                run["fire_time"],
+                "task_state_changed",
+                "gateway.scheduler",
+                "scheduler:default",
+                event["event_id"]
+            ]);
             assert_eq!(event["ets_keys"], keys);
         }
     }
@@ -198,11 +206,9 @@ fn m02_m03_a_plan_can_only_be_cancelled_and_then_makes_nothing_more(store: Store
         assert!(dan.pull("task", 10).is_empty(), "nobody is handed a plan");
         let native = format!("/api/v1/schedules/{}", text(&schedule(&dan, plan), "schedule_id"));
         let other = json!({ "job_type": "task", "kind": "interval", "interval_seconds": 1 });
-        for refused in [
-            dan.poke(&format!("{native}/stop")),
-            dan.delete(&native),
-            dan.put(&native, &other),
-        ] {
+        for refused in
+            [dan.poke(&format!("{native}/stop")), dan.delete(&native), dan.put(&native, &other)]
+        {
             assert_eq!(refused.refusal(), (409, "SCHEDULE_OF_TASK".into()));
         }
         assert_eq!((task(&dan, plan), moves(&dan, plan)), before, "nothing has changed");
@@ -264,7 +270,8 @@ fn m10_m12_runs_of_a_callers_own_plan_carry_its_name_and_time(store: Store) {
     let error = told_no(post(&eli, "/tasks", &offset), 422, "TASK_INVALID_SCHEDULE");
     assert_eq!(error["field"], "fire_time");
     for bad in [json!(""), json!(" "), json!("a\u{0}"), json!("x".repeat(161)), json!(7)] {
-        let (status, body) = post(&eli, "/tasks", &with(wish.clone(), json!({ "schedule_id": bad })));
+        let (status, body) =
+            post(&eli, "/tasks", &with(wish.clone(), json!({ "schedule_id": bad })));
         assert_eq!((status, &body["error"]["field"]), (422, &json!("schedule_id")), "{body}");
     }
     // Who labels a native job so has labelled it, and no more.
@@ -350,10 +357,8 @@ fn m12_a_plan_survives_kill_9_and_makes_no_task_twice(store: Store) {
     let made = made_by(&who, &plan);
     let distinct: BTreeSet<_> = made.iter().collect();
     assert_eq!(distinct.len(), made.len(), "no instant has two tasks: {made:?}");
-    let fired = items(who.get(&format!(
-        "/api/v1/schedules/{}/history",
-        text(&plan, "schedule_id")
-    )).data());
+    let fired =
+        items(who.get(&format!("/api/v1/schedules/{}/history", text(&plan, "schedule_id"))).data());
     let with_job = fired.iter().filter(|it| it["job_id"].is_string()).count();
     assert_eq!(with_job, made.len(), "{fired:?}");
     // All of them can be worked off, although the plan has ended.

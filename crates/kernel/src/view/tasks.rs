@@ -48,10 +48,11 @@ impl State {
 /// The state shown at `now`. Whatever a clock says that was set back: a task that was ready stays so,
 /// and a waiting one to which something happened was hastened.
 pub fn state(job: &Job, now: Timestamp) -> State {
-    match job.state.name() {
-        StateName::Queued if job.seq > 1 => State::Ready,
-        state => shown(state, job.run_at, now.max(job.updated_at)),
+    let state = job.state.name();
+    if state == StateName::Queued && job.seq > 1 {
+        return State::Ready;
     }
+    shown(state, job.run_at, now.max(job.updated_at))
 }
 
 /// The state shown for a job that is in `state` and may not start before `run_at`.

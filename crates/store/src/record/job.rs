@@ -317,7 +317,9 @@ fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>
         effects_elsewhere: EffectTotals::default(),
         progress_pct: reader.optional(at, Reader::small)?,
         alias: reader.optional(at, read_idempotency)?,
-        plan: reader.optional(at, Reader::bits)?.map(|bits| EntityId { kind: Kind::Schedule, bits }),
+        plan: reader
+            .optional(at, Reader::bits)?
+            .map(|bits| EntityId { kind: Kind::Schedule, bits }),
     };
     reader.end(fields)?;
     Ok(Box::new(extras))

@@ -133,23 +133,26 @@ fn effect() -> BoxedStrategy<Effect> {
 }
 
 fn extras() -> BoxedStrategy<Box<Extras>> {
-    let rest = (of(instant()), vec(effect(), 0..3), of(any::<u8>()), of(idempotency()), of(any::<u128>()));
+    let rest =
+        (of(instant()), vec(effect(), 0..3), of(any::<u8>()), of(idempotency()), of(any::<u128>()));
     (of(job_id()), of(any::<u128>()), of(text()), vec((text(), text()), 0..4), rest)
-        .prop_map(|(parent, dlq, subject, labels, (expires_at, effects, progress_pct, alias, plan))| {
-            let source_dlq = dlq.map(DlqId);
-            Box::new(Extras {
-                parent,
-                source_dlq,
-                subject,
-                labels,
-                expires_at,
-                effects,
-                effects_elsewhere: EffectTotals::default(),
-                progress_pct,
-                alias,
-                plan: plan.map(|bits| EntityId { kind: Kind::Schedule, bits }),
-            })
-        })
+        .prop_map(
+            |(parent, dlq, subject, labels, (expires_at, effects, progress_pct, alias, plan))| {
+                let source_dlq = dlq.map(DlqId);
+                Box::new(Extras {
+                    parent,
+                    source_dlq,
+                    subject,
+                    labels,
+                    expires_at,
+                    effects,
+                    effects_elsewhere: EffectTotals::default(),
+                    progress_pct,
+                    alias,
+                    plan: plan.map(|bits| EntityId { kind: Kind::Schedule, bits }),
+                })
+            },
+        )
         .boxed()
 }
 

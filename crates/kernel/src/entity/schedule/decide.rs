@@ -124,8 +124,7 @@ pub(crate) fn of_plan(plan: &Plan, job: &Job, facts: &Facts<'_>) -> Result<Event
     let window_secs = alias.window_secs;
     let task_id = alias.key.clone();
     let task = TaskPlan { job: job.id, task_id, window_secs, gone_at: None };
-    let made =
-        create(plan.schedule, &job.tenant, &job.user, &plan.spec, Cause::Task(task), facts)?;
+    let made = create(plan.schedule, &job.tenant, &job.user, &plan.spec, Cause::Task(task), facts)?;
     Ok(made.events.into_iter().next().expect("a schedule is made by one event"))
 }
 

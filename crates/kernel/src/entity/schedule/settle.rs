@@ -28,7 +28,8 @@ pub(in crate::entity) fn settle(
 pub(super) fn look_at_plan(turn: &mut Turn<'_>) {
     let Some(task) = &mut turn.next.task else { return };
     let known = turn.facts.watched.iter().find(|(id, _)| *id == task.job);
-    let has_ended = known.is_some_and(|(_, job)| job.is_none_or(|it| it.state.name().is_terminal()));
+    let has_ended =
+        known.is_some_and(|(_, job)| job.is_none_or(|it| it.state.name().is_terminal()));
     if has_ended && turn.next.status != Status::Stopped {
         let kept_ms = task.window_secs.map(|secs| u64::from(secs) * 1_000);
         task.gone_at = kept_ms.map(|ms| turn.facts.now.plus_millis(ms));

@@ -74,9 +74,7 @@ async fn known(
         None => None,
     };
     match (named, keyed) {
-        (Some(named), Some(keyed)) if named.id != keyed.id => {
-            Err(disagreed(ask, who, Some(named)))
-        }
+        (Some(named), Some(keyed)) if named.id != keyed.id => Err(disagreed(ask, who, Some(named))),
         (named, keyed) => Ok(named.or(keyed)),
     }
 }

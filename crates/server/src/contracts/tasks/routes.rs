@@ -48,19 +48,21 @@ fn task_routes() -> Vec<Route> {
         get(
             "/tasks/events",
             roles!(ANYONE, events::follow),
-            Doc::new("tasks", "followNamedTasks", "Follow the moves of tasks as server-sent events")
-                .text(
-                    "Goes on behind `Last-Event-ID`; a `reset` event says that moves are missing.",
-                )
-                .header("Last-Event-ID", "The same as `after`, and before it.")
-                .query(&[("after", "Start behind this position; at the newest if left out.")])
-                .gives(
-                    200,
-                    Gives::Events([
-                        ("task_state_changed", shape::<wire::TaskEvent>),
-                        ("reset", shape::<api::event::Reset>),
-                    ]),
-                ),
+            Doc::new(
+                "tasks",
+                "followNamedTasks",
+                "Follow the moves of tasks as server-sent events",
+            )
+            .text("Goes on behind `Last-Event-ID`; a `reset` event says that moves are missing.")
+            .header("Last-Event-ID", "The same as `after`, and before it.")
+            .query(&[("after", "Start behind this position; at the newest if left out.")])
+            .gives(
+                200,
+                Gives::Events([
+                    ("task_state_changed", shape::<wire::TaskEvent>),
+                    ("reset", shape::<api::event::Reset>),
+                ]),
+            ),
         ),
         get(
             "/tasks/{task_id}",

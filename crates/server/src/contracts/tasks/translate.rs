@@ -62,7 +62,10 @@ impl Critical {
         let is_zone = |text: &str| Zone::parse(text).is_some_and(|it| zone == Some(&it));
         let differ = [
             ("schedule_type", self.schedule_type.is_some_and(|it| it != kind)),
-            ("scheduled_at", self.scheduled_at.is_some_and(|at| view::scheduled_at(job) != Some(at))),
+            (
+                "scheduled_at",
+                self.scheduled_at.is_some_and(|at| view::scheduled_at(job) != Some(at)),
+            ),
             ("cron_expr", self.cron_expr.as_deref().is_some_and(|text| !is_cron(text))),
             ("timezone", self.timezone.as_deref().is_some_and(|text| !is_zone(text))),
             ("timeout_ms", self.timeout_ms.is_some_and(|ms| ms != job.timeout_ms)),
@@ -252,8 +255,11 @@ fn key(
     let Some(key) = wire.idempotency_key.as_deref().filter(|key| !key.is_empty()) else {
         return Ok(None);
     };
-    let scope =
-        format!("{}{}", idempotency::TASK_SCOPE_PREFIX, wire.idempotency_scope.as_deref().unwrap_or(""));
+    let scope = format!(
+        "{}{}",
+        idempotency::TASK_SCOPE_PREFIX,
+        wire.idempotency_scope.as_deref().unwrap_or("")
+    );
     let parts: [&[u8]; 4] =
         [b"key", who.tenant.as_str().as_bytes(), scope.as_bytes(), key.as_bytes()];
     let made = Idempotency {
