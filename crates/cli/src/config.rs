@@ -22,6 +22,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// The contracts a server is to speak one day. Those that this version has are the server's to say.
 pub(crate) const CONTRACTS: [&str; 5] = ["native", "tasks", "jobs", "agent", "scheduler"];
 /// How jobs can be executed. Only the first is built so far.
@@ -146,7 +148,6 @@ pub(crate) struct Settings {
 impl Settings {
     /// What a server without file, environment and flags does.
     pub(crate) fn standard() -> Self {
-        const DAY: Duration = Duration::from_secs(86_400);
         let files = MemoryConfig::standard(0);
         Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
@@ -211,6 +212,12 @@ impl Settings {
     /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
     pub(crate) fn key_window_secs(&self) -> Option<u32> {
         self.key_window.map(|window| u32::try_from(window.as_secs()).unwrap_or(u32::MAX))
+    }
+
+    /// Seconds after its end after which nothing of a job is kept any more. Stores drop what has
+    /// ended by the day, and not on the spot.
+    pub(crate) fn name_window_secs(&self) -> u32 {
+        u32::try_from(self.retention.finished.saturating_add(DAY * 2).as_secs()).unwrap_or(u32::MAX)
     }
 }
 

@@ -295,12 +295,11 @@ impl Aside {
 /// What a request needs that somebody outside can hold.
 fn things(request: &Request) -> impl Iterator<Item = Thing> {
     request.commands.iter().flat_map(|command| {
-        let key =
-            if let Command::Submit(wish) = command { wish.idempotency.as_ref() } else { None };
-        let key = key.map(|key| Thing::Key(key.hash));
+        let key = if let Command::Submit(_) = command { command.key() } else { None };
+        let key = key.into_iter().chain(command.alias()).map(Thing::Key);
         let job = command.job().map(Thing::Job);
         let item = command.item().map(Thing::Item);
-        key.into_iter().chain(job).chain(item)
+        key.chain(job).chain(item)
     })
 }
 

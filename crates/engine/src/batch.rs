@@ -41,7 +41,8 @@ fn weight(command: &Command) -> usize {
     let text = match command {
         Command::Submit(wish) => {
             let labels = wish.labels.iter().map(|(name, value)| name.len() + value.len());
-            wish.payload.len() + labels.sum::<usize>()
+            let plan = wish.plan.as_ref().map_or(0, |plan| plan.spec.payload.len());
+            wish.payload.len() + labels.sum::<usize>() + plan
         }
         Command::Complete(report) => report.result.as_ref().map_or(0, |result| result.len()),
         Command::CommitEffect(effect) => effect.value.len(),

@@ -18,6 +18,7 @@ use crate::waiters::{self, Waiters};
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::entity::{Kind, schedule};
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     Command, DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Receipt, Rejection,
@@ -319,6 +320,24 @@ impl Engine {
     /// If the store failed.
     pub async fn job(&self, id: JobId) -> Result<Option<JobWithHistory>, Error> {
         self.shared.store.job(id).await
+    }
+
+    /// The job that holds a key, or whose caller chose that name for it, with its history, if it is
+    /// in `scope` and still kept.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn job_of_key(
+        &self,
+        key: Digest,
+        scope: &Scope,
+    ) -> Result<Option<JobWithHistory>, Error> {
+        match self.shared.store.holder_of_key(key).await? {
+            Some(holder) if holder.holds_at(self.now()) => {
+                self.shared.store.job_within(holder.job, scope).await
+            }
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// One job with its history, if it is in `scope`.

@@ -44,6 +44,7 @@ impl Execution {
             }
             Change::RetryScheduled { .. }
             | Change::Released { .. }
+            | Change::Hastened
             | Change::DlqRecorded
             | Change::Cancelled { .. } => {}
         }

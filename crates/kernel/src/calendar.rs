@@ -21,6 +21,12 @@ pub use zone::Zone;
 
 use crate::time::Timestamp;
 
+/// `at` as RFC 3339 has it: in UTC, with microseconds. Instants beyond the calendar stop at its ends.
+pub fn utc_text(at: Timestamp) -> String {
+    let end = if at.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
+    format!("{:.6}", jiff::Timestamp::from_microsecond(at.0).unwrap_or(end))
+}
+
 /// The first second of the calendar: the start of the year 1, UTC.
 pub const FIRST_SECOND: i64 = -62_135_596_800;
 /// The last second of the calendar, 9999-12-30T22:00:00Z: in every zone it still is in 9999.

@@ -2,6 +2,7 @@
 //! world knows comes in through [`crate::Facts`].
 
 use crate::access::{Principal, Token};
+use crate::entity::schedule::ScheduleSpec;
 use crate::entity::{EntityCommand, EntityId};
 use crate::fingerprint::Digest;
 use crate::firing;
@@ -10,7 +11,7 @@ use crate::job::{Failure, Idempotency, LeaseToken, Payload, StateName};
 use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
 use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
-use crate::view::jobs;
+use crate::view::{jobs, tasks};
 
 /// A request to change something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +57,15 @@ pub enum Command {
         job: JobId,
         /// Where to.
         to: StateName,
+        /// Who asks.
+        by: UserId,
+    },
+    /// Move a task by hand, by the table of the task contract; internal role only.
+    MoveTask {
+        /// Which job.
+        job: JobId,
+        /// Where to, as the contract shows it.
+        to: tasks::State,
         /// Who asks.
         by: UserId,
     },
@@ -183,6 +193,10 @@ pub struct Submit {
     pub max_retries: Option<u16>,
     /// The key under which a repeat is recognised.
     pub idempotency: Option<Box<Idempotency>>,
+    /// The name that the caller chose for the job: another one of that name is this one.
+    pub alias: Option<Box<Idempotency>>,
+    /// The job stands for a plan: it is never due, and a schedule makes tasks in its name.
+    pub plan: Option<Box<Plan>>,
     /// The caller's trace.
     pub trace: Option<Box<str>>,
     /// The job this one belongs to.
@@ -193,6 +207,16 @@ pub struct Submit {
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// Cancelled if unstarted by then.
     pub expires_at: Option<Timestamp>,
+}
+
+/// What is made beside a job that stands for a plan, in the same commit. The schedule fires until the
+/// job is cancelled; its jobs go by the job's chosen name and their instants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The id of the schedule: a fresh one.
+    pub schedule: EntityId,
+    /// What it is to do.
+    pub spec: Box<ScheduleSpec>,
 }
 
 impl Submit {
@@ -210,6 +234,8 @@ impl Submit {
             timeout_ms: None,
             max_retries: None,
             idempotency: None,
+            alias: None,
+            plan: None,
             trace: None,
             parent: None,
             subject: None,
@@ -329,6 +355,7 @@ impl Command {
             | Command::Reap { job }
             | Command::ExtendLease { job, .. }
             | Command::Transition { job, .. }
+            | Command::MoveTask { job, .. }
             | Command::RunInternally(RunInternally { job, .. })
             | Command::MoveShown { job, .. } => Some(*job),
             Command::Submit(_)
@@ -362,6 +389,7 @@ impl Command {
             | Command::Reap { .. }
             | Command::ExtendLease { .. }
             | Command::Transition { .. }
+            | Command::MoveTask { .. }
             | Command::RunInternally(_)
             | Command::MoveShown { .. }
             | Command::RequeueItem { .. }
@@ -400,6 +428,7 @@ impl Command {
             | Command::Reap { .. }
             | Command::ExtendLease { .. }
             | Command::Transition { .. }
+            | Command::MoveTask { .. }
             | Command::RunInternally(_)
             | Command::MoveShown { .. }
             | Command::Entity(_)
@@ -414,10 +443,11 @@ impl Command {
 
     /// The entity this command is about.
     pub fn entity(&self) -> Option<EntityId> {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "entities have these three commands")]
+        #[expect(clippy::wildcard_enum_match_arm, reason = "entities have these commands")]
         match self {
             Command::Entity(command) => Some(command.entity()),
             Command::Ring { entity, .. } | Command::Settle { entity, .. } => Some(*entity),
+            Command::Submit(wish) => wish.plan.as_ref().map(|plan| plan.schedule),
             _ => None,
         }
     }
@@ -439,6 +469,15 @@ impl Command {
         match self {
             Command::Ring { jobs, .. } | Command::Settle { jobs, .. } => jobs,
             _ => &[],
+        }
+    }
+
+    /// The name that the caller chose for the job that this command may submit.
+    pub fn alias(&self) -> Option<Digest> {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "one command chooses a name")]
+        match self {
+            Command::Submit(wish) => wish.alias.as_ref().map(|alias| alias.hash),
+            _ => None,
         }
     }
 
@@ -466,6 +505,7 @@ impl Command {
             Command::Reap { .. } => "reap",
             Command::ExtendLease { .. } => "extend_lease",
             Command::Transition { .. } => "transition",
+            Command::MoveTask { .. } => "move_task",
             Command::RunInternally(_) => "run_internally",
             Command::MoveShown { .. } => "move_shown",
             Command::RequeueItem { .. } => "requeue_item",

@@ -121,6 +121,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::Reap { .. } => reap::reap(facts),
         Command::ExtendLease { until, .. } => reap::extend(*until, facts),
         Command::Transition { to, by, .. } => internal::transition(*to, by, facts),
+        Command::MoveTask { to, by, .. } => internal::move_task(*to, by, facts),
         Command::RunInternally(run) => internal::run(run, facts),
         Command::MoveShown { to, by, .. } => internal::move_shown(*to, by, facts),
         Command::RequeueItem { by, key, .. } => item::requeue(by, key.as_deref(), facts),

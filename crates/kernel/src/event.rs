@@ -133,6 +133,8 @@ pub enum Change {
     DlqRecorded,
     /// To `failed`.
     Failed,
+    /// Not to another state: a waiting job may start at once, by hand.
+    Hastened,
     /// To `cancelled`.
     Cancelled {
         /// `JOB_CANCELLED` or `TASK_EXPIRED`.

@@ -1,6 +1,8 @@
 //! Applying what happened. The same function serves live operation, recovery and tests.
 
-use crate::event::{Change, JOB_CANCELLED, JobEvent, RELEASED, TASK_RETRY_EXHAUSTED};
+use crate::event::{
+    Change, INTERNAL_TRANSITION, JOB_CANCELLED, JobEvent, RELEASED, TASK_RETRY_EXHAUSTED,
+};
 use crate::fingerprint::digest;
 use crate::job::{AcceptedReport, Actor, Effect, Job, LastFailure, State, StateName};
 use crate::time::Timestamp;
@@ -73,7 +75,19 @@ impl std::error::Error for Mismatch {}
 pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
     let from = job.state.name();
     let to = target(&event.change);
-    if event.job != job.id || event.seq != job.seq + 1 || !from.may_become(to) {
+    // A job that is hastened stays where it is: it waits for less long.
+    let is_legal = match event.change {
+        Change::Hastened => from == StateName::Queued,
+        Change::Claimed(_)
+        | Change::Succeeded { .. }
+        | Change::RetryScheduled { .. }
+        | Change::Released { .. }
+        | Change::DeadLettered { .. }
+        | Change::DlqRecorded
+        | Change::Failed
+        | Change::Cancelled { .. } => from.may_become(to),
+    };
+    if event.job != job.id || event.seq != job.seq + 1 || !is_legal {
         return Err(Mismatch {
             text: format!(
                 "event {} of {} ({from} to {to}) does not follow event {} of {}",
@@ -152,6 +166,7 @@ pub fn keep_effect(job: &mut Job, effect: &Effect) -> Result<(), Mismatch> {
 fn target(change: &Change) -> StateName {
     match change {
         Change::Claimed(_) => StateName::Running,
+        Change::Hastened => StateName::Queued,
         Change::Succeeded { .. } => StateName::Succeeded,
         Change::RetryScheduled { .. } | Change::Released { .. } => StateName::Retrying,
         Change::DeadLettered { .. } => StateName::DlqPending,
@@ -192,6 +207,8 @@ fn apply(job: &mut Job, event: &JobEvent) {
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::DlqPending;
         }
+        // It has waited, if only for an instant: views tell by it that it was pending.
+        Change::Hastened => job.run_at = at.max(Timestamp(job.created_at.0 + 1)),
         Change::DlqRecorded => job.state = State::DlqRecorded,
         Change::Failed => job.state = State::Failed { finished_at: at },
         Change::Cancelled { .. } => {
@@ -214,6 +231,7 @@ fn reason(change: &Change) -> Option<Box<Reason>> {
         Change::RetryScheduled { failure, .. } => {
             (failure.code.to_string().into(), failure.message.clone())
         }
+        Change::Hastened => (INTERNAL_TRANSITION.into(), "made ready by hand".into()),
         Change::Released { reason, .. } => {
             (RELEASED.into(), reason.clone().unwrap_or_else(|| "given back unused".into()))
         }

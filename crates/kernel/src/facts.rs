@@ -37,6 +37,10 @@ pub struct Facts<'a> {
     pub key_holder: Option<KeyHolder>,
     /// The job that holds it.
     pub key_job: Option<&'a Job>,
+    /// Who holds the name that the caller chose.
+    pub alias_holder: Option<KeyHolder>,
+    /// The job that holds it, if it is still kept.
+    pub alias_job: Option<&'a Job>,
     /// The last spans over which the clock was set forward, oldest first.
     pub jumps: &'a [Jump],
     /// The last spans in which no server could reach the store, oldest first.
@@ -64,6 +68,8 @@ impl Facts<'_> {
             are_types_strict: false,
             key_holder: None,
             key_job: None,
+            alias_holder: None,
+            alias_job: None,
             jumps: &[],
             silences: &[],
             token: None,

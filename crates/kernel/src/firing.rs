@@ -1,8 +1,10 @@
 //! One job for each time an entity fires. The job carries a key made of the entity and the instant,
 //! so that a second job for the same firing is refused by the rule that every store enforces.
 
+use crate::calendar;
 use crate::command::Submit;
 use crate::decide::{self, Receipt};
+use crate::entity::schedule::TaskPlan;
 use crate::entity::{EntityId, Kind};
 use crate::event::Event;
 use crate::facts::Facts;
@@ -43,10 +45,31 @@ pub struct Origin {
     pub at: Timestamp,
     /// Whether the entity wants to hear of the job's end.
     pub is_watched: bool,
+    /// Whether the job is a task, of the name in its label [`TASK_LABEL`].
+    pub is_task: bool,
 }
 
+/// What ties a job to the entity that fires it, besides the key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ties<'a> {
+    /// Whether the entity wants to hear of the job's end.
+    pub(crate) is_watched: bool,
+    /// The plan whose task it is.
+    pub(crate) task: Option<&'a TaskPlan>,
+}
+
+/// The label that tells a worker which task it has.
+pub const TASK_LABEL: &str = "task_id";
+
+/// Follows the scope of a key if the job is a task.
+const TASK: &str = ":task";
 /// Follows the scope of a key if the entity wants to hear of the job's end.
 const WATCHED: &str = ":watched";
+
+/// The name of the task of a plan at `at`.
+pub fn task_id(plan: &str, at: Timestamp) -> String {
+    format!("{plan}@{}", calendar::utc_text(at))
+}
 
 /// Where `job` came from, if an entity submitted it.
 pub fn origin(job: &Job) -> Option<Origin> {
@@ -55,12 +78,16 @@ pub fn origin(job: &Job) -> Option<Origin> {
         Some(scope) => (scope, true),
         None => (&*held.scope, false),
     };
+    let (scope, is_task) = match scope.strip_suffix(TASK) {
+        Some(scope) => (scope, true),
+        None => (scope, false),
+    };
     let kind = Kind::ALL.iter().copied().find(|kind| kind.as_str() == scope)?;
     let (entity, at) = held.key.split_once('@')?;
     let entity = EntityId::parse(kind, entity).ok()?;
     let at = Timestamp(at.parse().ok()?);
     // Anybody may write such a text, but nobody has such a digest.
-    (held.hash == key(entity, at)).then_some(Origin { entity, at, is_watched })
+    (held.hash == key(entity, at)).then_some(Origin { entity, at, is_watched, is_task })
 }
 
 /// Submits `wish` as the job of `entity` at `at`, unless that was done before.
@@ -70,17 +97,21 @@ pub fn origin(job: &Job) -> Option<Origin> {
 pub(crate) fn fire(
     entity: EntityId,
     at: Timestamp,
-    is_watched: bool,
-    wish: Submit,
+    ties: Ties<'_>,
+    mut wish: Submit,
     facts: &Facts<'_>,
 ) -> Result<Fired, Rejection> {
-    let watched = if is_watched { WATCHED } else { "" };
+    let task = if ties.task.is_some() { TASK } else { "" };
+    let watched = if ties.is_watched { WATCHED } else { "" };
+    if let Some(plan) = ties.task {
+        wish.labels.push((TASK_LABEL.into(), task_id(&plan.task_id, at).into()));
+    }
     let key = Idempotency {
         hash: key(entity, at),
-        scope: format!("{}{watched}", entity.kind.as_str()).into(),
+        scope: format!("{}{task}{watched}", entity.kind.as_str()).into(),
         key: format!("{entity}@{}", at.0).into(),
         fingerprint: None,
-        window_secs: Some(WINDOW_SECS),
+        window_secs: ties.task.map_or(Some(WINDOW_SECS), |plan| plan.window_secs),
     };
     let decision = decide::submit(&Submit { idempotency: Some(Box::new(key)), ..wish }, facts)?;
     let events = decision.events;

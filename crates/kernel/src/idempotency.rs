@@ -4,13 +4,16 @@
 use crate::canonical::{NotCanonical, canonical};
 use crate::fingerprint::{Digest, digest};
 use crate::job::Idempotency;
-use crate::limits::{KEY_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::text;
 
 /// Stands before a scope that was given, so that none can pass for a user's own.
 pub const SCOPE_PREFIX: &str = "scope:";
+
+/// Stands before the scope of a key of the task contract, so that none can pass for another's.
+pub const TASK_SCOPE_PREFIX: &str = "task:";
 
 /// A wish that comes with a key.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +71,42 @@ impl Keyed<'_> {
     }
 }
 
+/// The name `id` that a caller chose for a job, among those of `namespace` in a tenant. It is held as
+/// long as the job is kept; `window_secs` says after how long nothing is kept any more.
+pub fn alias(
+    tenant: &TenantId,
+    namespace: &'static str,
+    id: &str,
+    window_secs: Option<u32>,
+) -> Idempotency {
+    Idempotency {
+        hash: alias_hash(tenant, namespace, id),
+        scope: namespace.into(),
+        key: id.into(),
+        fingerprint: None,
+        window_secs,
+    }
+}
+
+/// The digest by which the job of that name is found.
+pub fn alias_hash(tenant: &TenantId, namespace: &'static str, id: &str) -> Digest {
+    digest(&[b"alias", tenant.as_str().as_bytes(), namespace.as_bytes(), id.as_bytes()])
+}
+
+/// Refuses a chosen name that is no such text.
+pub(crate) fn check_alias(alias: &Idempotency) -> Result<(), Rejection> {
+    if alias.key.is_empty() || alias.key.len() > NAME_BYTES_MAX {
+        let reason = "must be between 1 and 200 bytes long";
+        return Err(Rejection::FieldInvalid { field: "id", reason });
+    }
+    text::refuse_control("id", &alias.key)
+}
+
 /// Refuses a key or scope that is no such text.
-pub(crate) fn check(key: &Idempotency) -> Result<(), Rejection> {
+///
+/// # Errors
+/// If it is too long, empty or has control characters.
+pub fn check(key: &Idempotency) -> Result<(), Rejection> {
     let invalid = |field, reason| Err(Rejection::FieldInvalid { field, reason });
     if key.key.is_empty() || key.key.len() > KEY_BYTES_MAX {
         return invalid("idempotency_key", "must be between 1 and 512 bytes long");

@@ -6,6 +6,7 @@ mod lease;
 
 pub use lease::{Lease, LeaseToken, Settled};
 
+use crate::entity::EntityId;
 use crate::event::KeyHolder;
 use crate::fingerprint::Digest;
 use crate::id::{DlqId, JobId};
@@ -299,6 +300,12 @@ pub struct Extras {
     pub effects_elsewhere: EffectTotals,
     /// Last progress a worker reported, in percent.
     pub progress_pct: Option<u8>,
+    /// The name that the caller chose for the job, if its contract lets callers choose: a second
+    /// key, held as long as the job is kept.
+    pub alias: Option<Box<Idempotency>>,
+    /// The schedule that makes tasks in the name of this job, which is never due itself: see
+    /// [`crate::command::Plan`].
+    pub plan: Option<EntityId>,
 }
 
 /// A job.
@@ -471,6 +478,21 @@ impl Job {
         self.state.name() == StateName::Cancelled
             && self.started_at.is_none()
             && self.expires_at().is_some_and(is_over)
+    }
+
+    /// The name that the caller chose for the job.
+    pub fn alias(&self) -> Option<&Idempotency> {
+        self.extras.as_ref()?.alias.as_deref()
+    }
+
+    /// The schedule that makes tasks in its name, if the job stands for a plan.
+    pub fn plan(&self) -> Option<EntityId> {
+        self.extras.as_ref()?.plan
+    }
+
+    /// Every key the job holds: the one it was submitted under, and the name its caller chose.
+    pub fn keys(&self) -> impl Iterator<Item = &Idempotency> {
+        self.idempotency.as_deref().into_iter().chain(self.alias())
     }
 
     /// A committed effect by name.

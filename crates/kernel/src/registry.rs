@@ -35,6 +35,9 @@ impl ConcurrencyScope {
     }
 }
 
+/// The name of the type of tasks.
+pub const TASK: &str = "task";
+
 /// A kind of work and what is promised for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeSpec {
@@ -78,6 +81,24 @@ impl TypeSpec {
             backoff: Backoff::DEFAULT,
             file_entry: None,
         }
+    }
+
+    /// The type of tasks: there without being registered, and tried again at once.
+    pub fn task() -> Self {
+        TypeSpec { backoff: Backoff::NONE, ..TypeSpec::plain(JobType::stored(TASK.into())) }
+    }
+
+    /// The type of that name that is there without being registered, if there is one.
+    pub fn built_in(name: &JobType) -> Option<Self> {
+        (name.as_str() == TASK).then(TypeSpec::task)
+    }
+
+    /// What is kept of a type that somebody registers: a task that failed is ready again at once,
+    /// because its contract knows no wait.
+    #[must_use]
+    pub fn kept(mut self) -> Self {
+        self.backoff = TypeSpec::built_in(&self.name).map_or(self.backoff, |known| known.backoff);
+        self
     }
 
     /// Whether each user of a tenant has a limit of its own.

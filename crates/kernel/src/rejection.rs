@@ -2,6 +2,7 @@
 
 use crate::entity::Kind;
 use crate::job::StateName;
+use crate::view::tasks;
 use std::fmt;
 
 macro_rules! rejections {
@@ -86,6 +87,9 @@ rejections! {
     /// There is an entity of that id already.
     EntityExists { kind: Kind } => "ENTITY_EXISTS", Conflict,
         |f: F<'_, '_>, kind: &Kind| write!(f, "there is such a {} already", kind.as_str());
+    /// The schedule fires for a plan of the task contract.
+    ScheduleOfTask => "SCHEDULE_OF_TASK", Conflict,
+        |f: F<'_, '_>| f.write_str("this schedule belongs to a task: cancel the task instead");
     /// The schedule is stopped or has ended.
     ScheduleConflict { state: &'static str } => "SCHEDULE_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "a schedule that is {state} does not allow this");
@@ -98,6 +102,12 @@ rejections! {
     /// The lifecycle has no such move.
     IllegalMove { from: StateName, to: StateName } => "WF_STATE_TRANSITION_INVALID", Conflict,
         |f: F<'_, '_>, from: &StateName, to: &StateName| write!(f, "a job cannot move from {from} to {to}");
+    /// The task contract has no such move.
+    IllegalTaskMove { from: tasks::State, to: tasks::State } => "TASK_INVALID_TRANSITION", Conflict,
+        |f: F<'_, '_>, from: &tasks::State, to: &tasks::State| write!(f, "a task cannot move from {from} to {to}");
+    /// The name that the caller chose belongs to one job, and the key to another.
+    KeysDisagree => "TASK_DUPLICATE", Conflict,
+        |f: F<'_, '_>| f.write_str("this id belongs to one job and this idempotency key to another");
     /// The lease is stale, foreign or over.
     LeaseLost => "LEASE_LOST", Lease,
         |f: F<'_, '_>| f.write_str("this lease token is not, or no longer, valid for this job");

@@ -15,14 +15,20 @@ pub struct Backoff {
 impl Backoff {
     /// One second, doubling, at most thirty.
     pub const DEFAULT: Backoff = Backoff { base_ms: 1_000, max_ms: 30_000 };
+    /// At once.
+    pub const NONE: Backoff = Backoff { base_ms: 0, max_ms: 0 };
 }
 
 /// Largest jitter.
 pub const JITTER_MS_MAX: u64 = 300;
 
-/// `min(max_ms, base_ms * 2^(retry_count - 1)) + jitter`, with `retry_count` counted from one.
+/// `min(max_ms, base_ms * 2^(retry_count - 1)) + jitter`, with `retry_count` counted from one. A base
+/// of zero is no delay at all, not a jitter alone.
 pub fn delay_ms(backoff: Backoff, job: JobId, retry_count: u16) -> u64 {
     debug_assert!(retry_count >= 1, "the first retry has retry_count 1");
+    if backoff.base_ms == 0 {
+        return 0;
+    }
     let doublings = u32::from(retry_count.saturating_sub(1)).min(32);
     let grown = u64::from(backoff.base_ms) << doublings;
     grown.min(u64::from(backoff.max_ms)) + jitter_ms(job, retry_count)
@@ -49,6 +55,14 @@ mod tests {
                 assert!((low..=low + 300).contains(&delay), "retry {retry} gave {delay}");
                 assert_eq!(delay, delay_ms(Backoff::DEFAULT, job, retry));
             }
+        }
+    }
+
+    #[test]
+    fn a_base_of_zero_is_no_delay_at_all() {
+        for retry in [1, 2, 999] {
+            assert_eq!(delay_ms(Backoff::NONE, JobId(7 << 64), retry), 0);
+            assert_eq!(delay_ms(Backoff { base_ms: 0, max_ms: 9 }, JobId(7 << 64), retry), 0);
         }
     }
 

@@ -10,3 +10,5 @@ mod missed;
 mod overlap;
 #[path = "schedules/people.rs"]
 mod people;
+#[path = "schedules/plans.rs"]
+mod plans;

@@ -54,6 +54,7 @@ impl Count {
             Change::DeadLettered { .. } => self.burials += 1,
             Change::Succeeded { .. }
             | Change::Released { .. }
+            | Change::Hastened
             | Change::DlqRecorded
             | Change::Failed
             | Change::Cancelled { .. } => {}

@@ -1,13 +1,15 @@
 //! A request as handlers see it: who asks is settled, the body is read, nothing is parsed yet.
 
 use crate::app::App;
-use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX, SCHEDULES_PER_TENANT_MAX};
 use crate::refusal::{self, Refusal};
 use crate::shares::{Holder, Share};
 use bytes::Bytes;
 use hyper::HeaderMap;
 use mainspring_engine::Engine;
+use mainspring_engine::store::{EntityFilter, Scope};
 use mainspring_kernel::Principal;
+use mainspring_kernel::entity::Kind;
 use mainspring_kernel::limits::{KEY_BYTES_MAX, WAIT_MS_MAX};
 use mainspring_kernel::text;
 use std::borrow::Cow;
@@ -42,6 +44,17 @@ impl Ask {
     pub(crate) fn let_go_of_body(&mut self) {
         self.body = Bytes::new();
         self.held = None;
+    }
+
+    /// Refuses one more schedule to a tenant that has as many as it may.
+    pub(crate) async fn room_for_a_schedule(&self, who: &Principal) -> Result<(), Refusal> {
+        let tenant = EntityFilter::of(Kind::Schedule, Scope::Tenant(who.tenant.clone()));
+        match self.engine().count_entities(&tenant, SCHEDULES_PER_TENANT_MAX).await? {
+            known if known >= SCHEDULES_PER_TENANT_MAX => {
+                Err(refusal::too_many_schedules(SCHEDULES_PER_TENANT_MAX))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A place among the calls that wait.

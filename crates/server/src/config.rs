@@ -30,6 +30,9 @@ pub struct Config {
     pub is_trace_required: bool,
     /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
     pub key_window_secs: Option<u32>,
+    /// Seconds after the end of a job after which nothing of it is kept any more: so long, and not
+    /// longer than the job is kept, the name that its caller chose is taken.
+    pub name_window_secs: Option<u32>,
     /// Largest body of a request about one thing.
     pub body_bytes_max: usize,
     /// Largest body of a request about many things.
@@ -71,6 +74,7 @@ impl Config {
             is_key_required: false,
             is_trace_required: false,
             key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
+            name_window_secs: None,
             body_bytes_max: limits::BODY_BYTES_MAX,
             batch_bytes_max: limits::BATCH_BYTES_MAX,
             connections: Bounds::shared(limits::CONNECTIONS_MAX),

@@ -10,9 +10,10 @@ use crate::refusal::{self, Refusal};
 use crate::shares::{Holder, Share};
 use crate::write::Out;
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, ready};
 use futures_util::stream;
-use mainspring_engine::Engine;
 use mainspring_engine::store::{LoggedMove, Scope};
+use mainspring_engine::{Engine, Error};
 use mainspring_kernel::{Principal, TokenId};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -29,7 +30,7 @@ struct Follower {
     engine: Engine,
     scope: Scope,
     token: TokenId,
-    write: WriteMove,
+    tell: Box<dyn Tell>,
     position: u64,
     /// Something to say before the first move.
     greeting: Option<Bytes>,
@@ -41,8 +42,43 @@ struct Follower {
 /// job comes with the move, so that nothing is read per event.
 pub(crate) type WriteMove = fn(&LoggedMove, &mut Out);
 
+/// Puts moves into the words of a contract that shows more of a job than comes with its moves.
+pub(crate) trait Tell: Send + Sync + 'static {
+    /// Writes what `moves` show, as server-sent events that have the positions as their ids.
+    fn tell<'a>(
+        &'a mut self,
+        engine: &'a Engine,
+        moves: &'a [&'a LoggedMove],
+        out: &'a mut Out,
+    ) -> BoxFuture<'a, Result<(), Error>>;
+}
+
+/// Moves that say everything by themselves.
+struct Plainly(WriteMove);
+
+impl Tell for Plainly {
+    fn tell<'a>(
+        &'a mut self,
+        _: &'a Engine,
+        moves: &'a [&'a LoggedMove],
+        out: &'a mut Out,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        moves.iter().for_each(|logged| (self.0)(logged, out));
+        Box::pin(ready(Ok(())))
+    }
+}
+
 /// The stream that the request asks for, as far as `who` may see it.
 pub(crate) async fn moves(ask: &Ask, who: &Principal, write: WriteMove) -> Result<Reply, Refusal> {
+    told(ask, who, Box::new(Plainly(write))).await
+}
+
+/// The same, as `tell` tells it.
+pub(crate) async fn told(
+    ask: &Ask,
+    who: &Principal,
+    tell: Box<dyn Tell>,
+) -> Result<Reply, Refusal> {
     let query = ask.query(&["after"])?;
     let slot = ask.app.streams.take(Holder::of(who), 1).map_err(refusal::too_many_streams)?;
     let after = query.number("after")?;
@@ -70,7 +106,7 @@ pub(crate) async fn moves(ask: &Ask, who: &Principal, write: WriteMove) -> Resul
         engine: ask.engine().clone(),
         scope: auth::scope(who),
         token: who.token,
-        write,
+        tell,
         position,
         greeting: Some(greeting.0.into()),
         _slot: slot,
@@ -119,12 +155,11 @@ impl Follower {
                 write_reset(page.newest, &mut out);
                 return Some(out.0.into());
             }
-            for logged in &page.moves {
-                self.position = logged.position;
-                if self.scope.covers(&logged.tenant, &logged.user) {
-                    (self.write)(logged, &mut out);
-                }
-            }
+            let scope = &self.scope;
+            let covered = |logged: &&LoggedMove| scope.covers(&logged.tenant, &logged.user);
+            let moves: Vec<&LoggedMove> = page.moves.iter().filter(covered).collect();
+            self.tell.tell(&self.engine, &moves, &mut out).await.ok()?;
+            self.position = page.moves.last().map_or(self.position, |last| last.position);
             if !out.0.is_empty() {
                 return Some(out.0.into());
             }

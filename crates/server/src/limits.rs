@@ -70,6 +70,10 @@ pub const SCHEDULES_PAGE_MAX: usize = 1_000;
 pub const JOBS_PAGE_MAX: usize = 1_000;
 /// Bytes of payloads and results in one page of the contract `/jobs`; one job is always shown.
 pub const JOBS_PAGE_BYTES_MAX: usize = 16 << 20;
+/// Longest id of a task; room is left in a name for the time of a firing.
+pub const TASK_ID_BYTES_MAX: usize = 160;
+/// Tasks whose names one stream of events remembers.
+pub const FOLLOWED_MAX: usize = 1_024;
 
 const _: () = assert!(POSITION_MAX < i64::MAX as u64, "every store can write a position down");
 const _: () = assert!(LEASE_BODY_BYTES_MAX < BODY_BYTES_MAX);

@@ -57,6 +57,10 @@ pub(crate) enum Gives {
     Answers(Shape),
     /// Something that is not an envelope, by its content type.
     Text(&'static str),
+    /// One thing, without an envelope.
+    Bare(Shape),
+    /// One of two things, without an envelope.
+    EitherBare(Shape, Shape),
     /// Server-sent events whose data is one of two things, by the name of the event.
     Events([(&'static str, Shape); 2]),
 }
@@ -400,6 +404,18 @@ fn answer(told: &str, gives: Gives, schemas: &mut Schemas) -> utoipa::openapi::R
         Gives::One(shape) => {
             let data = RefOr::Ref(Ref::from_schema_name(shape(schemas)));
             response.content("application/json", enveloped(data)).build()
+        }
+        Gives::Bare(shape) => {
+            let content = ContentBuilder::new().schema(Some(reference(&shape(schemas)))).build();
+            response.content("application/json", content).build()
+        }
+        Gives::EitherBare(one, other) => {
+            let either = AnyOfBuilder::new()
+                .item(reference(&one(schemas)))
+                .item(reference(&other(schemas)))
+                .build();
+            let content = ContentBuilder::new().schema(Some(Schema::AnyOf(either))).build();
+            response.content("application/json", content).build()
         }
         Gives::Either(one, other) => {
             let data = AnyOfBuilder::new()

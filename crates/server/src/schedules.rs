@@ -2,9 +2,7 @@
 //! number of them.
 
 use crate::ask::Ask;
-use crate::limits::SCHEDULES_PER_TENANT_MAX;
-use crate::refusal::{self, Refusal};
-use mainspring_engine::store::{EntityFilter, Scope};
+use crate::refusal::Refusal;
 use mainspring_kernel::Principal;
 use mainspring_kernel::entity::schedule::{ScheduleCommand, ScheduleSpec};
 use mainspring_kernel::entity::{EntityId, Kind};
@@ -15,11 +13,7 @@ pub(crate) async fn make(
     who: &Principal,
     spec: ScheduleSpec,
 ) -> Result<EntityId, Refusal> {
-    let tenant = EntityFilter::of(Kind::Schedule, Scope::Tenant(who.tenant.clone()));
-    let known = ask.engine().count_entities(&tenant, SCHEDULES_PER_TENANT_MAX).await?;
-    if known >= SCHEDULES_PER_TENANT_MAX {
-        return Err(refusal::too_many_schedules(SCHEDULES_PER_TENANT_MAX));
-    }
+    ask.room_for_a_schedule(who).await?;
     let id = EntityId { kind: Kind::Schedule, bits: ask.engine().fresh_id() };
     let (tenant, owner) = (who.tenant.clone(), who.user.clone());
     let command = ScheduleCommand::Create { id, tenant, owner, spec: Box::new(spec) };

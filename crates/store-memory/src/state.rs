@@ -139,9 +139,7 @@ impl State {
             self.totals.submitted += 1;
             self.moves.push(&job, Transition::submitted(&job));
         }
-        if let Some(key) = &job.idempotency {
-            self.keys.hold(key, job.id);
-        }
+        job.keys().for_each(|key| self.keys.hold(key, job.id));
         let slot = self.slab.insert(job);
         if !self.is_loading {
             let entry = self.slab.get_mut(slot).expect("just inserted");
@@ -179,9 +177,7 @@ impl State {
     /// A job that has ended leaves RAM by way of the finished buffer.
     fn retire(&mut self, entry: Entry) {
         let ended_at = entry.job.finished_at().expect("only ended jobs retire");
-        if let Some(key) = &entry.job.idempotency {
-            self.keys.release(key, entry.job.id, ended_at);
-        }
+        entry.job.keys().for_each(|key| self.keys.release(key, entry.job.id, ended_at));
         self.finished.push(entry.into_job_with_history());
     }
 

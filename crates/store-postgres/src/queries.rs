@@ -61,6 +61,7 @@ queries! {
     DeleteExpiry = "delete_expiry" [TIMESTAMPTZ_ARRAY, UUID_ARRAY];
     DeleteReady = "delete_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY];
     DeleteWaiting = "delete_waiting" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY];
+    HastenJobs = "hasten_jobs" [UUID_ARRAY, TIMESTAMPTZ_ARRAY, TEXT_ARRAY];
     InsertLive = "insert_live" [UUID_ARRAY, INT2_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY,
         TEXT_ARRAY, BYTEA_ARRAY];
     UpdateLive = "update_live" [UUID_ARRAY, INT4_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY,

@@ -3,9 +3,11 @@
 use crate::connections::Value;
 use crate::fault::Fault;
 use crate::queries::Query;
-use crate::rows::{Stored, read_effect, read_item, read_job};
+use crate::rows::{Stored, read_effect, read_holder, read_item, read_job};
 use crate::this_server::ThisServer;
-use crate::values::{item_uuid, job_id, uuid};
+use crate::values::{hash_uuid, item_uuid, job_id, uuid};
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{DlqId, DlqItem, JobId};
 use mainspring_store::{Scope, Standing};
@@ -20,6 +22,16 @@ pub(crate) async fn job(server: &ThisServer, id: JobId) -> Result<Option<Stored>
     server.learn_lanes(&rows, 0).await?;
     let lanes = server.lanes();
     rows.first().map(|row| read_job(row, 0, true, &lanes)).transpose()
+}
+
+/// Who holds a key.
+pub(crate) async fn holder_of_key(
+    server: &ThisServer,
+    key: Digest,
+) -> Result<Option<KeyHolder>, Fault> {
+    let values: Vec<Value> = vec![Box::new(vec![hash_uuid(key)])];
+    let rows = server.connections.read(Query::LoadKeys, values).await?;
+    rows.first().map(read_holder).transpose()
 }
 
 /// Whether there is such a job in scope; reads nothing of it.

@@ -4,9 +4,11 @@
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::values::{At, digest, hash_uuid, job_id};
-use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency};
+use mainspring_kernel::entity::{EntityId, Kind};
+use mainspring_kernel::event::{Change, KeyHolder};
+use mainspring_kernel::job::{Actor, Effect, EffectTotals, Extras, Idempotency};
 use mainspring_kernel::{
-    DlqId, DlqItem, Job, JobId, State, StateName, Timestamp, Transition, UserId,
+    DlqId, DlqItem, Job, JobEvent, JobId, State, StateName, Timestamp, Transition, UserId, evolve,
 };
 use mainspring_store::record::{Names, Record, apply_progress, records_of};
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,15 @@ struct More {
     /// Microseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<i64>,
+    /// The name that the caller chose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alias: Option<Key>,
+    /// The schedule of the plan that the job stands for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<Uuid>,
+    /// Who made the job ready by hand before anybody had started it, and when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hastened: Option<(Box<str>, i64)>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -44,19 +55,45 @@ struct Key {
     window_secs: Option<u32>,
 }
 
-/// The rare fields of a submission as text; most jobs have none.
-pub(crate) fn more(job: &Job) -> Option<String> {
-    if job.idempotency.is_none() && job.extras.is_none() {
-        return None;
-    }
-    let mut more = More {
-        key: job.idempotency.as_deref().map(|key| Key {
+impl Key {
+    fn of(key: &Idempotency) -> Self {
+        Key {
             hash: hash_uuid(key.hash),
             scope: key.scope.clone(),
             key: key.key.clone(),
             fingerprint: key.fingerprint.map(hash_uuid),
             window_secs: key.window_secs,
-        }),
+        }
+    }
+
+    fn into_key(self) -> Box<Idempotency> {
+        Box::new(Idempotency {
+            hash: digest(self.hash),
+            scope: self.scope,
+            key: self.key,
+            fingerprint: self.fingerprint.map(digest),
+            window_secs: self.window_secs,
+        })
+    }
+}
+
+/// How a job that nobody has started was made ready by hand, if it was: the second line of its
+/// history, which is kept with the submission, because there is no row of `live` yet.
+pub(crate) fn hastening(history: &[Transition]) -> Option<&Transition> {
+    history.get(1).filter(|step| step.to == StateName::Queued)
+}
+
+/// The rare fields of a submission as text; most jobs have none.
+pub(crate) fn more(job: &Job, history: &[Transition]) -> Option<String> {
+    let hastened = hastening(history);
+    if job.idempotency.is_none() && job.extras.is_none() && hastened.is_none() {
+        return None;
+    }
+    let mut more = More {
+        key: job.idempotency.as_deref().map(Key::of),
+        alias: job.alias().map(Key::of),
+        plan: job.plan().map(|plan| Uuid::from_u128(plan.bits)),
+        hastened: hastened.map(|step| (actor_text(&step.actor), step.at.0)),
         ..More::default()
     };
     if let Some(extras) = &job.extras {
@@ -105,7 +142,7 @@ pub(crate) fn read_job(
             .map_err(|error| Fault::Broken(format!("a job's rare fields: {error}")))?,
         None => More::default(),
     };
-    let (idempotency, extras) = split(more);
+    let (idempotency, extras, hastened) = split(more);
     let mut job = Box::new(Job {
         id: job_id(row.try_get(at)?),
         tenant: lane.tenant.clone(),
@@ -135,22 +172,25 @@ pub(crate) fn read_job(
     let end: Option<&[u8]> = if with_end { row.try_get(at + 13)? } else { None };
     let history = match end.or(live) {
         Some(record) => apply_progress(&mut job, record)?,
-        None => vec![Transition::submitted(&job)],
+        None => {
+            let mut history = vec![Transition::submitted(&job)];
+            if let Some((by, at)) = hastened {
+                let change = Change::Hastened;
+                let actor = Actor::User(UserId::stored((*by).into()));
+                let event = JobEvent { job: job.id, seq: 2, at, actor, change };
+                let step = evolve(&mut job, &event);
+                history.push(step.map_err(|bad| Fault::Broken(bad.text))?);
+            }
+            history
+        }
     };
     let version = if end.is_some() { None } else { version };
     Ok(Stored { job, history, version, lane: Some(number) })
 }
 
-fn split(more: More) -> (Option<Box<Idempotency>>, Option<Box<Extras>>) {
-    let idempotency = more.key.map(|key| {
-        Box::new(Idempotency {
-            hash: digest(key.hash),
-            scope: key.scope,
-            key: key.key,
-            fingerprint: key.fingerprint.map(digest),
-            window_secs: key.window_secs,
-        })
-    });
+type Parts = (Option<Box<Idempotency>>, Option<Box<Extras>>, Option<(Box<str>, Timestamp)>);
+
+fn split(more: More) -> Parts {
     let extras = Extras {
         parent: more.parent.map(|id| JobId(id.as_u128())),
         source_dlq: more.source_dlq.map(|id| DlqId(id.as_u128())),
@@ -160,8 +200,20 @@ fn split(more: More) -> (Option<Box<Idempotency>>, Option<Box<Extras>>) {
         effects: Vec::new(),
         effects_elsewhere: EffectTotals::default(),
         progress_pct: None,
+        alias: more.alias.map(Key::into_key),
+        plan: more.plan.map(|id| EntityId { kind: Kind::Schedule, bits: id.as_u128() }),
     };
-    (idempotency, (extras != Extras::default()).then(|| Box::new(extras)))
+    let extras = (extras != Extras::default()).then(|| Box::new(extras));
+    let hastened = more.hastened.map(|(by, at)| (by, Timestamp(at)));
+    (more.key.map(Key::into_key), extras, hastened)
+}
+
+/// Who made a job ready: only people do.
+fn actor_text(actor: &Actor) -> Box<str> {
+    match actor {
+        Actor::User(user) => user.as_str().into(),
+        Actor::Worker(_) | Actor::Reaper => actor.to_string().into(),
+    }
 }
 
 fn narrow<T, U: TryFrom<T>>(number: T) -> Result<U, Fault> {
@@ -181,6 +233,15 @@ pub(crate) fn read_effect(row: &Row) -> Result<(JobId, Effect), Fault> {
         committed_at: row.try_get::<_, At>(3)?.0,
     };
     Ok((job_id(row.try_get(0)?), effect))
+}
+
+/// The holder of a key, behind the key.
+pub(crate) fn read_holder(row: &Row) -> Result<KeyHolder, Fault> {
+    Ok(KeyHolder {
+        job: job_id(row.try_get(1)?),
+        fingerprint: row.try_get::<_, Option<Uuid>>(2)?.map(digest),
+        free_at: row.try_get::<_, Option<At>>(3)?.map(|at| at.0),
+    })
 }
 
 /// A dead-letter item from its record.

@@ -18,6 +18,8 @@ use crate::stream::{self, Stamper};
 use crate::this_server::ThisServer;
 use crate::upkeep;
 use futures_util::future::BoxFuture;
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
@@ -159,6 +161,10 @@ impl Store for PostgresStore {
             let found = self.server.patiently(|| read::job(&self.server, id)).await?;
             Ok(found.map(|found| JobWithHistory { job: *found.job, history: found.history }))
         })
+    }
+
+    fn holder_of_key(&self, key: Digest) -> BoxFuture<'_, Result<Option<KeyHolder>, Error>> {
+        Box::pin(self.server.patiently(move || read::holder_of_key(&self.server, key)))
     }
 
     fn job_within<'a>(

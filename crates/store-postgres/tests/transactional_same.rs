@@ -118,6 +118,8 @@ fn command(wish: &Submission<'_>) -> Result<Submit, Rejection> {
     });
     Ok(Submit {
         idempotency: idempotency.transpose()?,
+        alias: None,
+        plan: None,
         tenant,
         user,
         job_type,

@@ -93,7 +93,9 @@ cases! {
         a_batch_that_starts_over_takes_no_turn, a_pull_sees_the_limit_its_batch_sets;
     idempotency: a_key_has_one_job_even_in_one_batch, a_key_is_held_while_the_job_lives,
         a_key_is_free_after_its_window, a_key_without_window_is_held_for_ever,
-        a_conflict_is_noticed, a_new_holder_is_not_freed_by_the_old_job;
+        a_conflict_is_noticed, a_new_holder_is_not_freed_by_the_old_job,
+        a_chosen_name_has_one_job_even_in_one_batch, a_name_and_a_key_must_mean_the_same_job,
+        a_chosen_name_outlives_the_key, a_hastened_job_is_ready_at_once;
     reads: unknown_things_are_none, lists_go_newest_first_in_pages, lists_are_filtered,
         lists_respect_the_scope, finished_jobs_stay_readable, counts_equal_a_recount,
         moves_come_in_order_without_gaps, standing_explains_the_wait;

@@ -35,7 +35,7 @@ pub fn needs_of<'a>(commands: impl IntoIterator<Item = &'a Command>, now: Timest
         needs.items.extend(command.item());
         needs.entities.extend(command.entity());
         needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
-        needs.keys.extend(command.key());
+        needs.keys.extend(command.key().into_iter().chain(command.alias()));
     }
     needs
 }
@@ -76,6 +76,14 @@ pub fn decide_on(
         }
         facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
     }
+    if let Some(alias) = command.alias() {
+        facts.alias_holder = desk.key_holder(alias);
+        let held = facts.alias_holder.filter(|holder| holder.holds_at(around.now));
+        if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
+            return Err(Rejection::JobUnreadable);
+        }
+        facts.alias_job = facts.alias_holder.and_then(|holder| desk.job(holder.job));
+    }
     let mut new_job_of = |facts: &mut Facts<'_>, tenant: &TenantId| {
         let (held, all) = desk.held(tenant);
         let (tenant_max, all_max) = around.backlog_max;
@@ -109,6 +117,7 @@ pub fn decide_on(
         Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
         Command::Claim(_)
         | Command::Transition { .. }
+        | Command::MoveTask { .. }
         | Command::RunInternally(_)
         | Command::MoveShown { .. } => {
             facts.fresh_secret = (around.fresh_secret)();

@@ -189,6 +189,8 @@ pub trait Store: Send + Sync + 'static {
     /// One job with its history, perhaps without its effects. Like every read, it answers only what
     /// is durable.
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>>;
+    /// Who holds a key, or was given that name by its caller: perhaps a job that is no longer kept.
+    fn holder_of_key(&self, key: Digest) -> BoxFuture<'_, Result<Option<KeyHolder>, Error>>;
     /// One job with its history, if it is in scope. Whoever may not see a job must not learn from
     /// the time it takes that there is one: a store looks at the owner before it reads the rest.
     fn job_within<'a>(

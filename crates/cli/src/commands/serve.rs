@@ -248,6 +248,7 @@ fn server_config(
         is_key_required: settings.strict.idempotency_key,
         is_trace_required: settings.strict.trace_id,
         key_window_secs: settings.key_window_secs(),
+        name_window_secs: Some(settings.name_window_secs()),
         ..mainspring_server::Config::standard()
     }
 }

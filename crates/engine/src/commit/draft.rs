@@ -172,6 +172,7 @@ impl Draft {
                 effects.ended.push(job.id);
                 let watched = firing::origin(job).filter(|origin| origin.is_watched);
                 effects.settled.extend(watched.map(|origin| (origin.entity, job.id)));
+                effects.settled.extend(job.plan().map(|plan| (plan, job.id)));
             }
         }
         decision.receipt
@@ -182,7 +183,9 @@ impl Effects {
     fn note(&mut self, outcome: &Result<Receipt, Rejection>) {
         self.commands += 1;
         match outcome {
-            Err(Rejection::IllegalMove { .. }) => self.illegal_moves += 1,
+            Err(Rejection::IllegalMove { .. } | Rejection::IllegalTaskMove { .. }) => {
+                self.illegal_moves += 1
+            }
             Err(Rejection::LeaseLost) => self.stale_leases += 1,
             Ok(Receipt::Existing { .. }) => self.idempotent_hits += 1,
             _ => {}

@@ -2,6 +2,7 @@
 //! was decided, keys and jobs that somebody outside holds, and a count of what is read.
 
 use futures_util::future::BoxFuture;
+use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
@@ -160,6 +161,10 @@ impl Store for Scripted {
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         self.job_reads.fetch_add(1, Ordering::Relaxed);
         self.model.job(id)
+    }
+
+    fn holder_of_key(&self, key: Digest) -> BoxFuture<'_, Result<Option<KeyHolder>, Error>> {
+        self.model.holder_of_key(key)
     }
 
     fn ended<'a>(&'a self, jobs: &'a [JobId]) -> BoxFuture<'a, Result<Vec<JobId>, Error>> {

@@ -15,6 +15,7 @@ use crate::limits::{
     ERROR_CODE_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX,
     RETRY_DELAY_MS_MAX,
 };
+use crate::registry::TypeSpec;
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
 use crate::text::{cleaned, is_code_letter};
@@ -127,7 +128,7 @@ pub(super) fn end_attempt(
         return dead_letter::bury(job, failed, is_retryable, moves);
     }
     let Failed { failure, report, .. } = failed;
-    let backoff = facts.job_type.map_or(Backoff::DEFAULT, |spec| spec.backoff);
+    let backoff = backoff(job, facts);
     let delay = chosen_delay_ms.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
     let due_at = moves.at.plus_millis(delay);
     moves.push(Change::RetryScheduled { failure, due_at, report });
@@ -142,6 +143,14 @@ fn within_bounds(result: Option<&Payload>) -> Result<&str, Rejection> {
             field: "result",
             reason: "must be at most 1 MiB of JSON",
         }),
+    }
+}
+
+/// How long `job` waits between tries: what its type says, registered or not.
+pub(super) fn backoff(job: &Job, facts: &Facts<'_>) -> Backoff {
+    match facts.job_type {
+        Some(spec) => spec.backoff,
+        None => TypeSpec::built_in(&job.job_type).map_or(Backoff::DEFAULT, |spec| spec.backoff),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Moves by hand, for replay and rehearsal. They obey the same transition table as everything else.
 
-use super::{Decision, MoveChain, Receipt, attempt, claim, dead_letter};
+use super::{Decision, MoveChain, Receipt, attempt, cancel, claim, dead_letter};
 use crate::command::{Ending, RunInternally};
 use crate::event::{Change, Event, INTERNAL_TRANSITION, TASK_EXECUTION_FAILED};
 use crate::evolve::evolve;
@@ -9,8 +9,8 @@ use crate::job::{Actor, Failure, Job, StateName};
 use crate::limits::LEASE_MS_DEFAULT;
 use crate::name::{UserId, WorkerId};
 use crate::rejection::Rejection;
-use crate::retry::{Backoff, delay_ms};
-use crate::view::jobs;
+use crate::retry::delay_ms;
+use crate::view::{jobs, tasks};
 
 pub(super) fn transition(
     to: StateName,
@@ -20,7 +20,8 @@ pub(super) fn transition(
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
     let from = job.state.name();
     let no_try_left = to == StateName::Retrying && job.retry_count >= job.max_retries;
-    if !from.may_become(to) || to == StateName::Cancelled || no_try_left {
+    let is_plan_started = job.plan().is_some() && to == StateName::Running;
+    if !from.may_become(to) || to == StateName::Cancelled || no_try_left || is_plan_started {
         return Err(Rejection::IllegalMove { from, to });
     }
     let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
@@ -33,10 +34,7 @@ pub(super) fn transition(
             moves.push(Change::Succeeded { result: None, report: None });
         }
         StateName::Retrying => {
-            let backoff = facts.job_type.map_or(Backoff::DEFAULT, |spec| spec.backoff);
-            let delay = delay_ms(backoff, job.id, job.retry_count + 1);
-            let due_at = moves.at.plus_millis(delay);
-            moves.push(Change::RetryScheduled { failure: by_hand(true), due_at, report: None });
+            retry(job, by_hand(true), &mut moves, facts);
         }
         StateName::DlqPending => {
             let failure = by_hand(false);
@@ -71,7 +69,7 @@ pub(super) fn move_shown(
     let from = job.state.name();
     let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
     match (from, to) {
-        (StateName::Queued, State::Running) => {
+        (StateName::Queued, State::Running) if job.plan().is_none() => {
             let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
             moves.push(Change::Claimed(Box::new(lease)));
             Ok(moves.into_state(StateName::Running))
@@ -81,9 +79,7 @@ pub(super) fn move_shown(
             Ok(moves.into_state(StateName::Succeeded))
         }
         (StateName::Running, State::Failed) => {
-            let code = TASK_EXECUTION_FAILED.into();
-            let failure = Failure { code, message: "moved by hand".into(), retryable: false };
-            Ok(dead_letter::bury(job, failure.into(), false, moves))
+            Ok(dead_letter::bury(job, reported_by_hand(false).into(), false, moves))
         }
         (
             StateName::Queued
@@ -99,13 +95,67 @@ pub(super) fn move_shown(
     }
 }
 
+/// A move by the table of the task contract, which knows fewer states and one way to each. A plan
+/// makes tasks and is none: it can only be cancelled.
+pub(super) fn move_task(
+    to: tasks::State,
+    by: &UserId,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    use tasks::State as Shown;
+    let job = facts.job.ok_or(Rejection::JobUnknown)?;
+    let from = tasks::state(job, facts.now);
+    let has_no_try_left =
+        from == Shown::Running && to == Shown::Ready && job.retry_count >= job.max_retries;
+    let is_plan_started = job.plan().is_some() && to != Shown::Cancelled;
+    if !from.may_become(to) || has_no_try_left || is_plan_started {
+        return Err(Rejection::IllegalTaskMove { from, to });
+    }
+    let mut moves = MoveChain::of(job, facts, Actor::User(by.clone()));
+    match to {
+        Shown::Ready if from == Shown::Pending => {
+            moves.push(Change::Hastened);
+            Ok(moves.into_state(StateName::Queued))
+        }
+        Shown::Ready => {
+            retry(job, reported_by_hand(true), &mut moves, facts);
+            Ok(moves.into_state(StateName::Retrying))
+        }
+        Shown::Running => {
+            let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
+            moves.push(Change::Claimed(Box::new(lease)));
+            Ok(moves.into_state(StateName::Running))
+        }
+        Shown::Succeeded => {
+            moves.push(Change::Succeeded { result: None, report: None });
+            Ok(moves.into_state(StateName::Succeeded))
+        }
+        Shown::Failed => Ok(dead_letter::bury(job, reported_by_hand(false).into(), false, moves)),
+        Shown::Cancelled => cancel::cancel(by, None, facts),
+        Shown::Pending => Err(Rejection::IllegalTaskMove { from, to }),
+    }
+}
+
+/// The failure of an attempt that somebody reports by hand, in contracts that know no other way.
+fn reported_by_hand(retryable: bool) -> Failure {
+    let code = TASK_EXECUTION_FAILED.into();
+    Failure { code, message: "moved by hand".into(), retryable }
+}
+
+/// The next try of a running job, as if its worker had failed.
+fn retry(job: &Job, failure: Failure, moves: &mut MoveChain, facts: &Facts<'_>) {
+    let delay = delay_ms(attempt::backoff(job, facts), job.id, job.retry_count + 1);
+    let due_at = moves.at.plus_millis(delay);
+    moves.push(Change::RetryScheduled { failure, due_at, report: None });
+}
+
 pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
     let from = job.state.name();
     let mut moves = MoveChain::of(job, facts, Actor::User(run.by.clone()));
     let mut running = job.clone();
     if from != StateName::Running {
-        if !from.may_become(StateName::Running) {
+        if !from.may_become(StateName::Running) || job.plan().is_some() {
             return Err(Rejection::IllegalMove { from, to: StateName::Running });
         }
         let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);

@@ -20,5 +20,5 @@ pub(super) fn set_type(spec: &TypeSpec, facts: &Facts<'_>) -> Result<Decision, R
     // Whoever changes a type by hand does not change what the file last said about it: that is how
     // the change holds until the file says something new.
     let file_entry = spec.file_entry.or(facts.job_type.and_then(|known| known.file_entry));
-    Ok(done(Event::TypeSet(Box::new(TypeSpec { file_entry, ..spec.clone() }))))
+    Ok(done(Event::TypeSet(Box::new(TypeSpec { file_entry, ..spec.clone() }.kept()))))
 }

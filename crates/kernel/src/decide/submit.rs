@@ -2,6 +2,7 @@
 
 use super::{Decision, Receipt};
 use crate::command::Submit;
+use crate::entity::schedule;
 use crate::event::{Event, KeyHolder};
 use crate::facts::Facts;
 use crate::id::JobId;
@@ -30,25 +31,43 @@ impl Submit {
 
 pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     wish.idempotency.as_deref().map_or(Ok(()), idempotency::check)?;
+    wish.alias.as_deref().map_or(Ok(()), idempotency::check_alias)?;
+    let named = wish.alias.as_ref().and_then(|_| alias_holder(facts));
     if let (Some(key), Some(holder)) = (&wish.idempotency, facts.key_holder)
         && holder.holds_at(facts.now)
     {
-        return repeat(wish, key, holder, facts);
+        return match named {
+            Some(named) if named.id != holder.job => Err(Rejection::KeysDisagree),
+            Some(_) | None => repeat(wish, key, holder, facts),
+        };
+    }
+    if let Some(job) = named {
+        let receipt = Receipt::Existing { job: job.id, state: Some(job.state.name()) };
+        return Ok(Decision { events: Vec::new(), receipt });
     }
     let plain;
-    let spec = match facts.job_type {
-        Some(spec) => spec,
-        None if facts.are_types_strict => {
+    let spec = match (facts.job_type, TypeSpec::built_in(&wish.job_type)) {
+        (Some(spec), _) => spec,
+        (None, Some(spec)) => {
+            plain = spec;
+            &plain
+        }
+        (None, None) if facts.are_types_strict => {
             return Err(Rejection::TypeUnknown { name: wish.job_type.to_string() });
         }
-        None => {
+        (None, None) => {
             plain = TypeSpec::plain(wish.job_type.clone());
             &plain
         }
     };
     check_shape(wish)?;
-    let run_at = run_at(wish, facts.now);
-    check_times(wish, run_at, facts.now)?;
+    let run_at = match wish.plan {
+        Some(_) => NEVER,
+        None => run_at(wish, facts.now),
+    };
+    if wish.plan.is_none() {
+        check_times(wish, run_at, facts.now)?;
+    }
     check_details(wish)?;
     let job = Job {
         id: JobId(facts.fresh_id),
@@ -76,8 +95,22 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         state: State::Queued,
     };
     facts.backlog.admit(&job)?;
+    let planned = match &wish.plan {
+        Some(plan) => Some(schedule::of_plan(plan, &job, facts)?),
+        None => None,
+    };
     let receipt = Receipt::Submitted { job: job.id };
-    Ok(Decision { events: vec![Event::JobSubmitted(Box::new(job))], receipt })
+    let events = [Some(Event::JobSubmitted(Box::new(job))), planned];
+    Ok(Decision { events: events.into_iter().flatten().collect(), receipt })
+}
+
+/// When a job that stands for a plan is due: the last day but one that every clock can show.
+const NEVER: Timestamp = Timestamp(253_402_128_000_000_000);
+
+/// The job that has the chosen name: a name is taken for as long as its job is kept, however long its
+/// note is.
+fn alias_holder<'a>(facts: &Facts<'a>) -> Option<&'a Job> {
+    facts.alias_job.filter(|_| facts.alias_holder.is_some_and(|holder| holder.holds_at(facts.now)))
 }
 
 /// The key is taken: the same wish gets the same job, another one a conflict.
@@ -194,6 +227,8 @@ fn extras(wish: &Submit) -> Option<Box<Extras>> {
         effects: Vec::new(),
         effects_elsewhere: EffectTotals::default(),
         progress_pct: None,
+        alias: wish.alias.clone(),
+        plan: wish.plan.as_ref().map(|plan| plan.schedule),
     };
     (extras != Extras::default()).then(|| Box::new(extras))
 }

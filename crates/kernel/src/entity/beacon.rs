@@ -6,7 +6,7 @@ use crate::command::{Command, Submit};
 use crate::decide::{Decision, Receipt};
 use crate::event::Event;
 use crate::facts::Facts;
-use crate::firing;
+use crate::firing::{self, Ties};
 use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -137,7 +137,7 @@ pub(super) fn decide(command: &BeaconCommand, facts: &Facts<'_>) -> Result<Decis
 pub(super) fn ring(entity: &Entity, beacon: &Beacon, at: Timestamp, facts: &Facts<'_>) -> Decision {
     let (tenant, owner) = (entity.tenant.clone(), entity.owner.clone());
     let wish = Submit::plain(tenant, owner, beacon.job_type.clone());
-    let fired = firing::fire(entity.id, at, false, wish, facts);
+    let fired = firing::fire(entity.id, at, Ties::default(), wish, facts);
     let behind = facts.now.since(at).as_millis() as u64 / beacon.every_ms;
     let (is_fired, mut events) = (fired.is_ok(), fired.map(|it| it.events).unwrap_or_default());
     let next = Beacon {

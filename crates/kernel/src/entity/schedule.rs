@@ -17,6 +17,7 @@ mod turn;
 pub use account::Account;
 pub use command::ScheduleCommand;
 pub(super) use decide::decide;
+pub(crate) use decide::of_plan;
 pub use history::{Outcome, OutcomeKind, reason};
 pub(super) use ring::ring;
 pub(super) use settle::settle;
@@ -259,6 +260,21 @@ pub struct Template {
     pub entry: Digest,
 }
 
+/// The plan that a schedule fires for: its jobs are tasks, each by the plan's name and its instant.
+/// Such a schedule ends with the job that stands for the plan, and only so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskPlan {
+    /// The job that stands for it.
+    pub job: JobId,
+    /// The name that its caller chose.
+    pub task_id: Box<str>,
+    /// Seconds after which nothing of a task that has ended is kept any more: so long its name leads
+    /// to it. `None` is for ever.
+    pub window_secs: Option<u32>,
+    /// When the schedule goes, too, once its plan has ended.
+    pub gone_at: Option<Timestamp>,
+}
+
 /// A rule that makes jobs at set times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
@@ -268,6 +284,8 @@ pub struct Schedule {
     pub namespace: Box<str>,
     /// The template it was made from.
     pub template: Option<Template>,
+    /// The plan it fires for.
+    pub task: Option<TaskPlan>,
     /// Where it stands.
     pub status: Status,
     /// The firing that its alarm is set for, on a day that is left out perhaps.
@@ -313,7 +331,8 @@ impl Schedule {
         match self.status {
             Status::Active => [self.next_at, waiting].into_iter().flatten().min(),
             Status::Ended => waiting,
-            Status::Paused(_) | Status::Stopped => None,
+            Status::Stopped => self.task.as_ref().and_then(|task| task.gone_at),
+            Status::Paused(_) => None,
         }
     }
 

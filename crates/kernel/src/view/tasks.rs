@@ -45,9 +45,14 @@ impl State {
     }
 }
 
-/// The state shown at `now`.
+/// The state shown at `now`. Whatever a clock says that was set back: a task that was ready stays so,
+/// and a waiting one to which something happened was hastened.
 pub fn state(job: &Job, now: Timestamp) -> State {
-    shown(job.state.name(), job.run_at, now)
+    let state = job.state.name();
+    if state == StateName::Queued && job.seq > 1 {
+        return State::Ready;
+    }
+    shown(state, job.run_at, now.max(job.updated_at))
 }
 
 /// The state shown for a job that is in `state` and may not start before `run_at`.
@@ -65,8 +70,17 @@ pub fn shown(state: StateName, run_at: Timestamp, now: Timestamp) -> State {
 /// The state last shown before `transition`, going by the events alone: a task that was submitted
 /// ahead of its time was last shown as pending.
 pub fn last_shown(job: &Job, transition: &Transition) -> State {
+    last_shown_of(job.created_at, job.run_at, transition)
+}
+
+/// The same of a job that was submitted at `created_at` and may not start before `run_at`.
+pub fn last_shown_of(created_at: Timestamp, run_at: Timestamp, transition: &Transition) -> State {
     match transition.from {
-        Some(from) => shown(from, job.run_at, job.created_at),
+        // Only what waited for its time is hastened.
+        Some(StateName::Queued) if transition.to == StateName::Queued => State::Pending,
+        // Only a hastening comes between the submission of a task and what ends its wait.
+        Some(StateName::Queued) if transition.seq > 2 => State::Ready,
+        Some(from) => shown(from, run_at, created_at),
         None => State::Pending,
     }
 }
@@ -77,7 +91,11 @@ pub fn last_shown(job: &Job, transition: &Transition) -> State {
 /// submission, any other with its claim. A dead letter written for a waiting task shows as a
 /// last, failed run, since the contract knows no other way to `failed`.
 pub fn moves(last: State, transition: &Transition, run_at: Timestamp) -> Moves<State> {
-    let to = shown(transition.to, run_at, transition.at);
+    let to = match transition.from {
+        // A task that is hastened is ready, whatever its time was before.
+        Some(StateName::Queued) if transition.to == StateName::Queued => State::Ready,
+        Some(_) | None => shown(transition.to, run_at, transition.at),
+    };
     let via = match (last, to) {
         (State::Pending, State::Running) => State::Ready,
         (State::Ready, State::Failed) => State::Running,

@@ -90,8 +90,9 @@ impl Clockwork {
 
     /// For which instants it has jobs, in seconds after the start, each as often as it has.
     pub(crate) fn fired(&self) -> Vec<i64> {
+        let fired = self.jobs.values().filter(|job| job.plan().is_none());
         let origin = |job: &Job| (firing::origin(job).unwrap().at.0 - START.0) / 1_000_000;
-        let mut all: Vec<i64> = self.jobs.values().map(origin).collect();
+        let mut all: Vec<i64> = fired.map(origin).collect();
         all.sort_unstable();
         all
     }

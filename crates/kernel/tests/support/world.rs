@@ -9,7 +9,7 @@ use mainspring_kernel::command::{
 use mainspring_kernel::event::{Change, JobEvent};
 use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::job::LeaseToken;
-use mainspring_kernel::view::jobs;
+use mainspring_kernel::view::{jobs, tasks};
 use mainspring_kernel::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -29,6 +29,7 @@ pub(crate) enum Act {
     Extend { ms: u64 },
     Transition { to: StateName },
     MoveShown { to: jobs::State },
+    MoveTask { to: tasks::State },
     Run { ending: &'static str },
     Requeue { key: Option<&'static str> },
     Propose { by: &'static str, reason: &'static str },
@@ -93,6 +94,7 @@ fn by_hand() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => prop::sample::select(&StateName::ALL[..]).prop_map(|to| Act::Transition { to }),
         2 => prop::sample::select(jobs::State::ALL).prop_map(|to| Act::MoveShown { to }),
+        4 => prop::sample::select(tasks::State::ALL).prop_map(|to| Act::MoveTask { to }),
         2 => prop::sample::select(&["success", "retry", "fatal", "dlq"][..])
             .prop_map(|ending| Act::Run { ending }),
         2 => prop::option::of(prop::sample::select(&["k", "l"][..]))
@@ -352,6 +354,7 @@ impl World {
             Act::Extend { ms } => Command::ExtendLease { job, until: self.now.plus_millis(*ms) },
             Act::Transition { to } => Command::Transition { job, to: *to, by },
             Act::MoveShown { to } => Command::MoveShown { job, to: *to, by },
+            Act::MoveTask { to } => Command::MoveTask { job, to: *to, by },
             Act::Run { ending } => {
                 let ending = match *ending {
                     "success" => Ending::Success,

@@ -6,13 +6,13 @@ use super::{INTERNAL_HEADER, KEY_HEADER};
 use crate::cursor;
 use crate::limits::{
     JOBS_PAGE_MAX, PAGE_MAX, POSITION_MAX, PREVIEW_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX,
-    TRACE_BYTES_MAX,
+    TASK_ID_BYTES_MAX, TRACE_BYTES_MAX,
 };
 use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
 use mainspring_kernel::calendar::{Fold, Gap};
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::entity::schedule::{Misfire, OutcomeKind, Overlap, Status};
-use mainspring_kernel::idempotency::SCOPE_PREFIX;
+use mainspring_kernel::idempotency::{SCOPE_PREFIX, TASK_SCOPE_PREFIX};
 use mainspring_kernel::limits::{
     BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, JITTER_SECS_MAX,
     KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
@@ -20,7 +20,7 @@ use mainspring_kernel::limits::{
     SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
-use mainspring_kernel::view::jobs;
+use mainspring_kernel::view::{jobs, tasks};
 use mainspring_kernel::{DlqId, DlqState, JobId, QueueOrder, Role, StateName, TokenId};
 use serde_json::{Value, json};
 
@@ -47,6 +47,10 @@ fn job_states() -> Allowed {
 }
 
 fn task_states() -> Allowed {
+    Allowed::Words(tasks::State::ALL.iter().map(|state| state.as_str()).collect())
+}
+
+fn orchestration_states() -> Allowed {
     Allowed::Words(jobs::State::ALL.iter().map(|state| state.as_str()).collect())
 }
 
@@ -181,6 +185,21 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("IssueToken" | "Token", "roles") => roles().each(1, None),
         ("IssueToken", "expires_at") => Allowed::Any,
         ("Transition", "new_status") => job_states(),
+        ("CreateTask", "task_id" | "schedule_id") => text(1, TASK_ID_BYTES_MAX, unpadded()),
+        ("CreateTask", "schedule_type") => Allowed::Words(vec!["at", "cron", "daily"]),
+        ("CreateTask", "scheduled_at" | "next_run_at" | "last_run_at" | "fire_time") => {
+            Allowed::Instant
+        }
+        ("CreateTask", "cron_expr" | "timezone" | "payload") => Allowed::Any,
+        ("CreateTask", "timeout_ms") => whole(TIMEOUT_MS_MIN.into(), TIMEOUT_MS_MAX.into()),
+        ("CreateTask", "max_retries") => whole(0, RETRIES_MAX.into()),
+        ("CreateTask", "idempotency_key") => text(0, KEY_BYTES_MAX, no_control()),
+        ("CreateTask", "idempotency_scope") => {
+            text(0, KEY_BYTES_MAX - TASK_SCOPE_PREFIX.len(), no_control())
+        }
+        ("MoveTask", "to_state")
+        | ("TaskSnapshot" | "UnseenTask", "state")
+        | ("TaskEventPayload" | "TaskError", "from_state" | "to_state") => task_states(),
 
         ("Job" | "Explanation" | "SubmittedItem" | "ReportedItem" | "Moved", "status")
         | ("Ran", "final_status")
@@ -190,7 +209,9 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("OrchestrationSubmit", "taskType") => name(),
         ("OrchestrationSubmit", "idempotencyKey") => text(1, KEY_BYTES_MAX, no_control()),
         ("OrchestrationSubmit", "payload") => Allowed::Any,
-        ("OrchestrationTransition", "toStatus") | ("OrchestrationJob", "status") => task_states(),
+        ("OrchestrationTransition", "toStatus") | ("OrchestrationJob", "status") => {
+            orchestration_states()
+        }
         _ => return schedule_field(of, field),
     })
 }
@@ -270,7 +291,7 @@ pub(super) fn header_value(header: &str) -> Allowed {
 pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
         "status" if path.contains("/dlq/") => item_states(),
-        "status" if path.starts_with("/jobs") => task_states(),
+        "status" if path.starts_with("/jobs") => orchestration_states(),
         "status" if path.contains("/schedules") => schedule_states(),
         "job_type" | "owner" => name(),
         "count" => whole(1, PREVIEW_MAX as u64),

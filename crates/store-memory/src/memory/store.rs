@@ -3,6 +3,8 @@
 use super::{MemoryStore, desk, journal_failed};
 use crate::state::State;
 use futures_util::future::BoxFuture;
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
     TypeSpec,
@@ -47,6 +49,10 @@ impl Store for MemoryStore {
                 None => self.memory.archived(id),
             }
         })
+    }
+
+    fn holder_of_key(&self, key: Digest) -> BoxFuture<'_, Result<Option<KeyHolder>, Error>> {
+        Box::pin(self.settled(move |state| state.keys.get(key)))
     }
 
     fn job_within<'a>(

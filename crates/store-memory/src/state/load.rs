@@ -38,9 +38,7 @@ impl Loader {
         let moves = history.into_iter().skip(1).collect();
         let mut job = job;
         self.state.index.share_names(&mut job);
-        if let Some(key) = &job.idempotency {
-            self.state.keys.hold(key, job.id);
-        }
+        job.keys().for_each(|key| self.state.keys.hold(key, job.id));
         self.state.slab.insert_entry(Entry::new(job, moves));
     }
 
@@ -106,6 +104,7 @@ impl Loader {
             Change::Claimed(_)
             | Change::RetryScheduled { .. }
             | Change::Released { .. }
+            | Change::Hastened
             | Change::DeadLettered { .. }
             | Change::DlqRecorded => {
                 self.ended.insert(event.job);

@@ -206,7 +206,7 @@ impl<'a> PostgresDesk<'a> {
         self.tallies.totals.submitted += 1;
         self.tallies.states[StateName::Queued as usize] += 1;
         self.tallies.hold(&job, 1);
-        if let Some(key) = &job.idempotency {
+        for key in job.keys() {
             let was = self.keys.get(&key.hash).and_then(|entry| entry.was);
             self.keys.insert(key.hash, KeyEntry { was, now: Some(key.held_by(id)) });
         }
@@ -254,10 +254,13 @@ impl<'a> PostgresDesk<'a> {
         if step.to == StateName::Running {
             tallies.queue(&entry.job.queue).running += 1;
         }
-        let ended = entry.job.idempotency.clone().zip(entry.job.finished_at());
+        let ended: Vec<(Idempotency, Timestamp)> = match entry.job.finished_at() {
+            Some(at) => entry.job.keys().map(|key| (key.clone(), at)).collect(),
+            None => Vec::new(),
+        };
         let waits = entry.job.due_at().is_some();
         self.steps.push((event.job, Some(step)));
-        if let Some((key, ended_at)) = ended {
+        for (key, ended_at) in ended {
             self.free(&key, event.job, ended_at);
         }
         if waits {

@@ -8,10 +8,10 @@ use crate::entities;
 use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::queries::Query;
-use crate::rows::{Stored, read_effect, read_item, read_job};
+use crate::rows::{Stored, read_effect, read_holder, read_item, read_job};
 use crate::stock::Offer;
 use crate::this_server::ThisServer;
-use crate::values::{At, digest, hash_uuid, item_uuid, job_id, uuid};
+use crate::values::{digest, hash_uuid, item_uuid, uuid};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Effect;
@@ -119,12 +119,7 @@ impl Loaded {
             }
         } else {
             for row in rows {
-                let holder = KeyHolder {
-                    job: job_id(row.try_get(1)?),
-                    fingerprint: row.try_get::<_, Option<Uuid>>(2)?.map(digest),
-                    free_at: row.try_get::<_, Option<At>>(3)?.map(|at| at.0),
-                };
-                self.keys.insert(digest(row.try_get(0)?), Some(holder));
+                self.keys.insert(digest(row.try_get(0)?), Some(read_holder(row)?));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::queries::Query;
 use crate::registry::Registry;
-use crate::rows::{more, state_number};
+use crate::rows::{hastening, more, state_number};
 use crate::terms;
 use crate::values::{At, hash_uuid, uuid};
 use mainspring_kernel::dispatch::LaneKey;
@@ -35,6 +35,8 @@ struct Writes<'a> {
     /// reason.
     claimed: Waits,
     left_waiting: Waits,
+    /// Rows of `job` that are due at once, by hand.
+    hastened: (Vec<Uuid>, Vec<At>, Vec<Option<String>>),
     /// Rows that come into `expiry` and go from there.
     to_expiry: (Vec<At>, Vec<Uuid>),
     left_expiry: (Vec<At>, Vec<Uuid>),
@@ -86,6 +88,7 @@ pub(crate) fn statements(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<V
         to_waiting: Waits::default(),
         claimed: Waits::default(),
         left_waiting: Waits::default(),
+        hastened: Default::default(),
         to_expiry: Default::default(),
         left_expiry: Default::default(),
         to_live: Lives::default(),
@@ -116,10 +119,16 @@ impl Writes<'_> {
         let job = &entry.job;
         let state = job.state.name();
         match entry.origin {
-            Origin::New => self.write_submission(job)?,
-            Origin::Queued if state == StateName::Queued => return Ok(()),
+            Origin::New => self.write_submission(entry)?,
+            Origin::Queued if job.seq == entry.was_seq => return Ok(()),
+            Origin::Queued if state == StateName::Queued => {
+                self.leave_line(entry)?;
+                self.hasten(entry);
+                return self.write_wait(job, false);
+            }
             Origin::Queued => {
                 self.leave_line(entry)?;
+                self.hasten(entry);
                 if let Some(alarm_at) = entry.was_alarm {
                     self.left_expiry.0.push(At(alarm_at));
                     self.left_expiry.1.push(uuid(job.id));
@@ -179,8 +188,9 @@ impl Writes<'_> {
         number.ok_or_else(|| Fault::Broken(format!("{lane:?} has no number")))
     }
 
-    /// A row of `job`, written once and never changed.
-    fn write_submission(&mut self, job: &Job) -> Result<(), Fault> {
+    /// A row of `job`, written once and never changed, unless the job is hastened.
+    fn write_submission(&mut self, entry: &Entry) -> Result<(), Fault> {
+        let job = &entry.job;
         let lane = self.lane(job)?;
         let jobs = &mut self.submitted;
         jobs.ids.push(uuid(job.id));
@@ -192,8 +202,18 @@ impl Writes<'_> {
         jobs.users.push(job.user.as_str().to_owned());
         jobs.payloads.push(Text(job.payload.clone()));
         jobs.traces.push(job.trace.as_deref().map(str::to_owned));
-        jobs.more.push(more(job));
+        jobs.more.push(more(job, &entry.history));
         Ok(())
+    }
+
+    /// A job that nobody had started was made ready by hand: the one thing that changes the row of
+    /// a submission. That it was still waiting is told by the row that it leaves.
+    fn hasten(&mut self, entry: &Entry) {
+        if hastening(&entry.history).is_some_and(|step| step.seq > entry.was_seq) {
+            self.hastened.0.push(uuid(entry.job.id));
+            self.hastened.1.push(At(entry.job.run_at));
+            self.hastened.2.push(more(&entry.job, &entry.history));
+        }
     }
 
     /// A job begins to wait: in `ready` if it is due, else in `waiting`.
@@ -263,10 +283,15 @@ impl Writes<'_> {
     /// In an order in which no row is written before what it takes the place of is gone.
     fn into_calls(self) -> Vec<Call> {
         let created_at = At(self.now);
+        let (ids, run_at, more) = self.hastened;
+        let hastened = (!ids.is_empty()).then(|| {
+            Call::new(Query::HastenJobs, vec![Box::new(ids), Box::new(run_at), Box::new(more)])
+        });
         let calls = [
             self.submitted.insert(created_at),
             self.claimed.delete(Query::DeleteReady),
             self.left_waiting.delete(Query::DeleteWaiting),
+            hastened,
             pairs(Query::DeleteExpiry, self.left_expiry),
             pairs(Query::DeleteLive, self.left_live),
             self.changed_live.update(),

@@ -105,15 +105,16 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "key_missing",
-        text: "jobs that have not ended do not hold their idempotency key",
+        text: "jobs that have not ended do not hold their idempotency key, or the name chosen for them",
         cure: "insert the key into held_key: its hash is in the column more of the job",
         sql: "SELECT j.id FROM (
                 (SELECT id FROM mainspring.ready LIMIT {n})
                 UNION (SELECT id FROM mainspring.waiting LIMIT {n})
                 UNION (SELECT id FROM mainspring.live LIMIT {n})
             ) w CROSS JOIN LATERAL (
-                SELECT j.id, (j.more -> 'key' ->> 'hash')::uuid AS hash
-                FROM mainspring.job j WHERE j.id = w.id AND j.more IS NOT NULL OFFSET 0
+                SELECT j.id, (j.more -> n.name ->> 'hash')::uuid AS hash
+                FROM mainspring.job j, (VALUES ('key'), ('alias')) n (name)
+                WHERE j.id = w.id AND j.more IS NOT NULL OFFSET 0
             ) j
             WHERE j.hash IS NOT NULL AND (SELECT k.job FROM mainspring.held_key k
                 WHERE k.hash = j.hash) IS DISTINCT FROM j.id",

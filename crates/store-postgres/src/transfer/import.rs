@@ -271,8 +271,8 @@ impl PostgresImport {
         self.session.call(Query::InsertTerms, values).await.map(|_| ())
     }
 
-    async fn put_submissions(&self, jobs: &[JobWithHistory], lanes: &[i32]) -> Result<(), Fault> {
-        let jobs = || jobs.iter().map(|it| &it.job);
+    async fn put_submissions(&self, whole: &[JobWithHistory], lanes: &[i32]) -> Result<(), Fault> {
+        let jobs = || whole.iter().map(|it| &it.job);
         let small = |n: u16| i16::try_from(n).unwrap_or(i16::MAX);
         let values: Vec<Value> = vec![
             Box::new(jobs().map(|it| uuid(it.id)).collect::<Vec<_>>()),
@@ -289,7 +289,7 @@ impl PostgresImport {
             Box::new(jobs().map(|it| it.user.as_str().to_owned()).collect::<Vec<_>>()),
             Box::new(jobs().map(|it| it.payload.to_string()).collect::<Vec<_>>()),
             Box::new(jobs().map(|it| it.trace.as_deref().map(str::to_owned)).collect::<Vec<_>>()),
-            Box::new(jobs().map(more).collect::<Vec<_>>()),
+            Box::new(whole.iter().map(|it| more(&it.job, &it.history)).collect::<Vec<_>>()),
         ];
         let types = [
             Type::UUID_ARRAY,

@@ -11,12 +11,16 @@ use super::lease::beat;
 use super::registry::token as a_token;
 use crate::store::Store;
 use crate::{ItemFilter, JobFilter, Scope};
-use mainspring_kernel::command::{Ending, Release, RunInternally, Submit};
-use mainspring_kernel::entity::Kind;
+use mainspring_kernel::calendar::Rhythm;
+use mainspring_kernel::command::{Ending, Plan, Release, RunInternally, Submit};
+use mainspring_kernel::entity::schedule::ScheduleSpec;
+use mainspring_kernel::entity::{EntityId, Kind};
+use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::view::tasks;
 use mainspring_kernel::{
     Command, DlqId, Failure, Job, JobId, Principal, QueueOrder, QueueSpec, Receipt, Role, Roles,
-    StateName, Timestamp, Token, TokenId, TypeSpec, firing,
+    StateName, Timestamp, Token, TokenId, TypeSpec, firing, idempotency,
 };
 use std::sync::Arc;
 
@@ -220,7 +224,7 @@ fn command(dice: &mut Dice, jobs: &[JobId], granted: &[Job], bench: &Bench) -> C
 /// A word of a job that may have ended, to the entity that it came from if it came from one.
 fn told(dice: &mut Dice, granted: &[Job]) -> Command {
     let job = &granted[dice.below(granted.len())];
-    let stranger = mainspring_kernel::EntityId { kind: Kind::Schedule, bits: 1 };
+    let stranger = EntityId { kind: Kind::Schedule, bits: 1 };
     let entity = firing::origin(job).map_or(stranger, |origin| origin.entity);
     Command::Settle { entity, jobs: vec![job.id] }
 }
@@ -240,8 +244,9 @@ fn report(dice: &mut Dice, job: &Job, bench: &Bench) -> Command {
 /// What people and time do to a job.
 fn on_job(dice: &mut Dice, jobs: &[JobId], bench: &Bench) -> Command {
     let (job, by) = (dice.one_of(jobs), user("ada"));
-    match dice.below(4) {
+    match dice.below(5) {
         0 => Command::Reap { job },
+        4 => Command::MoveTask { job, to: dice.one_of(tasks::State::ALL), by },
         1 => Command::ExtendLease { job, until: bench.now.plus_millis(9_000) },
         2 => {
             let failure = Failure { code: "BY".into(), message: "hand".into(), retryable: true };
@@ -296,6 +301,8 @@ fn holder(id: u128) -> Token {
 /// A wish for a job.
 fn new(dice: &mut Dice, bench: &Bench) -> Submit {
     let ancient = Timestamp(-61_000_000_000_000_000);
+    let name = (dice.below(4) == 0).then(|| Box::new(alias(dice.one_of(&["a1", "a2", "a3"]))));
+    let plan = (name.is_some() && dice.below(3) == 0).then(|| Box::new(plan(dice)));
     Submit {
         tenant: tenant(dice.one_of(&TENANTS)),
         user: user(dice.one_of(&["ada", "bob"])),
@@ -317,8 +324,22 @@ fn new(dice: &mut Dice, bench: &Bench) -> Submit {
             0 => key(dice.one_of(&["k1", "k2", "k3"]), dice.one_of(&[None, Some(30)])),
             _ => None,
         },
+        alias: name,
+        plan,
         ..wish()
     }
+}
+
+/// A schedule to be made beside a job that stands for it.
+fn plan(dice: &mut Dice) -> Plan {
+    let rhythm = Rhythm::Interval { every_secs: dice.one_of(&[3, 20]), phase_secs: 0 };
+    let bits = (1 << 80) + dice.below(1 << 30) as u128;
+    let spec = Box::new(ScheduleSpec::plain(kind(dice.one_of(&TYPES)), rhythm));
+    Plan { schedule: EntityId { kind: Kind::Schedule, bits }, spec }
+}
+
+fn alias(id: &str) -> Idempotency {
+    idempotency::alias(&tenant("acme"), "test", id, Some(30))
 }
 
 fn settings(dice: &mut Dice) -> Command {

@@ -88,7 +88,7 @@ impl Memory {
     }
 
     fn submitted(&mut self, job: Job) {
-        if let Some(key) = &job.idempotency {
+        for key in job.keys() {
             self.keys.insert(key.hash, key.held_by(job.id));
         }
         self.totals.submitted += 1;
@@ -101,11 +101,12 @@ impl Memory {
         let whole = self.jobs.get_mut(&event.job).expect("only known jobs move");
         let transition = evolve(&mut whole.job, event).expect("decided moves apply");
         self.totals.count(&transition, &whole.job);
-        if let (Some(end), Some(key)) = (whole.job.finished_at(), &whole.job.idempotency)
-            && let holder @ Some(_) = self.keys.get(&key.hash).copied()
-            && let Some(freed) = key.freed_by(holder, event.job, end)
-        {
-            self.keys.insert(key.hash, freed);
+        for (end, key) in whole.job.finished_at().into_iter().cycle().zip(whole.job.keys()) {
+            if let holder @ Some(_) = self.keys.get(&key.hash).copied()
+                && let Some(freed) = key.freed_by(holder, event.job, end)
+            {
+                self.keys.insert(key.hash, freed);
+            }
         }
         self.log(event.job, transition);
     }
@@ -287,6 +288,10 @@ impl Store for ModelStore {
 
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {
         self.read(|memory| memory.jobs.get(&id).cloned())
+    }
+
+    fn holder_of_key(&self, key: Digest) -> BoxFuture<'_, Result<Option<KeyHolder>, Error>> {
+        self.read(|memory| memory.keys.get(&key).copied())
     }
 
     fn jobs<'a>(

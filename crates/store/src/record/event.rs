@@ -44,6 +44,7 @@ mod change {
     pub(super) const DLQ_RECORDED: u8 = 6;
     pub(super) const FAILED: u8 = 7;
     pub(super) const CANCELLED: u8 = 8;
+    pub(super) const HASTENED: u8 = 9;
 }
 
 /// Appends `event` to `out`. `base` may be any instant, as long as decoding gets the same one; the
@@ -290,6 +291,7 @@ fn write_change(pen: &mut Pen<'_>, what: &Change, holder: Option<&WorkerId>, at:
             }
         }
         Change::DlqRecorded => pen.number(change::DLQ_RECORDED),
+        Change::Hastened => pen.number(change::HASTENED),
         Change::Failed => pen.number(change::FAILED),
         Change::Cancelled { code, reason } => {
             pen.array(length(2, [reason.is_some()]));
@@ -333,6 +335,7 @@ fn read_change(
             result: reader.optional(at, Reader::payload)?,
         },
         change::DLQ_RECORDED => Change::DlqRecorded,
+        change::HASTENED => Change::Hastened,
         change::FAILED => Change::Failed,
         change::CANCELLED => Change::Cancelled {
             code: match reader.field(at, Reader::number)? {

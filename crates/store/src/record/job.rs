@@ -6,6 +6,7 @@ use super::attempt::{
     read_failure, read_lease, read_report, write_failure, write_lease, write_report,
 };
 use super::wire::{Pen, Reader, length};
+use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency, LastFailure, StateName};
 use mainspring_kernel::{
     DlqId, Job, JobId, JobType, QueueName, State, TenantId, Timestamp, UserId,
@@ -275,8 +276,10 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         effects,
         effects_elsewhere: _,
         progress_pct,
+        alias,
+        plan,
     } = extras;
-    pen.array(7);
+    pen.array(length(7, [alias.is_some(), plan.is_some()]));
     pen.optional(*parent, |pen, id| pen.bits(id.0)); // 0
     pen.optional(*source_dlq, |pen, id| pen.bits(id.0)); // 1
     pen.optional(subject.as_deref(), Pen::text); // 2
@@ -291,6 +294,12 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         write_effect(pen, effect, base);
     }
     pen.optional(*progress_pct, Pen::number); // 6
+    if alias.is_some() || plan.is_some() {
+        pen.optional(alias.as_deref(), write_idempotency); // 7
+    }
+    if let Some(plan) = plan {
+        pen.bits(plan.bits); // 8
+    }
 }
 
 fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>> {
@@ -307,6 +316,10 @@ fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>
             .unwrap_or_default(),
         effects_elsewhere: EffectTotals::default(),
         progress_pct: reader.optional(at, Reader::small)?,
+        alias: reader.optional(at, read_idempotency)?,
+        plan: reader
+            .optional(at, Reader::bits)?
+            .map(|bits| EntityId { kind: Kind::Schedule, bits }),
     };
     reader.end(fields)?;
     Ok(Box::new(extras))

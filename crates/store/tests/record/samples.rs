@@ -5,6 +5,7 @@ use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
+    TaskPlan,
     Template, Waiting,
 };
 use mainspring_kernel::entity::{Body, Kind};
@@ -138,10 +139,32 @@ pub(crate) fn full_job(state: State) -> Job {
             effects: vec![effect("charge", r#"{"id":17}"#), effect("mail", "null")],
             effects_elsewhere: EffectTotals::default(),
             progress_pct: Some(40),
+            alias: None,
+            plan: None,
         })),
         state,
         ..plain_job(r#"{"n":1.50,"text":"ä"}"#)
     }
+}
+
+/// A job whose caller chose its name.
+fn named_job() -> Job {
+    let mut job = full_job(State::Queued);
+    job.extras_mut().alias = Some(Box::new(Idempotency {
+        hash: hash("name"),
+        scope: "task".into(),
+        key: "task_20260225_0001".into(),
+        fingerprint: None,
+        window_secs: Some(777_600),
+    }));
+    job
+}
+
+/// A job that stands for a plan.
+fn planned_job() -> Job {
+    let mut job = named_job();
+    job.extras_mut().plan = Some(EntityId { kind: Kind::Schedule, bits: id(10).0 });
+    job
 }
 
 fn moved(actor: Actor, change: Change) -> Event {
@@ -273,6 +296,7 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
                 },
             ),
         ),
+        ("event_hastened", moved(Actor::User(user("ada")), Change::Hastened)),
         ("event_dlq_recorded", moved(Actor::Reaper, Change::DlqRecorded)),
         ("event_failed", moved(Actor::Reaper, Change::Failed)),
         (
@@ -319,6 +343,8 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
     let mut all = vec![
         ("event_job_submitted", Event::JobSubmitted(Box::new(plain_job("{}")))),
         ("event_job_submitted_full", Event::JobSubmitted(Box::new(full_job(State::Queued)))),
+        ("event_job_submitted_named", Event::JobSubmitted(Box::new(named_job()))),
+        ("event_job_submitted_planned", Event::JobSubmitted(Box::new(planned_job()))),
         ("event_lease_renewed", renewed(None)),
         ("event_lease_renewed_with_progress", renewed(Some(40))),
         ("event_lease_renewed_and_settled", settled),
@@ -336,6 +362,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_schedule_everything", schedule(full_schedule("mill".into(), 7, Some(later(70))))),
         ("event_schedule_cron", schedule(cron_schedule())),
         ("event_schedule_fired", schedule(fired_schedule())),
+        ("event_schedule_of_plan", schedule(plan_schedule())),
         ("event_entity_removed", Event::EntityRemoved { entity: entity(None).id, version: 5 }),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
         (
@@ -385,6 +412,7 @@ fn plain_schedule() -> Schedule {
         spec: ScheduleSpec::plain(JobType::stored("mill".into()), rhythm),
         namespace: "user:ada".into(),
         template: None,
+        task: None,
         status: Status::Active,
         next_at: Some(later(60)),
         catch_up_at: None,
@@ -440,6 +468,7 @@ pub(crate) fn full_schedule(name: Arc<str>, small: u32, at: Option<Timestamp>) -
         },
         namespace: "system".into(),
         template: Some(Template { name: "nightly".into(), entry: hash("entry") }),
+        task: None,
         status: Status::Paused(Box::new(pause)),
         next_at: at,
         catch_up_at: at,
@@ -484,6 +513,20 @@ fn cron_schedule() -> Schedule {
         ..plain.spec
     };
     Schedule { spec, status: Status::Ended, next_at: None, ..plain }
+}
+
+/// One that fires for a plan.
+fn plan_schedule() -> Schedule {
+    let task_id = "nightly".into();
+    Schedule {
+        task: Some(TaskPlan {
+            job: id(1),
+            task_id,
+            window_secs: Some(777_600),
+            gone_at: Some(later(70)),
+        }),
+        ..cron_schedule()
+    }
 }
 
 fn requeued() -> DlqState {

@@ -1,8 +1,8 @@
 //! Strategies for every type that is ever written.
 
 use mainspring_kernel::dlq::Proposal;
-use mainspring_kernel::entity::Body;
 use mainspring_kernel::entity::schedule::{Account, Schedule};
+use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
@@ -134,21 +134,26 @@ fn effect() -> BoxedStrategy<Effect> {
 }
 
 fn extras() -> BoxedStrategy<Box<Extras>> {
-    let rest = (of(instant()), vec(effect(), 0..3), of(any::<u8>()));
+    let rest =
+        (of(instant()), vec(effect(), 0..3), of(any::<u8>()), of(idempotency()), of(any::<u128>()));
     (of(job_id()), of(any::<u128>()), of(text()), vec((text(), text()), 0..4), rest)
-        .prop_map(|(parent, dlq, subject, labels, (expires_at, effects, progress_pct))| {
-            let source_dlq = dlq.map(DlqId);
-            Box::new(Extras {
-                parent,
-                source_dlq,
-                subject,
-                labels,
-                expires_at,
-                effects,
-                effects_elsewhere: EffectTotals::default(),
-                progress_pct,
-            })
-        })
+        .prop_map(
+            |(parent, dlq, subject, labels, (expires_at, effects, progress_pct, alias, plan))| {
+                let source_dlq = dlq.map(DlqId);
+                Box::new(Extras {
+                    parent,
+                    source_dlq,
+                    subject,
+                    labels,
+                    expires_at,
+                    effects,
+                    effects_elsewhere: EffectTotals::default(),
+                    progress_pct,
+                    alias,
+                    plan: plan.map(|bits| EntityId { kind: Kind::Schedule, bits }),
+                })
+            },
+        )
         .boxed()
 }
 
@@ -200,6 +205,7 @@ fn change() -> BoxedStrategy<Change> {
             Change::RetryScheduled { failure, due_at, report }
         }),
         (of(text()), report()).prop_map(|(reason, report)| Change::Released { reason, report }),
+        Just(Change::Hastened),
         (failure(), any::<bool>(), of(report()), of(payload())).prop_map(
             |(failure, is_exhausted, report, result)| Change::DeadLettered {
                 failure,

@@ -6,6 +6,8 @@ use super::link::Link;
 use super::trial::Trial;
 use super::{Plant, lot};
 use futures_util::future::{BoxFuture, FutureExt, ready};
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
     TypeSpec,
@@ -182,6 +184,10 @@ impl Store for PlantedStore {
             }
             ticket
         })
+    }
+
+    fn holder_of_key(&self, key: Digest) -> BoxFuture<'_, Result<Option<KeyHolder>, Error>> {
+        self.inner.holder_of_key(key)
     }
 
     fn job(&self, id: JobId) -> BoxFuture<'_, Result<Option<JobWithHistory>, Error>> {

@@ -64,7 +64,7 @@ impl Trial {
     fn apply_one(&mut self, desk: &dyn Desk, event: Event) {
         match event {
             Event::JobSubmitted(job) => {
-                if let Some(key) = &job.idempotency {
+                for key in job.keys() {
                     let fingerprint = key.fingerprint;
                     let holder = KeyHolder { job: job.id, fingerprint, free_at: None };
                     self.keys.insert(key.hash, holder);

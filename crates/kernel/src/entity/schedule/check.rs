@@ -10,6 +10,7 @@ use crate::limits::{
     SCHEDULE_INTERVAL_SECS_MAX, SCHEDULE_PAYLOAD_BYTES_MAX,
 };
 use crate::name::{TenantId, UserId};
+use crate::registry::TypeSpec;
 use crate::rejection::Rejection;
 use crate::text::refuse_control;
 use crate::time::Timestamp;
@@ -82,7 +83,7 @@ impl ScheduleSpec {
 pub(super) fn check(spec: &ScheduleSpec, facts: &Facts<'_>) -> Result<(), Rejection> {
     spec.check()?;
     match facts.job_type {
-        None if facts.are_types_strict => {
+        None if facts.are_types_strict && TypeSpec::built_in(&spec.job_type).is_none() => {
             Err(Rejection::TypeUnknown { name: spec.job_type.to_string() })
         }
         Some(known) if !known.is_schedulable => {

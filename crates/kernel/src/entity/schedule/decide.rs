@@ -3,12 +3,15 @@
 use super::history::{OutcomeKind, reason};
 use super::turn::Turn;
 use super::{
-    Account, Pause, SYSTEM, Schedule, ScheduleCommand, ScheduleSpec, Status, Template, check,
+    Account, Pause, SYSTEM, Schedule, ScheduleCommand, ScheduleSpec, Status, TaskPlan, Template,
+    check,
 };
+use crate::command::Plan;
 use crate::decide::{Decision, Receipt};
 use crate::entity::{Body, Entity, EntityId, Kind};
 use crate::event::Event;
 use crate::facts::Facts;
+use crate::job::Job;
 use crate::name::{TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -22,17 +25,24 @@ pub(in crate::entity) fn decide(
             if facts.entity.is_some() {
                 return Err(Rejection::EntityExists { kind: Kind::Schedule });
             }
-            create(*id, tenant, owner, spec, None, facts)
+            create(*id, tenant, owner, spec, Cause::Asked, facts)
         }
         ScheduleCommand::Ensure { id, tenant, name, entry, spec } => {
             let template = Template { name: name.clone(), entry: *entry };
             ensure(*id, tenant, spec, template, facts)
         }
-        ScheduleCommand::Update { spec, .. } => update(spec, None, facts),
+        ScheduleCommand::Update { spec, .. } => {
+            refuse_plan(facts)?;
+            update(spec, None, facts)
+        }
         ScheduleCommand::Pause { by, note, .. } => pause(by, note.as_deref(), facts),
         ScheduleCommand::Resume { .. } => resume(facts),
-        ScheduleCommand::Stop { .. } => stop(facts),
+        ScheduleCommand::Stop { .. } => {
+            refuse_plan(facts)?;
+            stop(facts)
+        }
         ScheduleCommand::Remove { .. } => {
+            refuse_plan(facts)?;
             let (entity, schedule) = known(facts)?;
             if schedule.template.is_some() {
                 return stop(facts);
@@ -74,6 +84,14 @@ fn known<'a>(facts: &Facts<'a>) -> Result<(&'a Entity, &'a Schedule), Rejection>
     Ok((entity, schedule))
 }
 
+/// The schedule of a plan is the plan's: whoever wants another one cancels the task.
+fn refuse_plan(facts: &Facts<'_>) -> Result<(), Rejection> {
+    match known(facts)?.1.task {
+        Some(_) => Err(Rejection::ScheduleOfTask),
+        None => Ok(()),
+    }
+}
+
 /// One that can still do something.
 fn unstopped<'a>(facts: &Facts<'a>) -> Result<(&'a Entity, &'a Schedule), Rejection> {
     let (entity, schedule) = known(facts)?;
@@ -87,24 +105,53 @@ fn conflict(schedule: &Schedule) -> Rejection {
     Rejection::ScheduleConflict { state: schedule.state() }
 }
 
+/// Why a schedule is made.
+enum Cause {
+    /// Somebody asks for it.
+    Asked,
+    /// There is a template of it.
+    Template(Template),
+    /// A plan is to make tasks.
+    Task(TaskPlan),
+}
+
+/// The schedule of the plan that `job` stands for.
+pub(crate) fn of_plan(plan: &Plan, job: &Job, facts: &Facts<'_>) -> Result<Event, Rejection> {
+    if facts.entity.is_some() {
+        return Err(Rejection::EntityExists { kind: Kind::Schedule });
+    }
+    let alias = job.alias().ok_or(Rejection::FieldInvalid { field: "id", reason: "is missing" })?;
+    let window_secs = alias.window_secs;
+    let task_id = alias.key.clone();
+    let task = TaskPlan { job: job.id, task_id, window_secs, gone_at: None };
+    let made = create(plan.schedule, &job.tenant, &job.user, &plan.spec, Cause::Task(task), facts)?;
+    Ok(made.events.into_iter().next().expect("a schedule is made by one event"))
+}
+
 fn create(
     id: EntityId,
     tenant: &TenantId,
     owner: &UserId,
     spec: &ScheduleSpec,
-    template: Option<Template>,
+    cause: Cause,
     facts: &Facts<'_>,
 ) -> Result<Decision, Rejection> {
     check::check(spec, facts)?;
     let next_at = Some(check::first(spec, facts.now)?);
-    let namespace = match &template {
-        Some(_) => SYSTEM.into(),
-        None => format!("user:{owner}").into(),
+    let namespace = match cause {
+        Cause::Template(_) => SYSTEM.into(),
+        Cause::Asked | Cause::Task(_) => format!("user:{owner}").into(),
+    };
+    let (template, task) = match cause {
+        Cause::Asked => (None, None),
+        Cause::Template(template) => (Some(template), None),
+        Cause::Task(task) => (None, Some(task)),
     };
     let schedule = Schedule {
         spec: spec.clone(),
         namespace,
         template,
+        task,
         status: Status::Active,
         next_at,
         catch_up_at: None,
@@ -139,7 +186,7 @@ fn ensure(
 ) -> Result<Decision, Rejection> {
     if facts.entity.is_none() {
         let owner = UserId::stored(SYSTEM.into());
-        let made = create(id, tenant, &owner, spec, Some(template), facts)?;
+        let made = create(id, tenant, &owner, spec, Cause::Template(template), facts)?;
         return Ok(Decision { receipt: Receipt::Ensured { is_new: true }, ..made });
     }
     let (_, schedule) = known(facts)?;

@@ -9,6 +9,7 @@ use super::turn::Turn;
 use super::{Misfire, Overlap, Schedule, Status, Waiting, settle};
 use crate::decide::{self, Decision, Receipt};
 use crate::entity::Entity;
+use crate::event::Event;
 use crate::facts::Facts;
 use crate::firing::Fired;
 use crate::id::JobId;
@@ -23,6 +24,21 @@ pub(in crate::entity) fn ring(
     facts: &Facts<'_>,
 ) -> Decision {
     let mut turn = Turn::new(entity, schedule, facts);
+    // A plan ends with the job that stands for it; whether that was told does not matter.
+    if let Some(task) = &schedule.task {
+        if schedule.status == Status::Stopped {
+            let removed = Event::EntityRemoved { entity: entity.id, version: entity.version + 1 };
+            return Decision { events: vec![removed], receipt: Receipt::Done };
+        }
+        if !facts.watched.iter().any(|(known, _)| *known == task.job) {
+            let jobs = schedule.outstanding.iter().copied().chain([task.job]).collect();
+            return Decision { events: Vec::new(), receipt: Receipt::Wanting { jobs } };
+        }
+        settle::look_at_plan(&mut turn);
+        if turn.next.status == Status::Stopped {
+            return turn.done(Receipt::Done);
+        }
+    }
     // How its jobs stand is not a matter of what it heard: a word may have been lost.
     if schedule.spec.watches() && !schedule.outstanding.is_empty() {
         let is_known = |job: &JobId| facts.watched.iter().any(|(known, _)| known == job);

@@ -17,10 +17,25 @@ pub(in crate::entity) fn settle(
 ) -> Result<Decision, Rejection> {
     let mut turn = Turn::new(entity, schedule, facts);
     look(&mut turn);
+    look_at_plan(&mut turn);
     if turn.next == *schedule {
         return Err(Rejection::NotDue);
     }
     Ok(turn.done(Receipt::Done))
+}
+
+/// Stops for good if the job that stands for its plan has ended.
+pub(super) fn look_at_plan(turn: &mut Turn<'_>) {
+    let Some(task) = &mut turn.next.task else { return };
+    let known = turn.facts.watched.iter().find(|(id, _)| *id == task.job);
+    let has_ended =
+        known.is_some_and(|(_, job)| job.is_none_or(|it| it.state.name().is_terminal()));
+    if has_ended && turn.next.status != Status::Stopped {
+        let kept_ms = task.window_secs.map(|secs| u64::from(secs) * 1_000);
+        task.gone_at = kept_ms.map(|ms| turn.facts.now.plus_millis(ms));
+        turn.next.status = Status::Stopped;
+        turn.rest();
+    }
 }
 
 /// Forgets the jobs that have ended and counts the failures; one too many is a pause.

@@ -7,7 +7,7 @@ use crate::decide::{Decision, Receipt};
 use crate::entity::{Body, Entity};
 use crate::event::Event;
 use crate::facts::Facts;
-use crate::firing::{self, Fired};
+use crate::firing::{self, Fired, Ties};
 use crate::id::JobId;
 use crate::limits::{FIRINGS_LOOKED_AT_MAX, LATE_MS, OUTSTANDING_MAX};
 use crate::rejection::Rejection;
@@ -61,7 +61,8 @@ impl<'a> Turn<'a> {
             ..Submit::plain(tenant, owner, spec.job_type.clone())
         };
         let is_watched = spec.watches();
-        let mut fired = firing::fire(self.entity.id, at, is_watched, wish, self.facts)?;
+        let ties = Ties { is_watched, task: self.next.task.as_ref() };
+        let mut fired = firing::fire(self.entity.id, at, ties, wish, self.facts)?;
         if fired.is_new && self.next.fired.has(at) {
             return Err(Rejection::FiringDone);
         }

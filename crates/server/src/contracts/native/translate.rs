@@ -71,6 +71,8 @@ impl<'a> Submitter<'a> {
             timeout_ms: wish.timeout_ms,
             max_retries: wish.max_retries,
             idempotency,
+            alias: None,
+            plan: None,
             trace: wish.trace_id.as_deref().or(self.trace).map(Into::into),
             parent: parent.map_err(|_| field("parent_id", "must be a job id"))?,
             subject: wish.subject.as_deref().map(Into::into),

@@ -18,13 +18,14 @@ pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
 
 pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let types = ask.engine().types().await?;
-    let found = types.iter().find(|spec| spec.name.as_str() == ask.param());
-    Ok(Reply::data(&shown(found.ok_or_else(refusal::type_unknown)?)))
+    let found = types.into_iter().find(|spec| spec.name.as_str() == ask.param());
+    let built_in = || JobType::new(ask.param()).ok().and_then(|name| TypeSpec::built_in(&name));
+    Ok(Reply::data(&shown(&found.or_else(built_in).ok_or_else(refusal::type_unknown)?)))
 }
 
 pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let wish: api::registry::SetType = json::read(json::check(&ask.body)?)?;
-    let spec = spec(ask.param(), wish)?;
+    let spec = spec(ask.param(), wish)?.kept();
     let answer = shown(&spec);
     ask.engine().execute_one(Command::SetType(Box::new(spec))).await??;
     Ok(Reply::data(&answer))

@@ -5,6 +5,7 @@ use super::super::wire::{Pen, Reader, length};
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
+    TaskPlan,
     Template, Waiting,
 };
 use mainspring_kernel::{JobId, JobType, QueueName, Timestamp, UserId};
@@ -16,6 +17,7 @@ pub(super) fn write_schedule(pen: &mut Pen<'_>, schedule: &Schedule, base: Times
         spec,
         namespace,
         template,
+        task,
         status,
         next_at,
         catch_up_at,
@@ -29,7 +31,9 @@ pub(super) fn write_schedule(pen: &mut Pen<'_>, schedule: &Schedule, base: Times
         history,
         fired,
     } = schedule;
-    pen.array(length(14, [!fired.stretches().is_empty()]));
+    let stretches = fired.stretches();
+    let tail = [!stretches.is_empty(), task.is_some()];
+    pen.array(length(14, tail));
     write_spec(pen, spec, base); // 0
     pen.text(namespace); // 1
     pen.optional(template.as_ref(), |pen, Template { name, entry }| {
@@ -54,19 +58,30 @@ pub(super) fn write_schedule(pen: &mut Pen<'_>, schedule: &Schedule, base: Times
     pen.number(*failures_in_a_row); // 12
     pen.array(history.len() as u64); // 13
     history.iter().for_each(|outcome| write_outcome(pen, outcome, base));
-    if !fired.stretches().is_empty() {
-        pen.array(2 * fired.stretches().len() as u64); // 14
-        for (first, last) in fired.stretches() {
-            pen.instant(*first, base);
-            pen.instant(*last, base);
-        }
+    if tail != [false, false] {
+        let stretches = (!stretches.is_empty()).then_some(stretches);
+        pen.optional(stretches, |pen, stretches| {
+            pen.array(2 * stretches.len() as u64); // 14
+            for (first, last) in stretches {
+                pen.instant(*first, base);
+                pen.instant(*last, base);
+            }
+        });
+    }
+    if let Some(TaskPlan { job, task_id, window_secs, gone_at }) = task {
+        pen.array(4); // 15
+        pen.bits(job.0); // 0
+        pen.text(task_id); // 1
+        pen.optional(*window_secs, Pen::number); // 2
+        pen.optional(*gone_at, |pen, at| pen.instant(at, base)); // 3
     }
 }
 
 pub(super) fn read_schedule(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Schedule> {
     let mut fields = reader.fields()?;
     let at = &mut fields;
-    let schedule = Schedule {
+    let mut schedule = Schedule {
+        task: None,
         spec: reader.field(at, |reader| read_spec(reader, base))?,
         namespace: reader.field(at, Reader::boxed)?,
         template: reader.optional(at, |reader| {
@@ -107,6 +122,18 @@ pub(super) fn read_schedule(reader: &mut Reader<'_, '_>, base: Timestamp) -> Rea
             })?
             .unwrap_or_default(),
     };
+    schedule.task = reader.optional(at, |reader| {
+        let mut fields = reader.fields()?;
+        let at = &mut fields;
+        let task = TaskPlan {
+            job: JobId(reader.field(at, Reader::bits)?),
+            task_id: reader.field(at, Reader::boxed)?,
+            window_secs: reader.optional(at, Reader::small)?,
+            gone_at: reader.optional(at, |reader| reader.instant(base))?,
+        };
+        reader.end(fields)?;
+        Ok(task)
+    })?;
     reader.end(fields)?;
     Ok(schedule)
 }

@@ -47,6 +47,8 @@ fn full(state: State) -> Job {
         effects: Vec::new(),
         effects_elsewhere: Default::default(),
         progress_pct: Some(40),
+        alias: None,
+        plan: None,
     };
     let failure =
         Failure { code: TASK_TIMEOUT.into(), message: "slow \\ late".into(), retryable: true };
