@@ -5,8 +5,7 @@ use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
-    TaskPlan,
-    Template, Waiting,
+    TaskPlan, Template, Waiting,
 };
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};

@@ -5,8 +5,7 @@ use super::super::wire::{Pen, Reader, length};
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
-    TaskPlan,
-    Template, Waiting,
+    TaskPlan, Template, Waiting,
 };
 use mainspring_kernel::{JobId, JobType, QueueName, Timestamp, UserId};
 
