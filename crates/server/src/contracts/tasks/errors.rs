@@ -74,7 +74,6 @@ fn error(refusal: &Refusal) -> (StatusCode, TaskError) {
         conflict_fields: None,
         task: None,
     };
-    #[expect(clippy::wildcard_enum_match_arm, reason = "these have other words here")]
     match refusal.rejection.as_deref() {
         Some(Rejection::IllegalTaskMove { from, to }) => {
             (error.from_state, error.to_state) = (Some(from.as_str()), Some(to.as_str()));
