@@ -45,7 +45,9 @@ impl Backlog {
 pub fn held_bytes(job: &Job) -> u64 {
     let length = |text: &Option<Box<str>>| text.as_ref().map_or(0, |text| text.len());
     let mut bytes = JOB_BYTES + job.payload.len() + length(&job.trace);
-    bytes += job.keys().map(|key| key.scope.len() + key.key.len()).sum::<usize>();
+    if let Some(key) = &job.idempotency {
+        bytes += key.scope.len() + key.key.len();
+    }
     if let Some(extras) = &job.extras {
         bytes += length(&extras.subject);
         bytes += extras.labels.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
