@@ -1,5 +1,5 @@
-//! The server under test: this same binary, or the build that [`OTHER_BUILD`] names, in a process and a
-//! directory of its own.
+//! The server under test: this same binary, or the build that [`OTHER_BUILD`] names, in a process
+//! and a directory of its own.
 
 use super::http::Connection;
 use super::job::{JOB_TYPE, Requests};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The admin token of servers under test.
 const TOKEN: &str = "bench-admin-token-0123456789";
-/// The variable that names another build's binary, so that two builds are measured in turn by one client.
+/// The variable that names another build's binary: one client measures two builds in turn.
 const OTHER_BUILD: &str = "MAINSPRING_BENCH_SERVER";
 /// How long a server may take to come up.
 const START_MAX: Duration = Duration::from_secs(120);

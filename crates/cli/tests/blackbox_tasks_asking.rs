@@ -1,4 +1,5 @@
-//! The task contract from outside: asking twice, asking wrongly, and asking for what is not one's own.
+//! The task contract from outside: asking twice, asking wrongly, and asking for what is not one's
+//! own.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

@@ -21,12 +21,11 @@ use mainspring_kernel::entity::{Kind, schedule};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
-    Command, DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Receipt, Rejection,
-    StateName, TenantId, Timestamp, Token, TokenId, TypeSpec, WorkerId,
+    Command, Job, JobId, Receipt, Rejection, StateName, TenantId, Timestamp, TokenId, WorkerId,
 };
 use mainspring_store::{
-    Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
-    Page, Scope, Standing, Store,
+    Counts, EntityFilter, Error, Health, Held, JobFilter, JobWithHistory, MovesPage, Page, Scope,
+    Standing, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -405,104 +404,6 @@ impl Engine {
     /// If the store failed.
     pub async fn count_jobs(&self, filter: &JobFilter, most: usize) -> Result<usize, Error> {
         self.shared.store.count_jobs(filter, most).await
-    }
-
-    /// One dead-letter item.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn item(&self, id: DlqId) -> Result<Option<DlqItem>, Error> {
-        self.shared.store.item(id).await
-    }
-
-    /// One dead-letter item, if it is in `scope`.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn item_within(&self, id: DlqId, scope: &Scope) -> Result<Option<DlqItem>, Error> {
-        self.shared.store.item_within(id, scope).await
-    }
-
-    /// Dead-letter items, newest first.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn items(
-        &self,
-        filter: &ItemFilter,
-        before: Option<DlqId>,
-        limit: usize,
-    ) -> Result<Page<DlqItem>, Error> {
-        self.shared.store.items(filter, before, limit).await
-    }
-
-    /// How many dead-letter items a filter admits, counted up to `most`.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn count_items(&self, filter: &ItemFilter, most: usize) -> Result<usize, Error> {
-        self.shared.store.count_items(filter, most).await
-    }
-
-    /// One entity.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn entity(&self, id: EntityId) -> Result<Option<Entity>, Error> {
-        self.shared.store.entity(id).await
-    }
-
-    /// Entities of a kind, the greatest id first.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn entities(
-        &self,
-        filter: &EntityFilter,
-        before: Option<EntityId>,
-        limit: usize,
-    ) -> Result<Page<Entity, EntityId>, Error> {
-        self.shared.store.entities(filter, before, limit).await
-    }
-
-    /// How many entities a filter admits, counted up to `most`.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn count_entities(&self, filter: &EntityFilter, most: usize) -> Result<usize, Error> {
-        self.shared.store.count_entities(filter, most).await
-    }
-
-    /// Every registered type, by name.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn types(&self) -> Result<Vec<TypeSpec>, Error> {
-        self.shared.store.types().await
-    }
-
-    /// Every configured queue, by name.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn queues(&self) -> Result<Vec<QueueSpec>, Error> {
-        self.shared.store.queues().await
-    }
-
-    /// Every token, by id.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn tokens(&self) -> Result<Vec<Token>, Error> {
-        self.shared.store.tokens().await
-    }
-
-    /// One token.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub async fn token(&self, id: TokenId) -> Result<Option<Token>, Error> {
-        self.shared.store.token(id).await
     }
 
     /// Ends when a token stops working: revoked on any server, or expired. Whoever waits on behalf

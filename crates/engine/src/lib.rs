@@ -22,6 +22,7 @@ mod dispatcher;
 mod elsewhere;
 mod leaving;
 mod oldest;
+mod registers;
 mod request;
 pub mod schedules;
 mod timers;

@@ -21,7 +21,8 @@ pub use zone::Zone;
 
 use crate::time::Timestamp;
 
-/// `at` as RFC 3339 has it: in UTC, with microseconds. Instants beyond the calendar stop at its ends.
+/// `at` as RFC 3339 has it: in UTC, with microseconds. Instants beyond the calendar stop at its
+/// ends.
 pub fn utc_text(at: Timestamp) -> String {
     let end = if at.0 < 0 { jiff::Timestamp::MIN } else { jiff::Timestamp::MAX };
     format!("{:.6}", jiff::Timestamp::from_microsecond(at.0).unwrap_or(end))

@@ -209,8 +209,8 @@ pub struct Submit {
     pub expires_at: Option<Timestamp>,
 }
 
-/// What is made beside a job that stands for a plan, in the same commit. The schedule fires until the
-/// job is cancelled; its jobs go by the job's chosen name and their instants.
+/// What is made beside a job that stands for a plan, in the same commit. The schedule fires until
+/// the job is cancelled; its jobs go by the job's chosen name and their instants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// The id of the schedule: a fresh one.

@@ -71,8 +71,8 @@ impl Keyed<'_> {
     }
 }
 
-/// The name `id` that a caller chose for a job, among those of `namespace` in a tenant. It is held as
-/// long as the job is kept; `window_secs` says after how long nothing is kept any more.
+/// The name `id` that a caller chose for a job, among those of `namespace` in a tenant. It is held
+/// as long as the job is kept; `window_secs` says after how long nothing is kept any more.
 pub fn alias(
     tenant: &TenantId,
     namespace: &'static str,

@@ -22,8 +22,8 @@ impl Backoff {
 /// Largest jitter.
 pub const JITTER_MS_MAX: u64 = 300;
 
-/// `min(max_ms, base_ms * 2^(retry_count - 1)) + jitter`, with `retry_count` counted from one. A base
-/// of zero is no delay at all, not a jitter alone.
+/// `min(max_ms, base_ms * 2^(retry_count - 1)) + jitter`, with `retry_count` counted from one. A
+/// base of zero is no delay at all, not a jitter alone.
 pub fn delay_ms(backoff: Backoff, job: JobId, retry_count: u16) -> u64 {
     debug_assert!(retry_count >= 1, "the first retry has retry_count 1");
     if backoff.base_ms == 0 {

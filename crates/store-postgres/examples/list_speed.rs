@@ -88,23 +88,18 @@ async fn fill(engine: &Engine, jobs: usize) {
         let commands = (0..BATCH).map(|n| {
             let is_own = n == batch % BATCH;
             let pick = |own: &'static str, usual: &'static str| if is_own { own } else { usual };
+            let names = (
+                TenantId::new(pick("own", "usual")).expect("a name"),
+                UserId::new(pick("ada", "bob")).expect("a name"),
+                JobType::new(pick("saw", "mill")).expect("a name"),
+            );
             Command::Submit(Box::new(Submit {
-                tenant: TenantId::new(pick("own", "usual")).expect("a name"),
-                user: UserId::new(pick("ada", "bob")).expect("a name"),
-                job_type: JobType::new(pick("saw", "mill")).expect("a name"),
                 payload: payload.clone(),
-                run_at: None,
-                delay_ms: None,
-                priority: None,
                 queue: Some(QueueName::new(pick("slow", "default")).expect("a name")),
-                timeout_ms: None,
                 max_retries: Some(0),
-                idempotency: None,
                 trace: is_own.then(|| "t1".into()),
-                parent: None,
-                subject: None,
                 labels: if is_own { vec![("team".into(), "red".into())] } else { Vec::new() },
-                expires_at: None,
+                ..Submit::plain(names.0, names.1, names.2)
             }))
         });
         engine.execute(commands.collect()).await.expect("submitted");

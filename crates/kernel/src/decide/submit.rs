@@ -107,8 +107,8 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
 /// When a job that stands for a plan is due: the last day but one that every clock can show.
 const NEVER: Timestamp = Timestamp(253_402_128_000_000_000);
 
-/// The job that has the chosen name: a name is taken for as long as its job is kept, however long its
-/// note is.
+/// The job that has the chosen name: a name is taken for as long as its job is kept, however long
+/// its note is.
 fn alias_holder<'a>(facts: &Facts<'a>) -> Option<&'a Job> {
     facts.alias_job.filter(|_| facts.alias_holder.is_some_and(|holder| holder.holds_at(facts.now)))
 }

@@ -268,8 +268,8 @@ pub struct TaskPlan {
     pub job: JobId,
     /// The name that its caller chose.
     pub task_id: Box<str>,
-    /// Seconds after which nothing of a task that has ended is kept any more: so long its name leads
-    /// to it. `None` is for ever.
+    /// Seconds after which nothing of a task that has ended is kept any more: so long its name
+    /// leads to it. `None` is for ever.
     pub window_secs: Option<u32>,
     /// When the schedule goes, too, once its plan has ended.
     pub gone_at: Option<Timestamp>,

@@ -45,8 +45,8 @@ impl State {
     }
 }
 
-/// The state shown at `now`. Whatever a clock says that was set back: a task that was ready stays so,
-/// and a waiting one to which something happened was hastened.
+/// The state shown at `now`. Whatever a clock says that was set back: a task that was ready stays
+/// so, and a waiting one to which something happened was hastened.
 pub fn state(job: &Job, now: Timestamp) -> State {
     let state = job.state.name();
     if state == StateName::Queued && job.seq > 1 {

@@ -33,8 +33,8 @@ pub(super) async fn create(mut ask: Ask, who: Principal) -> Result<Reply, Refusa
     };
     ask.let_go_of_body();
     let Wish { submit, critical, alias, key } = wish;
-    // Not enough to make a task may be enough to ask for one that there is, and a plan that there is
-    // needs no more room.
+    // Not enough to make a task may be enough to ask for one that there is, and a plan that there
+    // is needs no more room.
     if submit.as_ref().map_or(true, |submit| submit.plan.is_some())
         && let Some(found) = known(&ask, &who, &alias, key.as_ref()).await?
     {

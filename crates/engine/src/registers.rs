@@ -1,0 +1,106 @@
+//! Looking things up that are no jobs: dead-letter items, entities, types, queues and tokens. The
+//! store answers; nothing here waits for anything else.
+
+use crate::engine::Engine;
+use mainspring_kernel::{DlqId, DlqItem, Entity, EntityId, QueueSpec, Token, TokenId, TypeSpec};
+use mainspring_store::{EntityFilter, Error, ItemFilter, Page, Scope};
+
+impl Engine {
+    /// One dead-letter item.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item(&self, id: DlqId) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item(id).await
+    }
+
+    /// One dead-letter item, if it is in `scope`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn item_within(&self, id: DlqId, scope: &Scope) -> Result<Option<DlqItem>, Error> {
+        self.shared.store.item_within(id, scope).await
+    }
+
+    /// Dead-letter items, newest first.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn items(
+        &self,
+        filter: &ItemFilter,
+        before: Option<DlqId>,
+        limit: usize,
+    ) -> Result<Page<DlqItem>, Error> {
+        self.shared.store.items(filter, before, limit).await
+    }
+
+    /// How many dead-letter items a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_items(&self, filter: &ItemFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_items(filter, most).await
+    }
+
+    /// One entity.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn entity(&self, id: EntityId) -> Result<Option<Entity>, Error> {
+        self.shared.store.entity(id).await
+    }
+
+    /// Entities of a kind, the greatest id first.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn entities(
+        &self,
+        filter: &EntityFilter,
+        before: Option<EntityId>,
+        limit: usize,
+    ) -> Result<Page<Entity, EntityId>, Error> {
+        self.shared.store.entities(filter, before, limit).await
+    }
+
+    /// How many entities a filter admits, counted up to `most`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn count_entities(&self, filter: &EntityFilter, most: usize) -> Result<usize, Error> {
+        self.shared.store.count_entities(filter, most).await
+    }
+
+    /// Every registered type, by name.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn types(&self) -> Result<Vec<TypeSpec>, Error> {
+        self.shared.store.types().await
+    }
+
+    /// Every configured queue, by name.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn queues(&self) -> Result<Vec<QueueSpec>, Error> {
+        self.shared.store.queues().await
+    }
+
+    /// Every token, by id.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn tokens(&self) -> Result<Vec<Token>, Error> {
+        self.shared.store.tokens().await
+    }
+
+    /// One token.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn token(&self, id: TokenId) -> Result<Option<Token>, Error> {
+        self.shared.store.token(id).await
+    }
+}
