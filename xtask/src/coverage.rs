@@ -18,7 +18,8 @@ use crate::{cargo, test};
 
 /// Requirements that must have a passing test, in the order of the table.
 const REQUIRED: &[&str] = &[
-    "O02", "O04", "O06", "O09", "O10", "O15", "O16", "O19", "O20", "O21", "O24", "O25", //
+    "O01", "O02", "O03", "O04", "O06", "O07", "O08", "O09", "O10", "O11", "O12", "O13", "O15",
+    "O16", "O17", "O18", "O19", "O20", "O21", "O22", "O23", "O24", "O25", //
     "G01", "G02", "G03", "G04", "G05", "G06", "G07", "G08", "G09", "G10", "G11", "G12", "G13",
     "G17", //
     "D08", "D09", "D11", "D16", "D17",

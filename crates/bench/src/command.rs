@@ -4,7 +4,7 @@
 use crate::postgres::stand::{Plan, Stand, Store};
 use crate::postgres::suite as postgres;
 use crate::report::{self, Row};
-use crate::{echo as bare, neighbours, suite};
+use crate::{echo as bare, neighbours, schedules, suite};
 use anyhow::bail;
 use jiff::SignedDuration;
 use std::net::SocketAddr;
@@ -38,6 +38,9 @@ On either store, what a tenant feels of a hostile one (N1 to N11, or --neighbour
   N4   a thousand waiting submissions      N10  ever new names
   N5   backdated jobs                      N11  lists with filters
   N6   all the streams
+
+On either store, what schedules cost:
+  S1   ten thousand due at once            S2   a hundred thousand far ahead
 
 Every figure is the median of some runs. Compare ratios within one run, never figures of two days.")]
 pub struct Args {
@@ -127,6 +130,7 @@ pub fn run(args: &Args, show: Show<'_>) -> anyhow::Result<()> {
     match names.first().map(|name| Suite::of(name)) {
         Some(Some(Suite::Postgres)) => run_postgres(&names, args, show),
         Some(Some(Suite::Neighbours)) => run_neighbours(&names, args, show),
+        Some(Some(Suite::Schedules)) => run_schedules(&names, args, show),
         Some(Some(Suite::Journal) | None) | None => run_journal(&names, args, show),
     }
 }
@@ -137,6 +141,7 @@ enum Suite {
     Journal,
     Postgres,
     Neighbours,
+    Schedules,
 }
 
 impl Suite {
@@ -148,7 +153,7 @@ impl Suite {
             (true, _, _) => Some(Suite::Journal),
             (_, true, _) => Some(Suite::Postgres),
             (_, _, true) => Some(Suite::Neighbours),
-            (false, false, false) => None,
+            (false, false, false) => schedules::NAMES.contains(&name).then_some(Suite::Schedules),
         }
     }
 }
@@ -164,6 +169,30 @@ fn run_neighbours(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Resu
         let section = match args.store {
             Store::Memory => &report::NEIGHBOURS,
             Store::Postgres => &report::NEIGHBOURS_POSTGRES,
+        };
+        report::write(path, section, &[], &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+fn run_schedules(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<()> {
+    let (due, ahead, far) = if args.quick { (1_000, 15, 2_000) } else { (10_000, 60, 100_000) };
+    let plan = schedules::Plan {
+        store: args.store,
+        runs: runs(args),
+        due,
+        ahead: Duration::from_secs(ahead),
+        far,
+        idle: span(args),
+        directory: suite::directory(args.dir.as_deref()),
+    };
+    warn_if_busy();
+    let rows = taken(names, &plan.directory, |name| schedules::run(name, &plan), show)?;
+    if let Some(path) = &args.write {
+        let section = match args.store {
+            Store::Memory => &report::SCHEDULES,
+            Store::Postgres => &report::SCHEDULES_POSTGRES,
         };
         report::write(path, section, &[], &rows)?;
         eprintln!("written to {}", path.display());
@@ -343,12 +372,15 @@ mod tests {
         assert_eq!(named("bench --store memory --rows p8").unwrap(), ["P8"]);
         assert_eq!(named("bench raw").unwrap(), ["RAW"]);
         assert_eq!(named("bench n1 N11").unwrap(), ["N1", "N11"]);
+        assert_eq!(named("bench --store postgres s1").unwrap(), ["S1"]);
         assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 11);
         for refused in [
             "bench",
             "bench P9",
             "bench E1 P1",
             "bench N1 E1",
+            "bench S1 N1",
+            "bench S3",
             "bench N12",
             "bench --store postgres E1",
             "bench --quick --full raw",

@@ -5,8 +5,8 @@
 //! `command.rs` is what can be asked for, `http.rs` the client, `job.rs` the requests, `server.rs`
 //! the server it starts, `workload.rs` what is done to it, `beanstalk.rs` and `echo.rs` what it is
 //! compared with, `suite.rs` the whole table and `report.rs` how it is written down. `postgres/` is
-//! the suite of the PostgreSQL store, `neighbours.rs` what a tenant feels of a hostile one, on
-//! either store.
+//! the suite of the PostgreSQL store, `neighbours.rs` what a tenant feels of a hostile one and
+//! `schedules.rs` what schedules cost, both on either store.
 
 mod beanstalk;
 mod command;
@@ -17,6 +17,7 @@ mod latency;
 mod neighbours;
 mod postgres;
 mod report;
+mod schedules;
 mod server;
 mod stopwatch;
 mod suite;

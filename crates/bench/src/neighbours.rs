@@ -159,7 +159,7 @@ fn wait_for<T>(stage: &Stage, attack: &std::thread::ScopedJoinHandle<'_, T>) -> 
 }
 
 /// Makes a token that may submit and work in a tenant.
-fn token(
+pub(crate) fn token(
     admin: &Requests,
     address: SocketAddr,
     tenant: &str,

@@ -118,6 +118,20 @@ pub(crate) const NEIGHBOURS_POSTGRES: Section = Section {
     heading: "## Neighbours of a hostile client, PostgreSQL store",
 };
 
+/// S1 and S2 on the memory store.
+pub(crate) const SCHEDULES: Section = Section {
+    begin: "<!-- bench-schedules:begin -->",
+    end: "<!-- bench-schedules:end -->",
+    heading: "## Schedules, memory store",
+};
+
+/// S1 and S2 on the PostgreSQL store.
+pub(crate) const SCHEDULES_POSTGRES: Section = Section {
+    begin: "<!-- bench-schedules-postgres:begin -->",
+    end: "<!-- bench-schedules-postgres:end -->",
+    heading: "## Schedules, PostgreSQL store",
+};
+
 /// Puts the notes and the table into their section of the file; both are made if need be.
 pub(crate) fn write(
     path: &Path,

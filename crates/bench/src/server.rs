@@ -94,6 +94,18 @@ impl Server {
         Ok(kilobytes.context("no VmRSS")? * 1024)
     }
 
+    /// Processor time so far.
+    pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
+        // Nanoseconds on a processor, of all threads that are there.
+        let mut nanos = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let told = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            let first = told.split_whitespace().next().and_then(|text| text.parse::<u64>().ok());
+            nanos += first.context("no time in schedstat")?;
+        }
+        Ok(Duration::from_nanos(nanos))
+    }
+
     /// The answer of `/api/v1/runtime`.
     pub(crate) fn runtime(&self) -> anyhow::Result<Vec<u8>> {
         let mut connection = Connection::open(self.address)?;

@@ -17,6 +17,7 @@ pub(crate) mod schedules;
 pub(crate) mod serve;
 pub(crate) mod submit;
 pub(crate) mod supervise;
+pub(crate) mod templates;
 pub(crate) mod tokens;
 pub(crate) mod types;
 pub(crate) mod worker;

@@ -14,6 +14,7 @@ mod tests;
 use crate::memory;
 use mainspring_kernel::limits::{BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
 use mainspring_kernel::{TenantId, TypeSpec};
+use mainspring_server::templates::Template;
 use mainspring_server::{Bounds, limits};
 use mainspring_store_memory::MemoryConfig;
 use reader::Problem;
@@ -40,23 +41,6 @@ pub(crate) enum StoreChoice {
         /// Who asked for it, for the message.
         from: &'static str,
     },
-}
-
-/// A schedule template; parsed and shown, not acted on yet.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Template {
-    pub(crate) name: String,
-    pub(crate) job_type: String,
-    pub(crate) rhythm: Rhythm,
-    /// The zone a cron expression is meant in; UTC if not said.
-    pub(crate) timezone: Option<String>,
-}
-
-/// When a template fires.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Rhythm {
-    Every(Duration),
-    Cron(String),
 }
 
 /// How the memory store lays out its files; the standard values fit nearly everybody.
@@ -148,6 +132,7 @@ pub(crate) struct Settings {
     pub(crate) retention: Retention,
     pub(crate) types_strict: bool,
     pub(crate) types: Vec<TypeSpec>,
+    /// Schedules that are to be there, by name.
     pub(crate) templates: Vec<Template>,
     /// The tenant that the schedules of templates belong to.
     pub(crate) template_tenant: TenantId,

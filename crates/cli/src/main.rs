@@ -15,7 +15,7 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
-    replay, schedules, serve, supervise, tokens, types, worker, workers,
+    replay, schedules, serve, supervise, templates, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -66,6 +66,9 @@ enum Command {
     /// Access tokens
     #[command(subcommand)]
     Tokens(tokens::Verb),
+    /// The schedules that the server's configuration asks for
+    #[command(subcommand)]
+    Templates(templates::Verb),
     /// Run a command for every job of a type
     Worker(worker::Args),
     /// Run the replays RP-001 to RP-005 against a server with internal routes
@@ -131,6 +134,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
+        Command::Templates(verb) => simple(templates::run(verb, session()?)),
         Command::Worker(args) => threaded(worker::run(args, session()?)),
         Command::Replay(args) => simple(replay::run(args, session()?)),
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
@@ -207,6 +211,8 @@ mod tests {
             "schedules preview s --count 5",
             "schedules preview --cron @daily --from 2027-01-01T00:00:00Z",
             "schedules history s",
+            "templates list -o json",
+            "templates recover",
             "queues list",
             "queues pause q",
             "queues resume q",

@@ -539,7 +539,12 @@ fn o22_the_runtime_tells_mode_counters_and_what_was_there(store: Store) {
     let nothing = json!({ "dispatched": 0, "succeeded": 0, "failed": 0, "lastDispatchedAt": null,
         "lastFinishedAt": null, "lastErrorCode": null });
     assert_eq!(fresh["execution"], nothing);
-    assert_eq!(fresh["recovery"]["recoveredRunningJobs"], 0);
+    let recovered = |runtime: &Value| {
+        let names = ["recoveredRunningJobs", "recoveredSchedules", "recoveredSystemTemplates"];
+        names.map(|name| runtime["recovery"][name].as_u64())
+    };
+    assert_eq!(recovered(&fresh), [Some(0), Some(0), Some(0)]);
+    assert_eq!(fresh["systemSchedules"], json!({ "total": 4, "active": 4 }));
 
     for (key, is_good) in [("good", true), ("bad", false)] {
         submit(&ann, NOTIFY, key);
@@ -565,7 +570,8 @@ fn o22_the_runtime_tells_mode_counters_and_what_was_there(store: Store) {
     server.restart();
     let again = runtime();
     assert_eq!(again["execution"], nothing);
-    assert_eq!(again["recovery"]["recoveredRunningJobs"], 1);
+    assert_eq!(recovered(&again), [Some(1), Some(4), Some(4)]);
+    assert_eq!(again["systemSchedules"], json!({ "total": 4, "active": 4 }));
     assert_eq!(task(&ann, &held)["status"], "running");
     ann.complete(&grant);
     assert_eq!(task(&ann, &held)["status"], "succeeded");

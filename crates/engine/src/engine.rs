@@ -17,6 +17,7 @@ use crate::timers;
 use crate::waiters::{self, Waiters};
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
+use mainspring_kernel::entity::{Kind, schedule};
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     Command, DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Receipt, Rejection,
@@ -83,6 +84,8 @@ pub struct RuntimeStatus {
 pub struct Restored {
     /// Jobs that workers held, counted up to a million.
     pub running_jobs: u64,
+    /// Schedules that fire, counted up to a million.
+    pub schedules: u64,
     /// When that was.
     pub at: Timestamp,
 }
@@ -676,7 +679,10 @@ impl Engine {
 async fn restored(store: &dyn Store, at: Timestamp) -> Result<Restored, Error> {
     let running = JobFilter { state: Some(StateName::Running), ..JobFilter::of(Scope::All) };
     let running_jobs = store.count_jobs(&running, RESTORED_COUNTED_MAX).await? as u64;
-    Ok(Restored { running_jobs, at })
+    let state = Some(schedule::Status::Active.as_str().to_owned());
+    let active = EntityFilter { state, ..EntityFilter::of(Kind::Schedule, Scope::All) };
+    let schedules = store.count_entities(&active, RESTORED_COUNTED_MAX).await? as u64;
+    Ok(Restored { running_jobs, schedules, at })
 }
 
 impl Shared {

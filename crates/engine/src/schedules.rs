@@ -60,7 +60,10 @@ impl Engine {
     /// # Errors
     /// If the store failed; the inner error if the rules say no.
     pub async fn trigger(&self, id: EntityId) -> Result<Result<JobId, Rejection>, Error> {
-        let command = ScheduleCommand::Trigger { id, at: self.now() };
+        // Rhythms come at whole seconds; what is asked for between them is no firing of any.
+        let now = self.now();
+        let at = if now.0 % 1_000_000 == 0 { Timestamp(now.0 + 1) } else { now };
+        let command = ScheduleCommand::Trigger { id, at };
         Ok(self
             .execute_one(command.into())
             .await?
@@ -71,7 +74,7 @@ impl Engine {
     /// Makes the jobs of firings from `from` to `to` that lie in the past and have none: those that
     /// the schedule would have, were it there and as it is now. At most `limit` of them, and never
     /// more than [`BACKFILL_MAX`]; the last one says where to go on. A firing that has a job keeps
-    /// it, as long as the job's key is remembered: one day after its end.
+    /// it; one whose job is forgotten gets no other.
     ///
     /// # Errors
     /// If the store failed: what was made by then stays, and asking again goes on. The inner error

@@ -139,6 +139,11 @@ impl Rhythm {
         }
     }
 
+    /// Whether it comes at `at`.
+    pub fn is_at(&self, at: Timestamp) -> bool {
+        self.next_after(Timestamp(at.0.saturating_sub(1))) == Some(at)
+    }
+
     /// What is worth a word about coming at `at`, which must be an instant at which this comes.
     pub fn remark(&self, at: Timestamp) -> Option<Remark> {
         match self {

@@ -13,7 +13,8 @@ use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
 /// Seconds the key of a firing stays taken after its job has ended. The alarm moved in the same
-/// commit, so nobody asks again but who has not heard of that.
+/// commit, so nobody asks again but who has not heard of that; and a schedule keeps account of
+/// what has fired for as long as it exists (`entity/schedule/account.rs`).
 const WINDOW_SECS: u32 = 24 * 60 * 60;
 
 /// The digest of the key of one firing.

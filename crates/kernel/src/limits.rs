@@ -73,6 +73,9 @@ pub const SCHEDULE_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// What became of a schedule's latest firings is kept in this many entries; neighbours with the
 /// same fate and no job share one. Its jobs are found by their label `schedule_id` beyond that.
 pub const SCHEDULE_HISTORY_MAX: usize = 100;
+/// For which instants a schedule has had jobs is kept in this many stretches of firings in a row;
+/// beyond that, those with the least between them count as one.
+pub const FIRED_STRETCHES_MAX: usize = 32;
 /// Longest interval of a schedule: 366 days.
 pub const SCHEDULE_INTERVAL_SECS_MAX: u64 = 366 * 24 * 3600;
 /// Most missed firings that a schedule can ask to have made up for.

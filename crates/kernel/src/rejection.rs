@@ -89,6 +89,9 @@ rejections! {
     /// The schedule is stopped or has ended.
     ScheduleConflict { state: &'static str } => "SCHEDULE_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "a schedule that is {state} does not allow this");
+    /// The firing has had its job, which is not remembered any more.
+    FiringDone => "FIRING_DONE", Conflict,
+        |f: F<'_, '_>| f.write_str("this firing has had its job, or is too long past to tell");
     /// The same key was used for something else.
     IdempotencyConflict => "IDEMPOTENCY_CONFLICT", Conflict,
         |f: F<'_, '_>| f.write_str("this idempotency key was used with another type or payload");

@@ -6,23 +6,25 @@ mod governance;
 mod jobs;
 mod registry;
 mod schedules;
+mod templates;
 mod work;
 
 pub use governance::ItemFilter;
 pub use jobs::JobFilter;
 pub use schedules::ScheduleFilter;
+pub use templates::{RecoveredTemplate, Template, TemplateRecovery};
 
 pub use jobs::Submitted;
 
 use crate::error::{Error, Refusal};
-use mainspring_api::{Answer, TRACE_HEADER};
+use mainspring_api::{ErrorBody, Json, Meta, TRACE_HEADER};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{
     ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER,
 };
 use reqwest::{Method, StatusCode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -307,6 +309,36 @@ fn retry_after(answer: &reqwest::Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds))
 }
 
+/// An answer of any contract that has an envelope: not all have `meta`, nor say more of what went
+/// wrong than a code and a message.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "T: Deserialize<'de>"))]
+struct Answer<T> {
+    success: bool,
+    #[serde(default = "Option::default")]
+    data: Option<T>,
+    error: Option<Wrong>,
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct Wrong {
+    code: String,
+    message: String,
+    #[serde(default)]
+    class: String,
+    #[serde(default)]
+    retryable: bool,
+    details: Option<Json>,
+}
+
+impl From<Wrong> for ErrorBody {
+    fn from(wrong: Wrong) -> Self {
+        let Wrong { code, message, class, retryable, details } = wrong;
+        ErrorBody { code, message, class, retryable, details }
+    }
+}
+
 fn read_answer<T: DeserializeOwned>(
     call: &Call,
     status: StatusCode,
@@ -323,8 +355,8 @@ fn read_answer<T: DeserializeOwned>(
     match (answer.success, answer.data, answer.error) {
         (true, Some(data), _) if status.is_success() => Ok(data),
         (false, _, Some(error)) => {
-            let request_id = answer.meta.request_id;
-            let refusal = Refusal::new(status.as_u16(), error, request_id, retry_after);
+            let request_id = answer.meta.map_or_else(String::new, |meta| meta.request_id);
+            let refusal = Refusal::new(status.as_u16(), error.into(), request_id, retry_after);
             Err(Error::Refused(Box::new(refusal)))
         }
         (true | false, _, _) => Err(unreadable("neither data nor error".into())),

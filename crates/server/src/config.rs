@@ -4,6 +4,7 @@
 use crate::contracts;
 use crate::limits;
 use crate::shares::Bounds;
+use crate::templates::Templates;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// The names of the contracts that are spoken; see [`crate::contract_names`].
     pub contracts: Vec<&'static str>,
+    /// Schedules that the configuration asks for.
+    pub templates: Templates,
     /// How jobs are executed; only `pull` is built so far.
     pub executor_mode: &'static str,
     /// Whether the routes for moving jobs by hand exist.
@@ -62,6 +65,7 @@ impl Config {
             is_public: false,
             hosts: Vec::new(),
             contracts: contracts::names(),
+            templates: Templates::none(),
             executor_mode: "pull",
             has_internal_routes: false,
             is_key_required: false,

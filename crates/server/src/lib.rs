@@ -9,6 +9,7 @@
 pub mod config;
 pub mod limits;
 pub mod serve;
+pub mod templates;
 
 pub mod app;
 pub mod auth;
@@ -28,6 +29,7 @@ mod outside;
 mod paced;
 mod refusal;
 mod route;
+mod schedules;
 mod seats;
 mod shares;
 mod write;

@@ -60,8 +60,12 @@ pub const PREVIEW_DEFAULT: usize = 10;
 pub const BACKFILL_DEFAULT: usize = 100;
 /// Most schedules of one tenant that a caller can make; those of templates come on top.
 pub const SCHEDULES_PER_TENANT_MAX: usize = 10_000;
+/// Most templates of schedules in a configuration file.
+pub const TEMPLATES_MAX: usize = 256;
 /// Queues that have lines of their own in the metrics; the others are added up.
 pub const METRICS_QUEUES_MAX: usize = 50;
+/// Schedules of one page of the contract `/jobs`.
+pub const SCHEDULES_PAGE_MAX: usize = 1_000;
 /// Jobs of one page of the contract `/jobs`.
 pub const JOBS_PAGE_MAX: usize = 1_000;
 /// Bytes of payloads and results in one page of the contract `/jobs`; one job is always shown.

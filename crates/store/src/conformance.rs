@@ -105,6 +105,7 @@ cases! {
         an_unstarted_job_expires, a_started_job_does_not_expire, a_heartbeat_postpones_the_reaper,
         overdue_respects_its_limit, a_clock_that_stands_still_is_no_trouble;
     schedules: a_schedule_is_kept_to_the_letter, a_firing_of_a_schedule_has_one_job,
+        a_firing_has_one_job_though_its_key_is_forgotten,
         missed_firings_are_made_up_for_and_told, a_job_that_has_not_ended_holds_the_next_one_up,
         the_end_of_a_job_lets_the_next_one_go, what_runs_is_cancelled_by_the_commit_that_fires,
         failures_in_a_row_pause_a_schedule, a_schedule_outlives_its_jobs;

@@ -13,6 +13,7 @@ use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
 use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
 use mainspring_kernel::Command;
+use mainspring_server::templates::{self, Templates};
 use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::RealDisk;
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
@@ -121,6 +122,13 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         }
     };
     register_types(&engine, &settings).await?;
+    let templates = match register_templates(&engine, &settings).await {
+        Ok(templates) => templates,
+        Err(error) => {
+            engine.shutdown().await?;
+            return Err(error);
+        }
+    };
     announce::announce(&settings, address, &token, &engine.health().recovery);
 
     let shutdown = CancellationToken::new();
@@ -128,7 +136,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
     let served = mainspring_server::serve(
         listener,
         engine.clone(),
-        server_config(&settings, address),
+        server_config(&settings, address, templates),
         shutdown.clone(),
     );
     let ended = until_stopped(served, &shutdown).await;
@@ -221,8 +229,13 @@ async fn start_engine(
     Engine::start(store, clock, entropy, config).await.context("cannot start the engine")
 }
 
-fn server_config(settings: &Settings, address: SocketAddr) -> mainspring_server::Config {
+fn server_config(
+    settings: &Settings,
+    address: SocketAddr,
+    templates: Templates,
+) -> mainspring_server::Config {
     mainspring_server::Config {
+        templates,
         is_public: !is_loopback(address.ip()),
         contracts: settings.contracts.clone(),
         has_internal_routes: settings.internal_routes,
@@ -355,6 +368,22 @@ async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<
         tracing::info!(count, "types of the configuration file applied");
     }
     Ok(())
+}
+
+/// Makes the schedules of the file's templates that are not there yet, and changes those whose
+/// entries have changed. Which were there is remembered.
+async fn register_templates(engine: &Engine, settings: &Settings) -> anyhow::Result<Templates> {
+    let (tenant, list) = (settings.template_tenant.clone(), settings.templates.clone());
+    let templates = Templates { tenant, list, recovered: 0 };
+    let ensured = templates::ensure(engine, &templates).await?;
+    let ensured =
+        ensured.map_err(|(name, why)| usage(format!("template {name:?} is refused: {why}")))?;
+    let recovered = ensured.iter().filter(|it| !it.is_new).count();
+    if !ensured.is_empty() {
+        let made = ensured.len() - recovered;
+        tracing::info!(made, recovered, "schedules of the templates");
+    }
+    Ok(Templates { recovered: recovered as u64, ..templates })
 }
 
 /// Serves until a signal; the second signal does not wait for requests under way.

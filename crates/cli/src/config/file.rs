@@ -2,17 +2,18 @@
 //! refused with a suggestion.
 
 use super::reader::{Problem, Problems, Section};
-use super::{
-    CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Rhythm, Settings, StoreChoice, Template, suggest,
-};
+use super::{CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Settings, StoreChoice, suggest};
 use crate::span;
+use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
+use mainspring_kernel::entity::schedule::ScheduleSpec;
 use mainspring_kernel::fingerprint::{Digest, digest};
-use mainspring_kernel::limits::{RETRIES_MAX, TIMEOUT_MS_MAX};
+use mainspring_kernel::limits::{RETRIES_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, TenantId, TypeSpec};
 use mainspring_server::Bounds;
-use mainspring_server::limits::BATCH_BYTES_MAX;
+use mainspring_server::limits::{BATCH_BYTES_MAX, TEMPLATES_MAX};
+use mainspring_server::templates::Template;
 use std::time::Duration;
 use toml::de::DeTable;
 
@@ -340,32 +341,81 @@ fn read_templates(root: &Section<'_>, settings: &mut Settings) {
         }
     }
     for (name, entry) in section.named_sections() {
-        let job_type = entry.text("job_type");
-        let every = entry.number("interval_seconds", 1, u64::from(u32::MAX));
-        let cron = entry.text("cron");
-        let timezone = entry.text("timezone");
-        let rhythm = match (every, cron) {
-            (Some(seconds), None) => Some(Rhythm::Every(Duration::from_secs(seconds))),
-            (None, Some(cron)) => Some(Rhythm::Cron(cron)),
-            (None, None) | (Some(_), Some(_)) => None,
-        };
-        if rhythm.is_none() {
-            entry.refuse("interval_seconds", "or cron must be set, one of the two");
-        }
-        match &job_type {
-            Some(name) if JobType::new(name).is_err() => entry.refuse("job_type", "is no type"),
-            Some(_) => {}
-            None => entry.refuse("job_type", "must name a type"),
-        }
-        entry.finish();
-        if let (Some(job_type), Some(rhythm)) = (job_type, rhythm) {
-            settings.templates.retain(|known| known.name != name);
-            settings.templates.push(Template { name, job_type, rhythm, timezone });
+        if let Some(template) = read_template(name, entry) {
+            settings.templates.retain(|known| known.name != template.name);
+            settings.templates.push(template);
         }
     }
-    if !settings.templates.is_empty() {
-        let count = settings.templates.len();
-        settings.not_yet.push(format!("{count} templates are read; schedules arrive later"));
+    settings.templates.sort_by(|a, b| a.name.cmp(&b.name));
+    if settings.templates.len() > TEMPLATES_MAX {
+        section.refuse("tenant", &format!("has more than {TEMPLATES_MAX} templates below it"));
+    }
+}
+
+fn read_template(name: String, entry: Section<'_>) -> Option<Template> {
+    let job_type = match entry.text("job_type").as_deref().map(JobType::new) {
+        Some(Ok(job_type)) => Some(job_type),
+        Some(Err(bad)) => {
+            entry.refuse("job_type", bad.reason);
+            None
+        }
+        None => {
+            entry.refuse("job_type", "must name a type");
+            None
+        }
+    };
+    let rhythm = read_rhythm(&entry);
+    let spec = job_type.zip(rhythm).map(|(job_type, rhythm)| ScheduleSpec {
+        name: Some(name.as_str().into()),
+        ..ScheduleSpec::plain(job_type, rhythm)
+    });
+    if let Some(Err(bad)) = spec.as_ref().map(ScheduleSpec::check) {
+        entry.refuse("job_type", &format!("makes no schedule: {bad}"));
+    }
+    entry.finish();
+    let spec = spec?;
+    let (kind, value, zone) = written(&spec.rhythm);
+    let said = ["template", spec.job_type.as_str(), kind, &value, zone.unwrap_or_default()];
+    let entry = digest(&said.map(str::as_bytes));
+    Some(Template { name, spec, entry })
+}
+
+/// `interval_seconds`, or `cron` and perhaps `timezone`.
+fn read_rhythm(entry: &Section<'_>) -> Option<Rhythm> {
+    let every = entry.number("interval_seconds", 1, SCHEDULE_INTERVAL_SECS_MAX);
+    let cron = entry.text("cron");
+    let timezone = entry.text("timezone");
+    match (every, cron) {
+        (Some(every_secs), None) => {
+            if timezone.is_some() {
+                entry.refuse("timezone", "belongs to cron: an interval is the same everywhere");
+            }
+            Some(Rhythm::Interval { every_secs, phase_secs: 0 })
+        }
+        (None, Some(cron)) => {
+            let zone = match timezone.as_deref() {
+                None => Some(Zone::UTC),
+                Some(name) => Zone::parse(name),
+            };
+            if zone.is_none() {
+                let reason = "must be the name of an IANA time zone, such as Asia/Tokyo";
+                entry.refuse("timezone", reason);
+            }
+            match Cron::parse(&cron) {
+                Ok(cron) => {
+                    let (gap, fold) = (Gap::default(), Fold::default());
+                    zone.map(|zone| Rhythm::Cron { cron, zone, gap, fold })
+                }
+                Err(bad) => {
+                    entry.refuse("cron", &format!("is refused: {bad}"));
+                    None
+                }
+            }
+        }
+        (None, None) | (Some(_), Some(_)) => {
+            entry.refuse("interval_seconds", "or cron must be set, one of the two");
+            None
+        }
     }
 }
 
@@ -380,12 +430,15 @@ fn narrow<T: TryFrom<u64>>(number: Option<u64>) -> Option<T> {
     number.and_then(|number| T::try_from(number).ok())
 }
 
-impl Rhythm {
-    /// The key and value of the file.
-    pub(crate) fn written(&self) -> (&'static str, String) {
-        match self {
-            Rhythm::Every(span) => ("interval_seconds", span.as_secs().to_string()),
-            Rhythm::Cron(text) => ("cron", format!("{text:?}")),
+/// The key and value of a rhythm as the file has them, and its zone, if that is not UTC.
+pub(crate) fn written(rhythm: &Rhythm) -> (&'static str, String, Option<&str>) {
+    match rhythm {
+        Rhythm::Interval { every_secs, .. } => ("interval_seconds", every_secs.to_string(), None),
+        Rhythm::Cron { cron, zone, .. } => {
+            let zone = Some(zone).filter(|zone| **zone != Zone::UTC);
+            ("cron", format!("{:?}", cron.as_str()), zone.map(Zone::name))
         }
+        // No entry of the file asks for one.
+        Rhythm::At(at) => ("at", at.0.to_string(), None),
     }
 }

@@ -1,6 +1,6 @@
 //! Prints settings as a configuration file that would give them again.
 
-use super::{Settings, StoreChoice};
+use super::{Settings, StoreChoice, file};
 use crate::span;
 use mainspring_store_postgres::address;
 use std::fmt::Write;
@@ -79,10 +79,10 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     }
     writeln!(out, "\n[templates]\ntenant = {:?}", settings.template_tenant.as_str())?;
     for template in &settings.templates {
-        let (key, value) = template.rhythm.written();
+        let (key, value, timezone) = file::written(&template.spec.rhythm);
         writeln!(out, "\n[templates.{:?}]", template.name)?;
-        writeln!(out, "job_type = {:?}\n{key} = {value}", template.job_type)?;
-        if let Some(timezone) = &template.timezone {
+        writeln!(out, "job_type = {:?}\n{key} = {value}", template.spec.job_type.as_str())?;
+        if let Some(timezone) = timezone {
             writeln!(out, "timezone = {timezone:?}")?;
         }
     }

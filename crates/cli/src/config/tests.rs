@@ -2,6 +2,7 @@
 
 use super::layers::{Flags, resolve};
 use super::*;
+use mainspring_kernel::calendar::Rhythm;
 
 fn read(text: &str) -> Result<Settings, Vec<String>> {
     file::read(text, Settings::standard()).map_err(|problems| {
@@ -114,7 +115,8 @@ fn every_documented_key_is_read() {
         (spec.timeout_ms, spec.max_retries, spec.concurrency_limit),
         (1_800_000, 0, Some(2))
     );
-    assert_eq!(settings.templates[0].rhythm, Rhythm::Every(Duration::from_secs(120)));
+    let rhythm = Rhythm::Interval { every_secs: 120, phase_secs: 0 };
+    assert_eq!(settings.templates[0].spec.rhythm, rhythm);
 }
 
 #[test]
@@ -291,6 +293,52 @@ fn passwords_are_not_shown() {
 }
 
 #[test]
+fn templates_are_schedules_that_make_sense() {
+    let one = |entry: &str| read(&format!("[templates.x]\njob_type = \"a\"\n{entry}"));
+    let settings = one("cron = \"0 2 * * *\"\ntimezone = \"Asia/Shanghai\"").unwrap();
+    let template = &settings.templates[0];
+    assert_eq!((&*template.name, template.spec.name.as_deref()), ("x", Some("x")));
+    assert_eq!(template.spec.job_type.as_str(), "a");
+    let Rhythm::Cron { cron, zone, .. } = &template.spec.rhythm else { panic!("{template:?}") };
+    assert_eq!((cron.as_str(), zone.name()), ("0 2 * * *", "Asia/Shanghai"));
+    // Every difference in what an entry says makes another of it; its name and place do not.
+    let entries = [
+        "cron = \"0 2 * * *\"\ntimezone = \"Asia/Shanghai\"",
+        "cron = \"0 2 * * *\"",
+        "cron = \"0 3 * * *\"",
+        "interval_seconds = 2",
+        "interval_seconds = 3",
+    ];
+    let digests = entries.map(|entry| one(entry).unwrap().templates[0].entry);
+    for (place, entry) in digests.iter().enumerate() {
+        assert!(!digests[..place].contains(entry), "{}", entries[place]);
+    }
+    assert_eq!(
+        one("timezone = \"UTC\"\ncron = \"0 2 * * *\"").unwrap().templates[0].entry,
+        digests[1]
+    );
+    for (entry, told) in [
+        ("", "0: templates.x.interval_seconds or cron must be set, one of the two"),
+        ("cron = \"* * * *\"", "3: templates.x.cron is refused"),
+        ("cron = \"0 0 31 2 *\"", "3: templates.x.cron is refused"),
+        ("cron = \"@daily\"\ntimezone = \"Nowhere\"", "4: templates.x.timezone must be the name"),
+        ("interval_seconds = 31622401", "3: templates.x.interval_seconds must be between"),
+        ("interval_seconds = 60\ntimezone = \"UTC\"", "4: templates.x.timezone belongs to cron"),
+        ("interval_seconds = 60\npayload = \"{}\"", "4: unknown key \"payload\" in [templates.x]"),
+    ] {
+        let problems = one(entry).unwrap_err();
+        assert!(problems.iter().any(|it| it.starts_with(told)), "{entry}: {problems:?}");
+    }
+    let many: String = (0..257)
+        .map(|nth| format!("[templates.x{nth}]\njob_type = \"a\"\ninterval_seconds = 5\n"))
+        .collect();
+    assert!(read(&many).unwrap_err()[0].contains("more than 256 templates"));
+    let long = "x".repeat(201);
+    let text = format!("[templates.{long}]\njob_type = \"a\"\ninterval_seconds = 5\n");
+    assert!(read(&text).unwrap_err()[0].contains("makes no schedule: name"));
+}
+
+#[test]
 fn the_quant_example_holds_the_31_types_and_4_templates() {
     let settings = read(include_str!("../../../../examples/quant.toml")).unwrap();
     assert_eq!((settings.types.len(), settings.templates.len()), (31, 4));
@@ -299,7 +347,7 @@ fn the_quant_example_holds_the_31_types_and_4_templates() {
     let tier = |priority| settings.types.iter().filter(|spec| spec.priority == priority).count();
     assert_eq!((tier(100), tier(50), tier(10)), (4, 24, 3));
     for template in &settings.templates {
-        assert!(settings.types.iter().any(|spec| spec.name.as_str() == template.job_type));
+        assert!(settings.types.iter().any(|spec| spec.name == template.spec.job_type));
     }
 }
 

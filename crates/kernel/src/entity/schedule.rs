@@ -5,6 +5,7 @@
 //! A schedule is a thing of its own: whatever becomes of its jobs, it goes on. It is rewritten as a
 //! whole with every change, so everything in it is bounded and small.
 
+mod account;
 mod check;
 pub mod command;
 mod decide;
@@ -13,6 +14,7 @@ mod ring;
 mod settle;
 mod turn;
 
+pub use account::Account;
 pub use command::ScheduleCommand;
 pub(super) use decide::decide;
 pub use history::{Outcome, OutcomeKind, reason};
@@ -289,6 +291,8 @@ pub struct Schedule {
     pub failures_in_a_row: u32,
     /// What became of its latest firings, the latest last.
     pub history: Vec<Outcome>,
+    /// For which instants it has had jobs, however long ago.
+    pub fired: Account,
 }
 
 /// The namespace and the owner of what belongs to nobody.

@@ -4,7 +4,8 @@ use crate::clockwork::{Clockwork, ID, every, s};
 use mainspring_kernel::calendar::Rhythm;
 use mainspring_kernel::entity::schedule::{Overlap, ScheduleCommand, ScheduleSpec, Status, named};
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::{JobType, Receipt, Rejection, TenantId, TypeSpec, UserId};
+use mainspring_kernel::limits::FIRED_STRETCHES_MAX;
+use mainspring_kernel::{JobType, Receipt, Rejection, TenantId, Timestamp, TypeSpec, UserId};
 
 fn refused(spec: ScheduleSpec) -> (&'static str, &'static str) {
     match Clockwork::empty().create(spec) {
@@ -161,6 +162,114 @@ fn a_backfill_makes_what_is_missing_once() {
     it.now = s(661);
     let due = it.ask(ScheduleCommand::Backfill { id: ID, at: s(660) });
     assert_eq!(due, Err(Rejection::NotDue), "it fires by itself");
+}
+
+/// The jobs and keys of everything that has fired are forgotten, as they are some time after it.
+fn forget(it: &mut Clockwork) {
+    it.keys.clear();
+    it.jobs.clear();
+}
+
+#[test]
+fn a_firing_has_one_job_for_as_long_as_the_schedule_exists() {
+    let mut it = Clockwork::of(every(60));
+    it.live_until(s(300));
+    let by = UserId::new("bob").unwrap();
+    it.ask(ScheduleCommand::Pause { id: ID, by, note: None }).unwrap();
+    it.live_until(s(601));
+    it.ask(ScheduleCommand::Resume { id: ID }).unwrap();
+    it.live_until(s(700));
+    it.ask(ScheduleCommand::Backfill { id: ID, at: s(420) }).unwrap();
+    assert_eq!(it.fired(), [60, 120, 180, 240, 300, 420, 660]);
+    assert_eq!(it.schedule().fired.stretches().len(), 3);
+    for _ in 0..2 {
+        forget(&mut it);
+        let before = it.entity.clone();
+        for second in [60, 120, 180, 240, 300, 420, 660] {
+            let again = it.ask(ScheduleCommand::Backfill { id: ID, at: s(second) });
+            assert_eq!(again, Err(Rejection::FiringDone), "{second}");
+        }
+        assert_eq!(it.entity, before, "nothing changed");
+        // Another rhythm with the same instants knows of them all the same.
+        it.ask(ScheduleCommand::Update { id: ID, spec: Box::new(every(30)) }).unwrap();
+    }
+    // What went by in the pause had no job, nor had what was before the schedule.
+    for second in [360, 480, 540, 600, 0, -60] {
+        let made = it.ask(ScheduleCommand::Backfill { id: ID, at: s(second) });
+        assert!(matches!(made, Ok(Receipt::Submitted { .. })), "{second}: {made:?}");
+    }
+}
+
+#[test]
+fn however_a_schedule_fires_its_account_is_bounded_and_never_lets_one_fire_twice() {
+    // Every firing but each third is skipped, for a job that runs.
+    let mut it = Clockwork::of(ScheduleSpec { overlap: Overlap::Skip, ..every(60) });
+    let mut fired = Vec::new();
+    for turn in 1..=600 {
+        it.live_until(s(turn * 60));
+        if turn % 3 == 0 {
+            let ended: Vec<_> = it.schedule().outstanding.clone();
+            ended.into_iter().for_each(|job| it.end(job, true));
+        }
+        if let Some(at) = it.schedule().last_fire_at.filter(|at| fired.last() != Some(at)) {
+            fired.push(at);
+        }
+    }
+    assert_eq!(fired.len(), 200);
+    assert_eq!(it.schedule().fired.stretches().len(), FIRED_STRETCHES_MAX);
+    forget(&mut it);
+    for at in &fired {
+        let again = it.ask(ScheduleCommand::Backfill { id: ID, at: *at });
+        assert_eq!(again, Err(Rejection::FiringDone), "{at:?}");
+    }
+    // The gaps of late can be filled in; those of long ago count as done.
+    let latest = *fired.last().unwrap();
+    let gap = |at: Timestamp| ScheduleCommand::Backfill { id: ID, at: at.plus_millis(60_000) };
+    assert!(it.ask(gap(latest)).is_ok());
+    assert_eq!(it.ask(gap(fired[0])), Err(Rejection::FiringDone));
+}
+
+#[test]
+fn what_waits_for_a_job_to_end_is_not_filled_in_beside_it() {
+    let mut it = Clockwork::of(ScheduleSpec { overlap: Overlap::QueueOne, ..every(60) });
+    it.live_until(s(125));
+    assert_eq!(it.schedule().waiting.map(|waiting| waiting.at), Some(s(120)));
+    let beside = it.ask(ScheduleCommand::Backfill { id: ID, at: s(120) });
+    assert_eq!(beside, Err(Rejection::NotDue));
+}
+
+/// Servers' clocks differ a little, and the clock of a process may be behind that of the one before
+/// it. Whatever was fired or told of by the faster clock stays so by the slower one.
+#[test]
+fn a_clock_that_is_behind_makes_nothing_fire_or_be_told_of_again() {
+    let late = |at: Timestamp| at.plus_millis(400);
+    let early = |at: Timestamp| Timestamp(at.0 - 300_000);
+    let by = UserId::new("bob").unwrap();
+    let pause = ScheduleCommand::Pause { id: ID, by, note: None };
+    let resume = ScheduleCommand::Resume { id: ID };
+    let update = ScheduleCommand::Update { id: ID, spec: Box::new(every(60)) };
+    // It fired at 60 by one clock; by the other it is not yet 60 when somebody changes it.
+    for commands in [vec![update], vec![pause.clone(), resume.clone()]] {
+        let mut it = Clockwork::of(every(60));
+        it.wake_at(late(s(60)));
+        it.now = early(s(60));
+        for command in commands {
+            it.ask(command).unwrap();
+        }
+        assert_eq!(it.schedule().next_at, Some(s(120)));
+        it.live_until(s(121));
+        assert_eq!(it.fired(), [60, 120]);
+        assert_eq!((it.schedule().runs, it.schedule().skipped), (2, 0));
+    }
+    // One clock has seen 60 and had not fired yet; the other gives it up, and says so.
+    let mut it = Clockwork::of(every(60));
+    it.now = late(s(60));
+    it.ask(ScheduleCommand::Trigger { id: ID, at: late(s(60)) }).unwrap();
+    it.now = early(s(60));
+    it.ask(pause).unwrap();
+    it.ask(resume).unwrap();
+    it.live_until(s(121));
+    assert_eq!((it.schedule().runs, it.schedule().skipped), (1, 1), "{:?}", it.history());
 }
 
 #[test]

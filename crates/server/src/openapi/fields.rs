@@ -112,6 +112,13 @@ fn schedule_field(of: &str, field: &str) -> Option<Allowed> {
         ("PauseSchedule", "note") => text(0, MESSAGE_BYTES_MAX, no_control()),
         ("Backfill", "from" | "to") => Allowed::Any,
         ("Backfill", "limit") => whole(1, BACKFILL_MAX as u64),
+        ("OrchestrationInterval" | "OrchestrationCron", "taskType") => name(),
+        ("OrchestrationInterval", "everySeconds") => whole(1, interval_max),
+        ("OrchestrationCron", "cronExpr") => text(1, CRON_BYTES_MAX, no_control()),
+        ("OrchestrationSchedule", "status") => Allowed::Words(vec!["active", "stopped"]),
+        ("OrchestrationSchedule", "scheduleType") => Allowed::Words(vec!["at", "interval", "cron"]),
+        ("OrchestrationTemplate", "scheduleType") => Allowed::Words(vec!["interval", "cron"]),
+        ("OrchestrationRecovered", "status") => Allowed::Words(vec!["created", "deduplicated"]),
         _ => return None,
     })
 }
@@ -235,7 +242,7 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
         "job_id" | "taskId" => id(JobId::PREFIX),
         "dlq_id" => id(DlqId::PREFIX),
         "token_id" => id(TokenId::PREFIX),
-        "schedule_id" => id(Kind::Schedule.prefix()),
+        "schedule_id" | "scheduleId" => id(Kind::Schedule.prefix()),
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
         _ => name(),
     }

@@ -148,8 +148,9 @@ async fn what_nobody_reads_takes_little_of_the_systems_memory() {
         held
     };
     let held = tokio::time::timeout(LIMIT, settling).await.expect("it fills up");
-    // What the client's side would not take any more, and a write that began below the bound.
-    assert!(held <= 2 * u64::from(UNSENT_BYTES_MAX), "{held}");
+    // What the client's side would not take any more, and a write that began below the bound; how
+    // much of a write is taken at once depends on the length of the answer.
+    assert!(held <= 3 * u64::from(UNSENT_BYTES_MAX), "{held}");
 }
 
 /// Every seat is taken by a client that never reads, and none is put out: what is left are the

@@ -169,6 +169,39 @@ pub(super) async fn a_firing_of_a_schedule_has_one_job(bench: &mut Bench) {
     assert_eq!(jobs(bench, 1).await.len(), 1);
 }
 
+pub(super) async fn a_firing_has_one_job_though_its_key_is_forgotten(bench: &mut Bench) {
+    bench.done(create(1, every(60))).await;
+    bench.pass(61_000);
+    ring_all(bench).await;
+    let first = bench.grant().await;
+    let by_itself = firing::origin(&first).expect("it came from a schedule").at;
+    bench.done(complete(&first)).await;
+    bench.pass(120_000);
+    let pause = ScheduleCommand::Pause { id: id(1), by: user("ada"), note: None };
+    bench.done(pause.into()).await;
+    let gone_by = by_itself.plus_millis(240_000);
+    bench.pass(180_000);
+    let backfill = |at| Command::from(ScheduleCommand::Backfill { id: id(1), at });
+    bench.done(backfill(gone_by)).await;
+    let second = bench.grant().await;
+    assert_eq!(firing::origin(&second).expect("it came from a schedule").at, gone_by);
+    bench.done(complete(&second)).await;
+    // More than a day later nobody remembers the keys.
+    for _ in 0..3 {
+        bench.pass(12 * 3_600_000);
+        let _ = bench.store.maintain(bench.now).await;
+    }
+    for at in [by_itself, gone_by] {
+        let before = schedule(bench, 1).await;
+        assert_eq!(bench.one(backfill(at)).await, Err(Rejection::FiringDone), "{at:?}");
+        assert_eq!(schedule(bench, 1).await, before, "nothing changed");
+    }
+    assert_eq!(bench.pull(any(5)).await.len(), 0, "there is no second job");
+    // What had no job can still be filled in.
+    bench.done(backfill(gone_by.plus_millis(60_000))).await;
+    assert_eq!(bench.pull(any(5)).await.len(), 1);
+}
+
 pub(super) async fn missed_firings_are_made_up_for_and_told(bench: &mut Bench) {
     for (place, misfire) in Misfire::ALL.into_iter().enumerate() {
         let spec = ScheduleSpec { misfire, misfire_limit: 3, ..every(60) };

@@ -4,8 +4,8 @@ use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zon
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::schedule::{
-    Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status, Template,
-    Waiting,
+    Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
+    Template, Waiting,
 };
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
@@ -335,6 +335,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_schedule_plain", schedule(plain_schedule())),
         ("event_schedule_everything", schedule(full_schedule("mill".into(), 7, Some(later(70))))),
         ("event_schedule_cron", schedule(cron_schedule())),
+        ("event_schedule_fired", schedule(fired_schedule())),
         ("event_entity_removed", Event::EntityRemoved { entity: entity(None).id, version: 5 }),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
         (
@@ -395,6 +396,7 @@ fn plain_schedule() -> Schedule {
         skipped: 0,
         failures_in_a_row: 0,
         history: Vec::new(),
+        fired: Account::default(),
     }
 }
 
@@ -455,7 +457,14 @@ pub(crate) fn full_schedule(name: Arc<str>, small: u32, at: Option<Timestamp>) -
             outcome(OutcomeKind::Coalesced, Some("misfire"), None),
             outcome(OutcomeKind::Backfilled, None, None),
         ],
+        fired: Account::default(),
     }
+}
+
+/// One that has fired, with a gap.
+fn fired_schedule() -> Schedule {
+    let stretches = vec![(later(-120), later(60)), (later(300), later(300))];
+    Schedule { fired: Account::stored(stretches).expect("two stretches"), ..plain_schedule() }
 }
 
 fn cron_schedule() -> Schedule {

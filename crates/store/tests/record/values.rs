@@ -2,6 +2,7 @@
 
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::Body;
+use mainspring_kernel::entity::schedule::{Account, Schedule};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
@@ -341,7 +342,15 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
             match large % 2 {
                 0 => super::samples::body(name, large, at, small),
-                _ => Body::Schedule(Box::new(super::samples::full_schedule(name, small, at))),
+                _ => {
+                    let full = super::samples::full_schedule(name, small, at);
+                    let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));
+                    let fired = Account::stored(stretches.into_iter().collect());
+                    Body::Schedule(Box::new(Schedule {
+                        fired: fired.expect("one stretch"),
+                        ..full
+                    }))
+                }
             }
         });
     (any::<u128>(), any::<u32>(), name(), user(), instant(), instant(), body)

@@ -2,7 +2,9 @@
 
 use super::history::{OutcomeKind, reason};
 use super::turn::Turn;
-use super::{Pause, SYSTEM, Schedule, ScheduleCommand, ScheduleSpec, Status, Template, check};
+use super::{
+    Account, Pause, SYSTEM, Schedule, ScheduleCommand, ScheduleSpec, Status, Template, check,
+};
 use crate::decide::{Decision, Receipt};
 use crate::entity::{Body, Entity, EntityId, Kind};
 use crate::event::Event;
@@ -39,6 +41,9 @@ pub(in crate::entity) fn decide(
             Ok(Decision { events: vec![event], receipt: Receipt::Done })
         }
         ScheduleCommand::Trigger { at, .. } => by_hand(*at, facts, |turn, job| {
+            if turn.next.spec.rhythm.is_at(*at) {
+                turn.account(*at);
+            }
             turn.record(*at, OutcomeKind::Fired, Some(reason::TRIGGERED), Some(job));
         }),
         ScheduleCommand::Backfill { at, .. } => {
@@ -50,10 +55,12 @@ pub(in crate::entity) fn decide(
                 return Err(Rejection::FieldInvalid { field: "from", reason });
             }
             // What is about to fire by itself is not filled in.
-            if schedule.next_at.is_some_and(|next| next <= *at) {
+            let waiting = schedule.waiting.map(|waiting| waiting.at);
+            if schedule.next_at.is_some_and(|next| next <= *at) || waiting == Some(*at) {
                 return Err(Rejection::NotDue);
             }
             by_hand(*at, facts, |turn, job| {
+                turn.account(*at);
                 turn.record(*at, OutcomeKind::Backfilled, None, Some(job));
             })
         }
@@ -76,12 +83,6 @@ fn unstopped<'a>(facts: &Facts<'a>) -> Result<(&'a Entity, &'a Schedule), Reject
         Status::Active | Status::Paused(_) | Status::Ended => Ok((entity, schedule)),
         Status::Stopped => Err(conflict(schedule)),
     }
-}
-
-/// The instant up to which everything was accounted for. After a restart the clock may be behind
-/// what the schedule has seen; what it told of then is not told of again.
-fn seen_by(entity: &Entity, facts: &Facts<'_>) -> Timestamp {
-    facts.now.max(entity.updated_at)
 }
 
 fn conflict(schedule: &Schedule) -> Rejection {
@@ -117,6 +118,7 @@ fn create(
         skipped: 0,
         failures_in_a_row: 0,
         history: Vec::new(),
+        fired: Account::default(),
     };
     let made = Entity {
         id,
@@ -158,9 +160,8 @@ fn update(
 ) -> Result<Decision, Rejection> {
     let (entity, schedule) = unstopped(facts)?;
     check::check(spec, facts)?;
-    let now = seen_by(entity, facts);
-    let first = check::first(spec, now)?;
     let mut turn = Turn::new(entity, schedule, facts);
+    let first = check::first(spec, turn.now)?;
     turn.drop_waiting();
     turn.next.spec = spec.clone();
     if template.is_some() {
@@ -172,7 +173,7 @@ fn update(
     }
     if turn.next.status == Status::Active {
         // What is due already keeps its turn.
-        let due = schedule.next_at.filter(|next| *next <= now);
+        let due = schedule.next_at.filter(|next| *next <= turn.now);
         turn.stand_at(Some(due.unwrap_or(first)));
     }
     Ok(turn.done(Receipt::Done))
@@ -203,7 +204,7 @@ fn resume(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let mut turn = Turn::new(entity, schedule, facts);
     turn.next.status = Status::Active;
     turn.next.failures_in_a_row = 0;
-    let next_at = turn.next.spec.next_after(seen_by(entity, facts));
+    let next_at = turn.next.spec.next_after(turn.now);
     turn.stand_at(next_at);
     Ok(turn.done(Receipt::Done))
 }

@@ -19,6 +19,9 @@ pub(super) const LABEL: &str = "schedule_id";
 pub(super) struct Turn<'a> {
     pub(super) entity: &'a Entity,
     pub(super) facts: &'a Facts<'a>,
+    /// The instant of the turn. The clock of another server, or of the one before a restart, may
+    /// have been ahead; up to what the schedule has seen then, everything is accounted for.
+    pub(super) now: Timestamp,
     /// What it becomes.
     pub(super) next: Schedule,
     pub(super) events: Vec<Event>,
@@ -26,7 +29,8 @@ pub(super) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     pub(super) fn new(entity: &'a Entity, schedule: &Schedule, facts: &'a Facts<'a>) -> Self {
-        Turn { entity, facts, next: schedule.clone(), events: Vec::new() }
+        let now = facts.now.max(entity.updated_at);
+        Turn { entity, facts, now, next: schedule.clone(), events: Vec::new() }
     }
 
     /// Submits the job of `at`, which is due by itself, or finds it. Nothing is recorded.
@@ -35,7 +39,8 @@ impl<'a> Turn<'a> {
         self.submit(at, Some(at.plus_millis(jitter_ms)))
     }
 
-    /// Submits the job of `at`, or finds it.
+    /// Submits the job of `at`, or finds it. A firing that has had its job gets no other, also if
+    /// that job is forgotten.
     pub(super) fn submit(
         &mut self,
         at: Timestamp,
@@ -57,6 +62,9 @@ impl<'a> Turn<'a> {
         };
         let is_watched = spec.watches();
         let mut fired = firing::fire(self.entity.id, at, is_watched, wish, self.facts)?;
+        if fired.is_new && self.next.fired.has(at) {
+            return Err(Rejection::FiringDone);
+        }
         if is_watched && fired.is_new {
             self.next.outstanding.push(fired.job);
             let surplus = self.next.outstanding.len().saturating_sub(OUTSTANDING_MAX);
@@ -64,6 +72,11 @@ impl<'a> Turn<'a> {
         }
         self.events.append(&mut fired.events);
         Ok(fired)
+    }
+
+    /// Keeps in mind that the firing of `at` has its job.
+    pub(super) fn account(&mut self, at: Timestamp) {
+        self.next.fired.add(at, &self.next.spec.rhythm);
     }
 
     /// Records that the firing of `at`, which was due by itself, has a job, or why it has none.
@@ -76,6 +89,7 @@ impl<'a> Turn<'a> {
         let late_ms = u64::try_from(self.facts.now.since(at).as_millis()).unwrap_or(u64::MAX);
         match fired {
             Ok(fired) => {
+                self.account(at);
                 self.next.last_fire_at = self.next.last_fire_at.max(Some(at));
                 self.next.runs += u32::from(fired.is_new);
                 let kind = if late_ms > LATE_MS { OutcomeKind::Late } else { OutcomeKind::Fired };
@@ -124,7 +138,7 @@ impl<'a> Turn<'a> {
         self.drop_waiting();
         let mut due = self.next.next_at.take();
         for _ in 0..FIRINGS_LOOKED_AT_MAX {
-            let Some(at) = due.filter(|at| *at <= self.facts.now) else { break };
+            let Some(at) = due.filter(|at| *at <= self.now) else { break };
             self.record_none(at, OutcomeKind::Skipped, reason::DROPPED);
             due = self.next.spec.next_after(at);
         }

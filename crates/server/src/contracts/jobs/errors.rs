@@ -6,6 +6,7 @@ use crate::refusal::{Kind, Refusal};
 use crate::write::Out;
 use hyper::{Response, StatusCode};
 use mainspring_kernel::Rejection;
+use mainspring_kernel::calendar::BadCron;
 use mainspring_kernel::view::jobs::{State, shown};
 
 /// Codes of this contract alone.
@@ -16,6 +17,7 @@ pub(super) const CODES: &[&str] = &[
     "INVALID_ARGUMENT",
     "INVALID_TRANSITION",
     "JOB_ACCESS_DENIED",
+    "SCHEDULE_ACCESS_DENIED",
     "UNAUTHORIZED",
     "VALIDATION_ERROR",
 ];
@@ -37,7 +39,7 @@ fn told(refusal: &Refusal) -> (StatusCode, &'static str) {
     let code = refusal.code;
     match refusal.kind {
         // What is well formed and names something that is not there.
-        Kind::Wrong if matches!(code, "TYPE_UNKNOWN" | "INVALID_ARGUMENT") => {
+        Kind::Wrong if matches!(code, "TYPE_UNKNOWN" | "INVALID_ARGUMENT") || is_unfit(refusal) => {
             (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
         }
         Kind::Wrong => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR"),
@@ -64,6 +66,14 @@ fn told(refusal: &Refusal) -> (StatusCode, &'static str) {
     }
 }
 
+/// Whether it names a type that no schedule may have, or a rhythm that never comes.
+fn is_unfit(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.rejection.as_deref(),
+        Some(Rejection::FieldInvalid { field: "job_type" | "cron", .. })
+    )
+}
+
 /// What is said for people, in the words of this contract.
 fn message(refusal: &Refusal) -> String {
     match refusal.rejection.as_deref() {
@@ -83,7 +93,12 @@ fn cannot_move(from: State, to: State) -> String {
 
 /// A field of ours as this contract spells it.
 fn camel(field: &str) -> String {
-    let field = if field == "job_type" { "task_type" } else { field };
+    let field = match field {
+        "job_type" => "task_type",
+        "interval_seconds" => "every_seconds",
+        "cron" => "cron_expr",
+        other => other,
+    };
     let mut parts = field.split('_');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -104,6 +119,17 @@ pub(super) fn job_denied() -> Refusal {
 pub(super) fn callback_denied() -> Refusal {
     let message = "only a worker may say that a job runs, or how it ended";
     Refusal::new(Kind::Denied, "JOB_ACCESS_DENIED", message)
+}
+
+/// The one answer about schedules that are not the caller's, or not there.
+pub(super) fn schedule_denied() -> Refusal {
+    let message = "this schedule is not yours to see or steer, or it does not exist";
+    Refusal::new(Kind::Denied, "SCHEDULE_ACCESS_DENIED", message)
+}
+
+/// A cron expression that means nothing.
+pub(super) fn bad_cron(bad: &BadCron) -> Refusal {
+    Refusal::new(Kind::Wrong, "INVALID_ARGUMENT", format!("cronExpr {bad}"))
 }
 
 pub(super) fn admin_required() -> Refusal {

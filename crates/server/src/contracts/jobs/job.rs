@@ -20,7 +20,7 @@ use mainspring_kernel::{
 use std::collections::{HashMap, HashSet};
 
 /// Where the next page of a list starts.
-const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
+pub(super) const NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
 
 /// What a list can be asked for.
 pub(super) const LIST: [(&str, &str); 4] = [
@@ -50,11 +50,7 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&LIST.map(|(name, _)| name))?;
     let state = query.get("status").map(|text| translate::state("status", text)).transpose()?;
     let of = query.get("taskType").map(translate::task_type).transpose()?;
-    let limit = match query.number("limit")? {
-        None => JOBS_PAGE_MAX,
-        Some(limit) if (1..=JOBS_PAGE_MAX as u64).contains(&limit) => limit as usize,
-        Some(_) => return Err(refusal::invalid("limit", "must be between 1 and 1000")),
-    };
+    let limit = translate::limit(&query, JOBS_PAGE_MAX)?;
     let list = translate::list(&who, state, of.as_ref());
     let read = |text: &str| cursor::read(list, text).ok_or_else(refusal::cursor_invalid);
     let after = query.get("cursor").map(read).transpose()?.map(JobId);

@@ -1,10 +1,11 @@
 //! The table of routes of this contract.
 
 use super::wire::{
-    OrchestrationJob, OrchestrationRuntime, OrchestrationSubmit, OrchestrationTaskType,
-    OrchestrationTransition,
+    OrchestrationCron, OrchestrationInterval, OrchestrationJob, OrchestrationRecovery,
+    OrchestrationRuntime, OrchestrationSchedule, OrchestrationSchedules, OrchestrationSubmit,
+    OrchestrationTaskType, OrchestrationTemplates, OrchestrationTransition,
 };
-use super::{job, system};
+use super::{job, schedule, system};
 use crate::config::Config;
 use crate::openapi::{Doc, Gives, shape};
 use crate::route::table::{ANYONE, SUBMITTERS, get, post, roles};
@@ -16,6 +17,7 @@ const TAG: &str = "orchestration";
 pub(super) fn table(_config: &Config) -> Vec<Route> {
     let mut routes = job_routes();
     routes.extend(system_routes());
+    routes.extend(schedule_routes());
     routes
 }
 
@@ -89,6 +91,59 @@ fn system_routes() -> Vec<Route> {
             roles!(ANYONE, system::runtime),
             Doc::new(TAG, "getOrchestrationRuntime", "Read how the server is; for admins")
                 .gives(200, Gives::Answer(shape::<OrchestrationRuntime>)),
+        ),
+    ]
+}
+
+fn schedule_routes() -> Vec<Route> {
+    let one = Gives::Answer(shape::<OrchestrationSchedule>);
+    vec![
+        post(
+            "/jobs/schedules/interval",
+            roles!(ANYONE, schedule::interval),
+            Takes::Json,
+            Doc::new(TAG, "scheduleByInterval", "Make tasks every so often")
+                .takes(shape::<OrchestrationInterval>)
+                .gives(200, one),
+        ),
+        post(
+            "/jobs/schedules/cron",
+            roles!(ANYONE, schedule::cron),
+            Takes::Json,
+            Doc::new(TAG, "scheduleByCron", "Make tasks by a cron expression, in UTC")
+                .takes(shape::<OrchestrationCron>)
+                .gives(200, one),
+        ),
+        get(
+            "/jobs/schedules",
+            roles!(ANYONE, schedule::list),
+            Doc::new(TAG, "listTaskSchedules", "List one's own schedules, newest first")
+                .query(&schedule::LIST)
+                .gives(200, Gives::Answer(shape::<OrchestrationSchedules>)),
+        ),
+        get(
+            "/jobs/schedules/{scheduleId}",
+            roles!(ANYONE, schedule::get),
+            Doc::new(TAG, "getTaskSchedule", "Read a schedule").gives(200, one),
+        ),
+        post(
+            "/jobs/schedules/{scheduleId}/stop",
+            roles!(ANYONE, schedule::stop),
+            Takes::Nothing,
+            Doc::new(TAG, "stopTaskSchedule", "Stop a schedule for good").gives(200, one),
+        ),
+        get(
+            "/jobs/system-schedules/templates",
+            roles!(ANYONE, schedule::templates),
+            Doc::new(TAG, "listTemplates", "List templates and their schedules; for admins")
+                .gives(200, Gives::Answer(shape::<OrchestrationTemplates>)),
+        ),
+        post(
+            "/jobs/system-schedules/templates/recover",
+            roles!(ANYONE, schedule::recover),
+            Takes::Nothing,
+            Doc::new(TAG, "recoverTemplates", "Make missing schedules of templates; for admins")
+                .gives(200, Gives::Answer(shape::<OrchestrationRecovery>)),
         ),
     ]
 }

@@ -1,6 +1,7 @@
 //! From the contract's words to the kernel's, purely.
 
 use super::wire;
+use crate::ask::Query;
 use crate::refusal::{self, Refusal};
 use mainspring_engine::store::{JobFilter, Scope};
 use mainspring_kernel::command::Submit;
@@ -55,6 +56,15 @@ pub(super) fn state(field: &'static str, text: &str) -> Result<State, Refusal> {
     })
 }
 
+/// How many entries a page is to have: `most` unless less is asked for.
+pub(super) fn limit(query: &Query, most: usize) -> Result<usize, Refusal> {
+    match query.number("limit")? {
+        None => Ok(most),
+        Some(limit) if (1..=most as u64).contains(&limit) => Ok(limit as usize),
+        Some(_) => Err(refusal::invalid("limit", format_args!("must be between 1 and {most}"))),
+    }
+}
+
 /// What a list of one's own jobs is asked for: one filter for each of our states that is shown as
 /// the wanted one.
 pub(super) fn own(who: &Principal, state: Option<State>, of: Option<&JobType>) -> Vec<JobFilter> {
@@ -67,6 +77,12 @@ pub(super) fn own(who: &Principal, state: Option<State>, of: Option<&JobType>) -
             state.shows().map(of).collect()
         }
     }
+}
+
+/// What a cursor of a list of one's own schedules is bound to.
+pub(super) fn schedule_list(who: &Principal) -> Digest {
+    let parts = ["orchestration schedules", who.tenant.as_str(), who.user.as_str()];
+    digest(&parts.map(str::as_bytes))
 }
 
 /// What a cursor of such a list is bound to.

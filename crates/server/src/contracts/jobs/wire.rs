@@ -128,6 +128,9 @@ pub(super) struct OrchestrationRuntime {
     /// What this process has executed since it started; for admins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) execution: Option<RuntimeExecution>,
+    /// The schedules of templates; for admins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) system_schedules: Option<RuntimeSystemSchedules>,
     /// What was there when it started; for admins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) recovery: Option<RuntimeRecovery>,
@@ -169,12 +172,25 @@ pub(super) struct RuntimeExecution {
     pub(super) last_error_code: Option<String>,
 }
 
+/// The schedules of templates.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(super) struct RuntimeSystemSchedules {
+    /// How many there are.
+    pub(super) total: u64,
+    /// How many of them fire.
+    pub(super) active: u64,
+}
+
 /// What was there when the server started.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RuntimeRecovery {
     /// Tasks that workers held; they go on.
     pub(super) recovered_running_jobs: u64,
+    /// Schedules that fired; they go on.
+    pub(super) recovered_schedules: u64,
+    /// Templates whose schedule was there.
+    pub(super) recovered_system_templates: u64,
     /// When it started.
     #[schema(value_type = String)]
     pub(super) recovered_at: Time,
@@ -187,4 +203,122 @@ pub(super) struct OrchestrationFailure {
     pub(super) success: bool,
     /// What went wrong.
     pub(super) error: OrchestrationError,
+}
+
+/// A schedule that makes tasks every so often.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct OrchestrationInterval {
+    /// A registered type that schedules may make.
+    pub(super) task_type: String,
+    /// Seconds from one task to the next.
+    pub(super) every_seconds: u64,
+}
+
+/// A schedule that makes tasks by a cron expression.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct OrchestrationCron {
+    /// A registered type that schedules may make.
+    pub(super) task_type: String,
+    /// Five fields, in UTC.
+    pub(super) cron_expr: String,
+}
+
+/// A schedule.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OrchestrationSchedule {
+    /// Its id.
+    pub(super) id: String,
+    /// Whose it is.
+    pub(super) user_id: String,
+    /// `user:` and the user, or `system`.
+    pub(super) namespace: String,
+    /// The type of its tasks.
+    pub(super) task_type: String,
+    /// `interval` or `cron`; `at` for one that was made elsewhere.
+    pub(super) schedule_type: String,
+    /// Seconds, or the cron expression.
+    pub(super) expression: String,
+    /// `active`, or `stopped` if it makes no more tasks.
+    pub(super) status: String,
+    /// When it was made.
+    #[schema(value_type = String)]
+    pub(super) created_at: Time,
+    /// When it last changed.
+    #[schema(value_type = String)]
+    pub(super) updated_at: Time,
+}
+
+/// One's own schedules.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(super) struct OrchestrationSchedules {
+    /// The schedules, newest first.
+    pub(super) items: Vec<OrchestrationSchedule>,
+    /// How the server is.
+    pub(super) runtime: OrchestrationRuntime,
+}
+
+/// A template of the configuration, and its schedule.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OrchestrationTemplate {
+    /// Its name.
+    pub(super) template_id: String,
+    /// The type of its tasks.
+    pub(super) task_type: String,
+    /// `interval` or `cron`.
+    pub(super) schedule_type: String,
+    /// Seconds, or the cron expression.
+    pub(super) expression: String,
+    /// Whether its schedule is there.
+    pub(super) registered: bool,
+    /// Its schedule.
+    pub(super) schedule_id: Option<String>,
+    /// `active` or `stopped`.
+    pub(super) schedule_status: Option<String>,
+}
+
+/// The templates of the configuration.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(super) struct OrchestrationTemplates {
+    /// The templates, by name.
+    pub(super) items: Vec<OrchestrationTemplate>,
+    /// How the server is.
+    pub(super) runtime: OrchestrationRuntime,
+}
+
+/// What became of a template.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OrchestrationRecovered {
+    /// Its name.
+    pub(super) template_id: String,
+    /// Its schedule.
+    pub(super) schedule_id: String,
+    /// `created`, or `deduplicated` if it was there.
+    pub(super) status: String,
+}
+
+/// What became of the templates.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(super) struct OrchestrationRecoverySummary {
+    /// How many there are.
+    pub(super) total: u64,
+    /// How many schedules were made.
+    pub(super) created: u64,
+    /// How many were there.
+    pub(super) deduplicated: u64,
+    /// Each of them.
+    pub(super) items: Vec<OrchestrationRecovered>,
+}
+
+/// What became of the templates, and how the server is.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(super) struct OrchestrationRecovery {
+    /// What became of them.
+    pub(super) summary: OrchestrationRecoverySummary,
+    /// How the server is.
+    pub(super) runtime: OrchestrationRuntime,
 }

@@ -10,8 +10,9 @@ use crate::ask::{Ask, Query};
 use crate::auth;
 use crate::cursor;
 use crate::json;
-use crate::limits::{BACKFILL_DEFAULT, PREVIEW_DEFAULT, PREVIEW_MAX, SCHEDULES_PER_TENANT_MAX};
+use crate::limits::{BACKFILL_DEFAULT, PREVIEW_DEFAULT, PREVIEW_MAX};
 use crate::refusal::{self, Refusal};
+use crate::schedules;
 use hyper::StatusCode;
 use hyper::header::ACCEPT_LANGUAGE;
 use mainspring_api as api;
@@ -41,15 +42,7 @@ pub(super) const PREVIEW: [(&str, &str); 2] = [
 
 pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let spec = translate::spec(&json::read(json::check(&ask.body)?)?)?;
-    let tenant = EntityFilter::of(Kind::Schedule, Scope::Tenant(who.tenant.clone()));
-    let known = ask.engine().count_entities(&tenant, SCHEDULES_PER_TENANT_MAX).await?;
-    if known >= SCHEDULES_PER_TENANT_MAX {
-        return Err(refusal::too_many_schedules(SCHEDULES_PER_TENANT_MAX));
-    }
-    let id = EntityId { kind: Kind::Schedule, bits: ask.engine().fresh_id() };
-    let (tenant, owner) = (who.tenant.clone(), who.user.clone());
-    let command = ScheduleCommand::Create { id, tenant, owner, spec: Box::new(spec) };
-    ask.engine().execute_one(command.into()).await??;
+    let id = schedules::make(&ask, &who, spec).await?;
     let made = found(&ask, id, &who).await?;
     Ok(Reply::status_data(StatusCode::CREATED, &shown(&ask, &made)?))
 }

@@ -1,11 +1,11 @@
 //! Schedules. What is new goes to the end of its array.
 
 use super::super::BadRecord;
-use super::super::wire::{Pen, Reader};
+use super::super::wire::{Pen, Reader, length};
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::{
-    Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status, Template,
-    Waiting,
+    Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
+    Template, Waiting,
 };
 use mainspring_kernel::{JobId, JobType, QueueName, Timestamp, UserId};
 
@@ -27,8 +27,9 @@ pub(super) fn write_schedule(pen: &mut Pen<'_>, schedule: &Schedule, base: Times
         skipped,
         failures_in_a_row,
         history,
+        fired,
     } = schedule;
-    pen.array(14);
+    pen.array(length(14, [!fired.stretches().is_empty()]));
     write_spec(pen, spec, base); // 0
     pen.text(namespace); // 1
     pen.optional(template.as_ref(), |pen, Template { name, entry }| {
@@ -53,6 +54,13 @@ pub(super) fn write_schedule(pen: &mut Pen<'_>, schedule: &Schedule, base: Times
     pen.number(*failures_in_a_row); // 12
     pen.array(history.len() as u64); // 13
     history.iter().for_each(|outcome| write_outcome(pen, outcome, base));
+    if !fired.stretches().is_empty() {
+        pen.array(2 * fired.stretches().len() as u64); // 14
+        for (first, last) in fired.stretches() {
+            pen.instant(*first, base);
+            pen.instant(*last, base);
+        }
+    }
 }
 
 pub(super) fn read_schedule(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Schedule> {
@@ -91,6 +99,13 @@ pub(super) fn read_schedule(reader: &mut Reader<'_, '_>, base: Timestamp) -> Rea
         skipped: reader.field(at, Reader::number)?,
         failures_in_a_row: reader.field(at, Reader::small)?,
         history: reader.field(at, |reader| reader.list(|reader| read_outcome(reader, base)))?,
+        fired: reader
+            .optional(at, |reader| {
+                let stretches = pairs(reader, |reader| reader.instant(base))?;
+                let account = Account::stored(stretches);
+                account.ok_or_else(|| reader.bad("an account of firings breaks the rules"))
+            })?
+            .unwrap_or_default(),
     };
     reader.end(fields)?;
     Ok(schedule)
