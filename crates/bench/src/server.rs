@@ -1,4 +1,5 @@
-//! The server under test: this same binary, in a process and a directory of its own.
+//! The server under test: this same binary, or the build that [`OTHER_BUILD`] names, in a process and a
+//! directory of its own.
 
 use super::http::Connection;
 use super::job::{JOB_TYPE, Requests};
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 /// The admin token of servers under test.
 const TOKEN: &str = "bench-admin-token-0123456789";
+/// The variable that names another build's binary, so that two builds are measured in turn by one client.
+const OTHER_BUILD: &str = "MAINSPRING_BENCH_SERVER";
 /// How long a server may take to come up.
 const START_MAX: Duration = Duration::from_secs(120);
 
@@ -36,7 +39,11 @@ impl Server {
         std::fs::write(&config, format!("[types.{JOB_TYPE}]\ndomain = \"bench\"\n"))?;
         let log = std::fs::File::create(directory.join("server.log"))?;
         let stopwatch = Stopwatch::start();
-        let mut command = Command::new(std::env::current_exe()?);
+        let binary = match std::env::var_os(OTHER_BUILD) {
+            Some(path) => PathBuf::from(path),
+            None => std::env::current_exe()?,
+        };
+        let mut command = Command::new(binary);
         command.args(["serve", "--listen", &address.to_string(), "--config"]).arg(&config);
         match database {
             Some(url) => command.args(["--database-url", url]),

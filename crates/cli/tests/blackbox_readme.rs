@@ -1,12 +1,11 @@
-//! The quick start of README.md, run as it is written: only the program's path and the port are
-//! replaced. Then server and worker are killed, started again by the same commands, and everything
-//! is still there. On PostgreSQL the environment names a database, and the admin token that the
-//! server shows is written down where the quick start looks for it.
+//! The commands of README.md, run as they are written: only the program's path and the port are
+//! replaced. In between server and worker are killed, started again by the same commands, and
+//! everything is still there. On PostgreSQL the environment names a database.
 
 #[path = "blackbox_readme/blocks.rs"]
 mod blocks;
 
-use blocks::{Block, Role, adapted, quick_start, workers};
+use blocks::{Block, Role, adapted, quick_start, schedules, workers};
 use mainspring_testkit::blackbox::{Store, eventually};
 use mainspring_testkit::both_stores;
 use mainspring_testkit::postgres::Database;
@@ -183,6 +182,10 @@ fn o01_o15_the_quick_start_works_as_written_and_survives_kill_9(store: Store) {
         jobs.iter().all(|(_, status)| status == "succeeded").then_some(jobs)
     });
     assert_eq!(after.len(), before.len());
+    let by_time = schedules(README);
+    assert_eq!(by_time.len(), 1, "{by_time:?}");
+    let told = reader.run(&by_time[0].text);
+    assert!(told.contains("greet") && told.contains("sch_"), "a schedule is made: {told}");
     worker.kill9();
     server.kill9();
 }

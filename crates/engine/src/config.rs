@@ -18,11 +18,11 @@ pub struct Config {
     pub backlog_bytes_per_tenant: u64,
     /// How long leases that ran out while the server was away are kept alive after a restart.
     pub restart_grace: Duration,
-    /// How often upkeep runs when nothing else happens.
+    /// How often the store is asked to do its upkeep.
     pub maintain_every: Duration,
     /// How long a worker that is not heard of is still listed.
     pub worker_memory: Duration,
-    /// Told when the commit loop or the timers die.
+    /// Told when one of the engine's tasks dies.
     pub fatal: Fatal,
 }
 

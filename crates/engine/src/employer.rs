@@ -94,7 +94,7 @@ impl Inside {
         let commands: Vec<Command> = signs.into_iter().flatten().collect();
         let outcomes = match commands.is_empty() {
             true => Vec::new(),
-            false => self.engine.execute(commands).await.map_err(trouble)?,
+            false => self.engine.execute(commands).await.map_err(store_failed)?,
         };
         let mut outcomes = outcomes.into_iter();
         let renewals: Vec<Renewal> = known
@@ -123,7 +123,7 @@ impl Inside {
         let commands: Vec<Command> = commands.into_iter().flatten().collect();
         let reply = match commands.is_empty() && pull.is_none() {
             true => Reply::default(),
-            false => self.engine.work(commands, pull).await.map_err(trouble)?,
+            false => self.engine.work(commands, pull).await.map_err(store_failed)?,
         };
         let mut outcomes = reply.outcomes.into_iter();
         let items = known.into_iter().map(|is_known| {
@@ -142,13 +142,13 @@ impl Inside {
 
     async fn recall(&self, job: &Job, name: &str) -> Result<Option<Json>, worker::Error> {
         let (id, token) = attempt(&job.job_id, &job.lease_token).ok_or_else(lost)?;
-        let found = self.engine.job(id).await.map_err(trouble)?;
+        let found = self.engine.job(id).await.map_err(store_failed)?;
         let lease = found.as_ref().and_then(|found| found.job.lease());
         let holds = lease.is_some_and(|it| it.token() == token && it.is_live(self.engine.now()));
         if !holds {
             return Err(lost());
         }
-        let effect = self.engine.effect(id, name).await.map_err(trouble)?;
+        let effect = self.engine.effect(id, name).await.map_err(store_failed)?;
         effect.map(|effect| json(&effect.value)).transpose()
     }
 
@@ -156,7 +156,7 @@ impl Inside {
         let (job, token) = attempt(&job.job_id, &job.lease_token).ok_or_else(lost)?;
         let value = Payload::from(value.get());
         let command = Command::CommitEffect(CommitEffect { job, token, name: name.into(), value });
-        match self.engine.execute_one(command).await.map_err(trouble)? {
+        match self.engine.execute_one(command).await.map_err(store_failed)? {
             Ok(Receipt::Effect { value, is_first }) => {
                 Ok(Recorded { value: json(&value)?, is_first })
             }
@@ -175,7 +175,7 @@ impl Employer for Inside {
                 Err(error @ (Error::Broken(_) | Error::Unreadable(_) | Error::Refused(_))) => {
                     return Err(not_now(error));
                 }
-                Err(error) => return Err(trouble(error)),
+                Err(error) => return Err(store_failed(error)),
             };
             Ok(self.handed_out(grants).await)
         })
@@ -304,7 +304,7 @@ fn not_now(error: Error) -> worker::Error {
 }
 
 /// What a failing store means for the caller.
-fn trouble(error: Error) -> worker::Error {
+fn store_failed(error: Error) -> worker::Error {
     let refused = |code: &str, about: About, error: Error| {
         let code = Some(code.to_owned());
         worker::Error::Refused { code, about, cause: Box::new(error) }

@@ -199,7 +199,7 @@ impl Engine {
         self.shared.ids.next(self.now(), self.fresh_bits())
     }
 
-    /// Has the kernel decide `commands`, in order, in one commit or a few consecutive ones.
+    /// Has the kernel decide `commands`, in order, in one commit.
     ///
     /// # Errors
     /// If the store failed: then the outcome is unknown to the caller, as after a lost answer.

@@ -1,5 +1,6 @@
-//! What happens by itself: due jobs wake waiting pulls, the reaper ends what ran out of time, and
-//! the store does its upkeep. Sleeps until the next due instant; nothing scans.
+//! What happens by itself: due jobs wake waiting pulls, the reaper ends what ran out of time,
+//! entities whose alarm stands are rung (`alarms.rs`), and the store does its upkeep. Sleeps until
+//! the next due instant; nothing scans.
 
 use crate::alarms::Bells;
 use crate::engine::{Reply, Shared};

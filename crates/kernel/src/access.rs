@@ -1,7 +1,7 @@
 //! Who may do what: roles, principals and the tokens that prove them.
 //!
 //! Tokens are kept as digests only. The rule of sight is here once: users see their own jobs,
-//! operators, viewers and approvers their tenant, admins everything.
+//! operators, viewers, approvers and the internal role their tenant, admins everything.
 
 use crate::id::TokenId;
 use crate::job::Job;

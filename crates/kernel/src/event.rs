@@ -1,5 +1,6 @@
-//! What happened. Events are facts in the past tense; the store keeps them, [`crate::evolve`]
-//! applies them, and nothing else changes a job.
+//! What happened. Events are facts in the past tense; `evolve.rs` applies those of a job, and
+//! nothing else changes one. The memory store writes them to its journal, PostgreSQL makes rows of
+//! what they change.
 
 use crate::access::Token;
 use crate::dlq::{DlqItem, DlqState};

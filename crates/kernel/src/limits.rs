@@ -1,4 +1,4 @@
-//! Every bound of the product as a named constant, and the relations between them.
+//! Every bound that the rules know as a named constant, and the relations between them.
 
 /// Largest payload or result, in bytes of JSON text.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;

@@ -146,14 +146,13 @@ impl Reply {
         if let Some(trace) = self.trace.filter(|_| !ids.is_trace_given) {
             ids.trace = trace;
         }
-        let content = match self.content {
+        let (content, is_json) = match self.content {
             Answered::Begun(mut out, end) => {
                 end(&mut out, &ids);
-                Content::Whole(Some(out.0.into()))
+                (Content::Whole(Some(out.0.into())), true)
             }
-            Answered::Other(content) => content,
+            Answered::Other(content) => (content, false),
         };
-        let is_json = self.headers.is_empty();
         let mut response = framed(self.status, content, &ids);
         if is_json {
             let json = HeaderValue::from_static("application/json");
@@ -203,4 +202,27 @@ fn framed(status: StatusCode, content: Content, ids: &Ids) -> Response<Body> {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_says_so_whatever_other_headers_come_along() {
+        let begun = || Reply::begun(StatusCode::OK, Out::default(), |out, _| out.raw("{}"));
+        let name = HeaderName::from_static("x-next-cursor");
+        let more = begun().with_value(name.clone(), HeaderValue::from_static("c"));
+        for (reply, cursor) in [(begun(), None), (more, Some("c"))] {
+            let ids = Ids {
+                trace: "t".to_owned(),
+                request: "r".to_owned(),
+                is_trace_given: false,
+                is_trace_bad: false,
+            };
+            let headers = reply.into_response(ids).headers().clone();
+            assert_eq!(headers[header::CONTENT_TYPE], "application/json");
+            assert_eq!(headers.get(&name).map(HeaderValue::as_bytes), cursor.map(str::as_bytes));
+        }
+    }
 }

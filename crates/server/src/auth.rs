@@ -1,7 +1,8 @@
 //! Who asks: bearer tokens, looked up by their public part and compared by digest.
 //!
-//! Nothing is cached, so a revoked token stops working with its next request. Tokens and the
-//! `Authorization` header are never logged.
+//! Nothing is kept here: every request asks the engine for its token. A revoked one stops working
+//! with its next request at the server that revoked it, and at other servers of the same database
+//! once they have looked, within a second. Tokens and the `Authorization` header are never logged.
 
 use crate::limits::ADMIN_TOKEN_BYTES_MIN;
 use crate::refusal::{self, Refusal};

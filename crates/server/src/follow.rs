@@ -1,6 +1,6 @@
 //! Following the moves of jobs as server-sent events, in any contract's words. A stream holds a
-//! position and nothing else: pages are fetched as the client reads, so a slow client costs no
-//! memory, and one that comes back goes on where it was.
+//! position and no moves: a page is fetched when the client has read the one before, so a slow
+//! client costs no memory, and one that comes back goes on where it was.
 
 use crate::answer::Reply;
 use crate::ask::Ask;

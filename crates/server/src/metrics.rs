@@ -16,7 +16,7 @@ use std::fmt::{Display, Write};
 
 /// Whose numbers are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sight {
+pub(crate) enum Detail {
     /// Everything, with names.
     Names,
     /// Everything, without names.
@@ -30,16 +30,16 @@ pub(crate) async fn text(
     who: Option<&Principal>,
     is_public: bool,
 ) -> Result<String, Refusal> {
-    let sight = match who {
-        Some(who) if who.is_admin() => Sight::Names,
-        Some(_) if is_public => Sight::Tenant,
-        Some(_) | None => Sight::Numbers,
+    let detail = match who {
+        Some(who) if who.is_admin() => Detail::Names,
+        Some(_) if is_public => Detail::Tenant,
+        Some(_) | None => Detail::Numbers,
     };
     let mut page = Page(String::with_capacity(4 << 10));
-    if sight != Sight::Tenant {
+    if detail != Detail::Tenant {
         let counts = engine.counts().await?;
         let workers = engine.workers().len();
-        whole(&mut page, &counts, &engine.status(), sight, engine.now());
+        whole(&mut page, &counts, &engine.status(), detail, engine.now());
         page.one("mainspring_workers", "gauge", "Workers heard of lately.", workers);
     }
     if let Some(who) = who.filter(|who| !who.is_admin()) {
@@ -69,14 +69,14 @@ impl Page {
 }
 
 /// The numbers of the whole server.
-fn whole(page: &mut Page, counts: &Counts, status: &RuntimeStatus, sight: Sight, now: Timestamp) {
+fn whole(page: &mut Page, counts: &Counts, status: &RuntimeStatus, detail: Detail, now: Timestamp) {
     contract_gauges(page, counts, now);
     let states = "mainspring_jobs";
     page.family(states, "gauge", "Jobs by state: live ones now, ended ones since the beginning.");
     for (state, count) in StateName::ALL.iter().zip(counts.by_state) {
         page.labelled(states, "state", state.as_str(), count);
     }
-    queue_gauges(page, &counts.queues, sight);
+    queue_gauges(page, &counts.queues, detail);
     for (name, help, value) in [
         ("mainspring_jobs_submitted_total", "Jobs accepted since the beginning.", counts.submitted),
         ("mainspring_attempts_total", "Attempts started since the beginning.", counts.claims),
@@ -106,7 +106,7 @@ fn whole(page: &mut Page, counts: &Counts, status: &RuntimeStatus, sight: Sight,
 }
 
 /// The fullest queues by name, and all others added up.
-fn queue_gauges(page: &mut Page, queues: &[QueueCount], sight: Sight) {
+fn queue_gauges(page: &mut Page, queues: &[QueueCount], detail: Detail) {
     type OfQueue = fn(&QueueCount) -> u64;
     let gauges: [(&str, &str, OfQueue); 3] = [
         ("mainspring_queue_ready", "Jobs of a queue that are due.", |queue| queue.ready),
@@ -117,7 +117,7 @@ fn queue_gauges(page: &mut Page, queues: &[QueueCount], sight: Sight) {
     ];
     let mut fullest: Vec<&QueueCount> = queues.iter().collect();
     fullest.sort_by_key(|queue| Reverse(queue.ready + queue.pending + queue.running));
-    let named = if sight == Sight::Names { METRICS_QUEUES_MAX } else { 0 };
+    let named = if detail == Detail::Names { METRICS_QUEUES_MAX } else { 0 };
     let (named, others) = fullest.split_at(named.min(fullest.len()));
     for (name, help, value) in gauges {
         page.family(name, "gauge", help);
@@ -199,9 +199,9 @@ mod tests {
         QueueCount { name: QueueName::new(name).unwrap(), ready, pending: 2, running: 3 }
     }
 
-    fn rendered(counts: &Counts, sight: Sight) -> String {
+    fn rendered(counts: &Counts, detail: Detail) -> String {
         let mut page = Page(String::new());
-        whole(&mut page, counts, &status(), sight, Timestamp(3_500_000));
+        whole(&mut page, counts, &status(), detail, Timestamp(3_500_000));
         let health = Health {
             kind: "memory",
             broken: None,
@@ -225,7 +225,7 @@ mod tests {
             queues: vec![queue("a\"b", 1)],
             ..Counts::default()
         };
-        let text = rendered(&counts, Sight::Names);
+        let text = rendered(&counts, Detail::Names);
         for line in [
             "jobs_due_count 7",
             "jobs_lag_seconds 2.5",
@@ -244,13 +244,13 @@ mod tests {
     fn fifty_thousand_queues_are_a_short_page_and_strangers_see_no_names() {
         let queues = (0..50_000).map(|n| queue(&format!("queue-{n}"), n)).collect();
         let counts = Counts { queues, ..Counts::default() };
-        let text = rendered(&counts, Sight::Names);
+        let text = rendered(&counts, Detail::Names);
         assert!(text.len() < 32 << 10, "{} bytes", text.len());
         assert!(text.contains("mainspring_queue_ready{queue=\"queue-49999\"} 49999"));
         let others: u64 = (0..50_000 - METRICS_QUEUES_MAX as u64).sum();
         let line = format!("mainspring_queue_ready{{queue=\"\"}} {others}");
         assert!(text.contains(&line), "{line} is missing");
-        let text = rendered(&counts, Sight::Numbers);
+        let text = rendered(&counts, Detail::Numbers);
         assert!(!text.contains("queue-"), "{text}");
         let all: u64 = (0..50_000).sum();
         assert!(text.contains(&format!("mainspring_queue_ready{{queue=\"\"}} {all}")), "{text}");

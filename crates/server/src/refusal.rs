@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     Form,
     /// The request is meant for another server.
     Elsewhere,
-    /// The caller has as much as it may; others still get theirs.
+    /// The caller gets no more now: its own share is used up, or all streams or waits are taken.
     Share,
     /// There is no room for anybody.
     Room,
@@ -150,7 +150,8 @@ impl Refusal {
         self
     }
 
-    /// Whether it is the store's fault, which has its own lines in the log.
+    /// Whether the store could not be had: an outage has its own lines in the log, and that
+    /// somebody else held what was needed is no news.
     pub(crate) fn tells_of_the_store(&self) -> bool {
         self.code == "STORE_UNAVAILABLE"
     }
@@ -229,7 +230,8 @@ impl From<Rejection> for Refusal {
     }
 }
 
-/// The one answer to whoever may not, and about whatever is not there: it tells neither apart.
+/// The one answer to whoever may not, and about whatever is not there: it tells neither apart. Only
+/// those who may see everything are told that something is not there.
 pub(crate) fn denied() -> Refusal {
     let message = "this is not yours to see or do, or it does not exist";
     Refusal::new(Kind::Denied, "AUTH_FORBIDDEN", message)

@@ -1,6 +1,8 @@
-//! One commit: load what the batch names, let the kernel decide, write the difference. Nothing is
-//! locked meanwhile but the row of `registry`, which all commits share; every change names the
-//! version it was decided on, and a batch that somebody got ahead of is tried again.
+//! One commit: load what the batch names, let the kernel decide, write the difference. No row that
+//! the batch names is locked between load and write: every change names the version it was decided
+//! on, and a batch that somebody got ahead of is tried again. What is locked until the end is the
+//! row of `registry`, which all commits share; each limit that has to be counted; and, for a second
+//! after another server emptied the stock, the rows of `ready` that are read for pulls.
 //!
 //! A try is a row of steps (`try_once`):
 //!
@@ -13,6 +15,7 @@
 //! | `recall`: jobs that this server handed out | | |
 //! | `load_named` (`load.rs`) | `job`, `live`, `finished`, `effect` | |
 //! | ... in the same round trip | `item`, `entity`, `held_key` | |
+//! | ... and then the jobs that hold those keys | `job`, `live`, `finished` | |
 //! | the batch works on the desk (`desk.rs`) | | |
 //! | `number_lanes` | `lane` | `lane` |
 //! | `statements` (`write.rs`), with COMMIT | | whatever changed, and `outbox` |
@@ -20,7 +23,8 @@
 //!
 //! The first statement of all is `guard()`: the registries are those that the batch decides by.
 //! Jobs that this server handed out are remembered, so that reports on them need no load: their
-//! statements travel with the beginning and the end of the transaction in one go.
+//! statements travel with the beginning and the end of the transaction in one go. Numbers of lanes
+//! are given outside of the transaction: whatever becomes of it, they stay given.
 
 pub(crate) mod columns;
 mod consequences;

@@ -1,9 +1,11 @@
 //! The store for several servers: everything in a PostgreSQL database, decided by the kernel.
 //!
-//! A job is written once; what changes of it lives in narrow tables beside it: `ready` until it is
-//! claimed, `waiting` until it is due, `live` while it is tried, `finished` at its end. A batch is
-//! loaded, decided and written by a bounded number of statements over arrays, and every change
-//! names what it was decided on. Read next: `commit.rs`, then `migrations/` for the tables.
+//! A job's row in `job` is written once; what changes of it lives in narrow tables beside it.
+//! `waiting` has it until it is due and `ready` until it is claimed, for the first time or again;
+//! `live` from its first claim to its end, whether it runs, waits for another try or is on its way
+//! to the dead letters; `finished` from its end on. A batch is loaded, decided and written by a
+//! bounded number of statements over arrays, and every change names what it was decided on. Read
+//! next: `commit.rs`, then `migrations/` for the tables.
 
 // The way of a batch.
 mod commit;

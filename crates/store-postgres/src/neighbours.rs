@@ -1,6 +1,7 @@
 //! This server among the others: it says that it is alive (a row of `node`), keeps its clock by the
 //! database, looks for what the others did, and tells them by NOTIFY what they may want to know.
-//! Nothing here is needed for correctness; without it servers would only notice each other later.
+//! No commit decides wrongly for what it has not heard: `guard()` and the versions see to that. But
+//! what a server that died left behind, and a token that was revoked elsewhere, are found here.
 
 pub(crate) mod workers;
 

@@ -86,12 +86,11 @@ pub(crate) async fn standing(server: &ThisServer, id: JobId) -> Result<Option<St
     let registry = server.registry();
     let mut standing =
         Standing { is_queue_paused: !registry.is_open(&job.queue), limit: None, ahead: 0 };
-    if let (Some(key), Some(spec)) = (registry.limit_key(&job), registry.types.get(&job.job_type)) {
+    if let Some((most, key)) = registry.limit_of(&job) {
         let keys = vec![crate::values::hash_uuid(key)];
         let rows = server.connections.read(Query::CountLimits, vec![Box::new(keys)]).await?;
         let used: i64 = rows.first().map_or(Ok(0), |row| row.try_get(1))?;
-        let limit = spec.concurrency_limit.unwrap_or(u32::MAX);
-        standing.limit = Some((limit, u32::try_from(used).unwrap_or(u32::MAX)));
+        standing.limit = Some((most, u32::try_from(used).unwrap_or(u32::MAX)));
     }
     let lane = server.lanes().number(&registry.lane(&job));
     if let (Some(due_at), Some(lane)) = (job.due_at(), lane) {

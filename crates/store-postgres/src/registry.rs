@@ -84,9 +84,15 @@ impl Registry {
         order_key(self.order(&job.queue), due_at, job.priority)
     }
 
-    /// What a job that runs is counted under, if its type is limited.
-    pub(crate) fn limit_key(&self, job: &Job) -> Option<Digest> {
-        limit(self.types.get(&job.job_type)?, &job.tenant, Some(&job.user)).map(|(_, key)| key)
+    /// What a job is counted under now, as `live.limit_key` has it: if it runs and is limited.
+    pub(crate) fn counted_under(&self, job: &Job) -> Option<Digest> {
+        job.lease()?;
+        self.limit_of(job).map(|(_, key)| key)
+    }
+
+    /// The limit of a job and what it is counted under.
+    pub(crate) fn limit_of(&self, job: &Job) -> Option<(u32, Digest)> {
+        limit(self.types.get(&job.job_type)?, &job.tenant, Some(&job.user))
     }
 
     /// The limit of a lane and what it is counted under.

@@ -1,4 +1,4 @@
-//! The `Store` trait: one way to write, a few ways to read. A store locks and remembers; it never
+//! The `Store` trait: one way to write, a few ways to read. A store loads and remembers; it never
 //! decides. What it must do is written down as tests in `conformance/`.
 
 use crate::filter::{EntityFilter, ItemFilter, JobFilter, Scope};

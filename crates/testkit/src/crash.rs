@@ -24,7 +24,7 @@ use script::{Script, Step};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use text::{difference, text};
+use text::{difference, has_alarm, text};
 
 /// How one campaign runs.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +81,10 @@ pub struct Summary {
     pub fuzzy_snapshots: u64,
     /// Those of them during which the journal went to another segment.
     pub rotated_snapshots: u64,
+    /// Entities that were rung.
+    pub rung: u64,
+    /// Images in which the alarm of an entity stands.
+    pub alarmed: u64,
 }
 
 impl Summary {
@@ -94,6 +98,8 @@ impl Summary {
         self.live_checks += other.live_checks;
         self.fuzzy_snapshots += other.fuzzy_snapshots;
         self.rotated_snapshots += other.rotated_snapshots;
+        self.rung += other.rung;
+        self.alarmed += other.alarmed;
     }
 }
 
@@ -111,7 +117,7 @@ pub fn run(campaign: Campaign) -> Result<Summary, String> {
         run.take(&step).map_err(|why| format!("seed {} step {nth}: {why}", campaign.seed))?;
         run.judge().map_err(|why| format!("seed {} step {nth}: {why}", campaign.seed))?;
     }
-    Ok(run.summary)
+    Ok(Summary { rung: run.script.rung, ..run.summary })
 }
 
 fn config(seed: u64) -> MemoryConfig {
@@ -291,6 +297,7 @@ impl Run {
             let near = near.min_by_key(|text| text.lines().count());
             return Err(near.expect("what is acknowledged was committed"));
         };
+        self.summary.alarmed += u64::from(has_alarm(&found));
         check_keys(&store, prefix, &mut self.script)?;
         if self.rng.chance(25) {
             self.summary.continued += 1;

@@ -17,7 +17,7 @@ pub struct History {
     /// What workers did, written outside the server.
     pub ledger: Vec<Work>,
     /// Faults and restarts.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Injected>,
     /// Event streams as they arrived.
     pub stream: Vec<Streamed>,
     /// Whether the stream was followed from the first move to the last.
@@ -209,7 +209,7 @@ pub struct Work {
 
 /// Something that went wrong on purpose, or its end.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fault {
+pub struct Injected {
     /// When.
     pub at: u64,
     /// `crash`, `restart`, `disk_failed`, `clock_forward`, …

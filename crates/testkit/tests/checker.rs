@@ -85,7 +85,8 @@ fn lost_and_changed_jobs_are_named() {
         }) else {
             return false;
         };
-        let fault = |at, kind: &str| mainspring_testkit::history::Fault { at, kind: kind.into() };
+        let fault =
+            |at, kind: &str| mainspring_testkit::history::Injected { at, kind: kind.into() };
         history.faults = vec![fault(at - 1, "disk_failed"), fault(at + 1, "restart")];
         true
     });

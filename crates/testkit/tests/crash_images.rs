@@ -22,6 +22,7 @@ fn every_image_holds_what_was_acknowledged() {
     println!("{dense} dense and {sparse} sparse campaigns: {total:?}");
     assert!(total.images > 10_000 && total.fuzzy_snapshots > 200);
     assert!(total.rotated_snapshots > 50 && total.second_cuts > 0 && total.continued > 0);
+    assert!(total.rung > 100 && total.alarmed > 1_000, "entities with alarms are among it");
 }
 
 /// The same with the threads of the real thing, which no seed can repeat.

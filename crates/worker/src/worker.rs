@@ -94,7 +94,8 @@ impl Worker {
         WorkerBuilder { setup }
     }
 
-    /// Runs until `stop` is cancelled and everything is reported or given back.
+    /// Runs until `stop` is cancelled and everything is reported, given back or given up: what the
+    /// employer does not take within the graces and one lease is left to its lease.
     ///
     /// # Errors
     /// If the employer refuses to hand out jobs to this worker for good: a bad token, a bad name.

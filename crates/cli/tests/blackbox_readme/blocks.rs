@@ -1,6 +1,7 @@
 //! Finds the commands of a quick start in Markdown: fenced `sh` blocks below the heading "Quick
 //! start", each right after a comment `<!-- test: quickstart [serve|worker] -->`; and those for
-//! workers in any language, marked `<!-- test: workers -->` below their own heading.
+//! workers in any language and for schedules, marked `<!-- test: workers -->` and
+//! `<!-- test: schedules -->` below their own headings.
 
 /// What a block is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,11 @@ pub(crate) fn quick_start(markdown: &str) -> Vec<Block> {
 /// All blocks about workers in any language.
 pub(crate) fn workers(markdown: &str) -> Vec<Block> {
     marked(markdown, "workers in any language", "workers")
+}
+
+/// All blocks about schedules.
+pub(crate) fn schedules(markdown: &str) -> Vec<Block> {
+    marked(markdown, "schedules", "schedules")
 }
 
 fn marked(markdown: &str, heading: &str, word: &str) -> Vec<Block> {

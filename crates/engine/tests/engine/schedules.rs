@@ -32,10 +32,9 @@ fn create(bits: u128, spec: ScheduleSpec) -> Command {
 }
 
 async fn schedule(bench: &Bench, id: EntityId) -> Schedule {
-    match bench.engine.entity(id).await.unwrap().unwrap().body {
-        Body::Schedule(schedule) => *schedule,
-        Body::Beacon(_) => panic!("no schedule"),
-    }
+    let entity = bench.engine.entity(id).await.unwrap().unwrap();
+    let Body::Schedule(schedule) = entity.body else { panic!("no schedule: {entity:?}") };
+    *schedule
 }
 
 #[tokio::test(start_paused = true)]

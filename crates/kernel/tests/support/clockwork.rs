@@ -74,10 +74,9 @@ impl Clockwork {
     }
 
     pub(crate) fn schedule(&self) -> &Schedule {
-        match &self.entity.as_ref().unwrap().body {
-            Body::Schedule(schedule) => schedule,
-            other @ Body::Beacon(_) => panic!("{other:?}"),
-        }
+        let entity = self.entity.as_ref().unwrap();
+        let Body::Schedule(schedule) = &entity.body else { panic!("no schedule: {entity:?}") };
+        schedule
     }
 
     pub(crate) fn history(&self) -> Vec<(i64, i64, u64, &'static str, String)> {

@@ -1,6 +1,8 @@
 //! The native contract, under `/api/v1`. `routes.rs` is the table: every route with who may use
-//! it. One file per noun holds the handlers; `wire.rs` reads requests without copying, `view.rs`
-//! writes jobs, `translate.rs` is pure, `errors.rs` chooses the status of a refusal.
+//! it. One file per noun holds the handlers, which choose the status of what went well; `wire.rs`
+//! reads the requests of the hot paths without copying, `filters.rs` those of lists, `view.rs`
+//! writes jobs, `translate.rs` is pure. `errors.rs` chooses the status of a request that is
+//! refused; an item of a batch that is refused has a code in the answer, and no status.
 
 mod dlq;
 mod errors;

@@ -1,4 +1,5 @@
-//! Many callers, one log: whatever is queued when the thread wakes becomes one write and one sync.
+//! Many callers, one log: whatever is queued when the thread wakes becomes one write and one sync,
+//! or several, if it is more than 4 MiB or more than the segment has room for.
 //!
 //! Callers never wait for the disk, only for room in the queue; their callbacks run in log order on
 //! the journal thread, so they must be short and must not call [`GroupCommit::flush`]. In inline

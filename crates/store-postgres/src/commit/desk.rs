@@ -227,9 +227,9 @@ impl<'a> PostgresDesk<'a> {
         if let Some((place, rank)) = entry.place.take() {
             self.book.remove(place, rank, event.job);
         }
-        let was = entry.job.lease().and(self.registry.limit_key(&entry.job));
+        let was = self.registry.counted_under(&entry.job);
         let step = evolve(&mut entry.job, event).expect("decided from this very state");
-        let now = entry.job.lease().and(self.registry.limit_key(&entry.job));
+        let now = self.registry.counted_under(&entry.job);
         for (key, by) in [(was, -1), (now, 1)] {
             if let Some(count) = key.and_then(|key| self.running.get_mut(&key)) {
                 *count = count.saturating_add_signed(by);

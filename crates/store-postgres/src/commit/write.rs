@@ -245,8 +245,7 @@ impl Writes<'_> {
         lives.states.push(state_number(job.state.name()));
         lives.lanes.push(lane);
         lives.alarms.push(job.alarm_at().map(At));
-        let limit = job.lease().and_then(|_| self.registry.limit_key(job));
-        lives.limits.push(limit.map(hash_uuid));
+        lives.limits.push(self.registry.counted_under(job).map(hash_uuid));
         lives.workers.push(job.lease().map(|lease| lease.worker.as_str().to_owned()));
         lives.records.push(record(entry));
         Ok(())

@@ -1,5 +1,5 @@
-//! The data: every job in exactly one place, numbers that are what a recount gives, leases that
-//! somebody looks after.
+//! The data: every job in the tables where it belongs and in no other, numbers that are what a
+//! recount gives, leases that somebody looks after.
 
 use super::{Look, Report};
 use crate::migrate::MigrateError;

@@ -237,8 +237,7 @@ impl PostgresImport {
                 self.count("running/", it.job.queue.as_str(), 1);
             }
         }
-        let limit =
-            |it: &JobWithHistory| it.job.lease().and_then(|_| self.registry.limit_key(&it.job));
+        let limit = |it: &JobWithHistory| self.registry.counted_under(&it.job);
         let worker =
             |it: &JobWithHistory| it.job.lease().map(|lease| lease.worker.as_str().to_owned());
         let values: Vec<Value> = vec![

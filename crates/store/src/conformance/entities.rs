@@ -55,12 +55,9 @@ pub fn any_command(below: &mut dyn FnMut(usize) -> usize) -> Command {
 
 /// A filter, by lot.
 pub(super) fn any_filter(scope: Scope, below: &mut dyn FnMut(usize) -> usize) -> EntityFilter {
-    let kind = Kind::ALL[below(2)];
-    let states = match kind {
-        Kind::Beacon => [None, Some("lit"), Some("out")],
-        Kind::Schedule => [None, Some("active"), Some("paused")],
-    };
-    let state = states[below(3)];
+    let kind = Kind::ALL[below(Kind::ALL.len())];
+    // Of any kind: a state that the kind does not have finds nothing, in every store.
+    let state = [None, Some("lit"), Some("out"), Some("active"), Some("paused")][below(5)];
     let job_type = [None, Some("mill"), Some("saw")][below(3)];
     EntityFilter {
         kind,

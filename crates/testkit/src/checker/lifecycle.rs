@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::facts::Facts;
-use crate::history::{Answer, EventDump, Fault, JobDump};
+use crate::history::{Answer, EventDump, Injected, JobDump};
 use mainspring_kernel::StateName;
 
 /// How far the clocks of two servers may be apart.
@@ -33,7 +33,7 @@ fn clock(facts: &Facts<'_>, found: &mut Findings) {
     let mut answered: Vec<(u64, i64)> = asked.iter().map(|(_, end, at, _)| (*end, *at)).collect();
     asked.sort_unstable();
     answered.sort_unstable();
-    let is_restart = |fault: &&Fault| fault.kind.contains("restart");
+    let is_restart = |fault: &&Injected| fault.kind.contains("restart");
     let mut restarts =
         facts.history.faults.iter().filter(is_restart).map(|fault| fault.at).peekable();
     let (mut next, mut newest) = (0, i64::MIN);

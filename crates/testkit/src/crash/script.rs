@@ -41,6 +41,8 @@ pub(super) struct Script {
     alarms: BTreeMap<EntityId, Timestamp>,
     /// Entities that were rung and want to see jobs first.
     wanting: Vec<Command>,
+    /// How often an alarm was seen to.
+    pub(super) rung: u64,
     number: u64,
 }
 
@@ -56,6 +58,7 @@ impl Script {
             items: Vec::new(),
             alarms: BTreeMap::new(),
             wanting: Vec::new(),
+            rung: 0,
             number: 0,
         }
     }
@@ -93,11 +96,15 @@ impl Script {
             }
         }
         for (command, outcome) in commands.iter().zip(&done.outcomes) {
-            if let (Command::Ring { entity, at, .. }, Ok(Receipt::Wanting { jobs })) =
-                (command, outcome)
-            {
-                let (entity, at, jobs) = (*entity, *at, jobs.clone());
-                self.wanting.push(Command::Ring { entity, at, jobs });
+            let (Command::Ring { entity, at, .. }, Ok(receipt)) = (command, outcome) else {
+                continue;
+            };
+            match receipt {
+                Receipt::Wanting { jobs } => {
+                    let (entity, at, jobs) = (*entity, *at, jobs.clone());
+                    self.wanting.push(Command::Ring { entity, at, jobs });
+                }
+                _ => self.rung += 1,
             }
         }
         for event in &done.events {

@@ -12,16 +12,19 @@ pub(super) fn text(store: &dyn Store) -> String {
     all[..end].lines().map(|line| to_the_second(line) + "\n").collect()
 }
 
-/// The age of the oldest due job is promised to the second only, and the model counts an item as
-/// open only while nobody has asked for a discard.
+/// Whether the alarm of an entity stands in such a text.
+pub(super) fn has_alarm(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("alarms [("))
+}
+
+/// The age of the oldest due job is promised to the second only.
 fn to_the_second(line: &str) -> String {
     let Some(rest) = line.strip_prefix("counts ") else { return line.to_owned() };
     let (states, rest) = rest.split_once("] ").unwrap_or_default();
     let numbers: Vec<&str> = rest.split(' ').collect();
     let oldest = numbers.get(1).and_then(|text| text.get(..25)).unwrap_or("None");
-    let totals = numbers.get(2..6).unwrap_or_default().join(" ");
-    let queues = numbers.get(7..).unwrap_or_default().join(" ");
-    format!("counts {states} {} {oldest} {totals} {queues}", numbers[0])
+    let others = numbers.get(2..).unwrap_or_default().join(" ");
+    format!("counts {states} {} {oldest} {others}", numbers[0])
 }
 
 pub(super) fn difference(what: &str, wanted: &str, found: &str) -> String {

@@ -3,16 +3,22 @@
 //! image, the commits in it must be the first ones by that number, all that were acknowledged among
 //! them, and each of them whole (D6).
 
-use super::config;
+use super::{FAR, config};
 use crate::drive::{self, BEGINNING};
 use crate::rng::Rng;
+use mainspring_kernel::calendar::Rhythm;
 use mainspring_kernel::command::{Claim, Complete};
 use mainspring_kernel::dispatch::Wanted;
-use mainspring_kernel::{Command, JobId, Receipt, Roles, StateName, Token, TokenId};
+use mainspring_kernel::entity::Kind;
+use mainspring_kernel::entity::schedule::{ScheduleCommand, ScheduleSpec};
+use mainspring_kernel::{
+    Command, Entity, EntityId, Event, JobId, Receipt, Roles, StateName, Timestamp, Token, TokenId,
+};
 use mainspring_store::{Desk, Needs, PullNeeds, Store};
 use mainspring_store_memory::disk::SimDisk;
 use mainspring_store_memory::disk::sim::Faults;
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,6 +42,10 @@ struct Deed {
     number: u64,
     submitted: JobId,
     completed: Option<JobId>,
+    /// When the alarm of the entity that it made stands.
+    alarm_at: Timestamp,
+    /// The job that this entity fired, if it was rung.
+    fired: Option<JobId>,
 }
 
 const WRITERS: u64 = 4;
@@ -133,14 +143,17 @@ fn write(scene: &Scene, writer: u64, mut rng: Rng) {
     }
 }
 
-/// The work of one commit: a token that carries its number, a new job, and the end of another.
+/// The work of one commit: a token that carries its number, a new job, an entity with an alarm, and
+/// in every other one the end of another job and the ringing of that alarm.
 fn act(scene: &Scene, desk: &mut dyn Desk, payload: &str, fresh: &mut u128) -> Deed {
     let number = scene.number.fetch_add(1, Ordering::AcqRel) + 1;
     let mut log = Vec::new();
-    let mut decide = |command: &Command, desk: &mut dyn Desk| {
-        drive::act(command, desk, BEGINNING, fresh, &mut log).expect("it is allowed")
+    let mut decide_at = |now, command: &Command, desk: &mut dyn Desk| {
+        drive::act(command, desk, now, fresh, &mut log).expect("it is allowed")
     };
+    let mut decide = |command: &Command, desk: &mut dyn Desk| decide_at(BEGINNING, command, desk);
     decide(&Command::IssueToken(Box::new(token(number))), desk);
+    decide(&schedule(number), desk);
     let wish = drive::wish("acme", "ada", "plain", payload);
     let receipt = decide(&Command::Submit(Box::new(wish)), desk);
     let Receipt::Submitted { job: submitted } = receipt else { panic!("{receipt:?}") };
@@ -155,7 +168,29 @@ fn act(scene: &Scene, desk: &mut dyn Desk, payload: &str, fresh: &mut u128) -> D
         decide(&Command::Complete(Complete { job, token, result }), desk);
         completed = Some(job);
     }
-    Deed { number, submitted, completed }
+    let entity = entity(number);
+    let alarm =
+        |desk: &dyn Desk| desk.entity(entity).and_then(Entity::alarm_at).expect("it stands");
+    if taken > 0 {
+        let at = alarm(desk);
+        decide_at(at, &Command::Ring { entity, at, jobs: Vec::new() }, desk);
+    }
+    let fired = log.iter().rev().find_map(|event| match event {
+        Event::JobSubmitted(job) if job.id != submitted => Some(job.id),
+        _ => None,
+    });
+    Deed { number, submitted, completed, alarm_at: alarm(desk), fired }
+}
+
+fn entity(number: u64) -> EntityId {
+    EntityId { kind: Kind::Schedule, bits: u128::from(number) }
+}
+
+fn schedule(number: u64) -> Command {
+    let rhythm = Rhythm::Interval { every_secs: 60, phase_secs: 0 };
+    let spec = Box::new(ScheduleSpec::plain(drive::kind("plain"), rhythm));
+    let (id, tenant, owner) = (entity(number), drive::tenant("acme"), drive::user("ada"));
+    ScheduleCommand::Create { id, tenant, owner, spec }.into()
 }
 
 fn token(number: u64) -> Token {
@@ -183,10 +218,19 @@ fn judge(image: &SimDisk, deeds: &[Deed], acknowledged: u64) -> Result<(), Strin
     if last < acknowledged {
         return Err(format!("D1: commit {acknowledged} was acknowledged, {last} is the last"));
     }
+    let alarms = drive::ready(store.alarms(FAR, usize::MAX)).map_err(|error| error.to_string())?;
+    let alarms: BTreeMap<EntityId, Timestamp> = alarms.into_iter().collect();
     for deed in deeds {
-        let found = drive::ready(store.job(deed.submitted)).map_err(|error| error.to_string())?;
-        if found.is_some() != (deed.number <= last) {
-            return Err(format!("D6: {deed:?} is half there, {last} is the last"));
+        let is_there = deed.number <= last;
+        for job in std::iter::once(deed.submitted).chain(deed.fired) {
+            let found = drive::ready(store.job(job)).map_err(|error| error.to_string())?;
+            if found.is_some() != is_there {
+                return Err(format!("D6: {deed:?} is half there, {last} is the last"));
+            }
+        }
+        let alarm_at = alarms.get(&entity(deed.number)).copied();
+        if alarm_at != is_there.then_some(deed.alarm_at) {
+            return Err(format!("D6: {deed:?} has its alarm at {alarm_at:?}, {last} is the last"));
         }
         let Some(completed) = deed.completed.filter(|_| deed.number <= last) else { continue };
         let found = drive::ready(store.job(completed)).map_err(|error| error.to_string())?;

@@ -3,8 +3,8 @@
 //! an `invoke` line and, if an answer came, an `end` line with the same `id`.
 
 use super::{
-    Answer, Call, Dump, EventDump, Fault, FiringDump, Grant, History, ItemDump, JobDump, Operation,
-    Outcome, PullScope, Seen, Streamed, TypeRules, Work,
+    Answer, Call, Dump, EventDump, FiringDump, Grant, History, Injected, ItemDump, JobDump,
+    Operation, Outcome, PullScope, Seen, Streamed, TypeRules, Work,
 };
 use mainspring_kernel::StateName;
 use serde_json::{Map, Value, json};
@@ -42,7 +42,7 @@ pub fn work(work: &Work) -> String {
 }
 
 /// A fault line.
-pub fn fault(fault: &Fault) -> String {
+pub fn fault(fault: &Injected) -> String {
     json!({"line": "fault", "at": fault.at, "kind": fault.kind}).to_string()
 }
 
@@ -145,7 +145,7 @@ fn take(line: &Value, history: &mut History, calls: &mut BTreeMap<u64, Operation
         }),
         "fault" => {
             let (at, kind) = (line["at"].as_u64()?, text(line, "kind")?);
-            history.faults.push(Fault { at, kind });
+            history.faults.push(Injected { at, kind });
         }
         "stream" => history.stream.push(Streamed {
             position: line["position"].as_u64()?,

@@ -1,7 +1,7 @@
 //! Every call of the native API that a run makes, each written down with its outcome.
 
 use super::record::Recorder;
-use super::wire::{Ask, Reached, Wire};
+use super::wire::{Question, Reached, Wire};
 use super::wish::{Pull, Report, Wish};
 use crate::history::{Answer, Call, Grant, Outcome, PullScope, Seen};
 use mainspring_kernel::StateName;
@@ -55,8 +55,8 @@ impl Api {
         header: Option<(&str, &str)>,
         body: Option<&Value>,
     ) -> Result<Value, Outcome> {
-        let ask = Ask { method, path, token: &self.token, header, body };
-        let answer = match self.wire.send(ask) {
+        let question = Question { method, path, token: &self.token, header, body };
+        let answer = match self.wire.send(question) {
             Reached::Answer(answer) => answer,
             Reached::Nobody => return Err(Outcome::Fail("UNREACHABLE".to_owned())),
             Reached::Silence => return Err(Outcome::Info),

@@ -1,6 +1,6 @@
 //! Writes a run down as it happens.
 
-use crate::history::{Answer, Call, Fault, History, Operation, Outcome, Streamed, Work};
+use crate::history::{Answer, Call, History, Injected, Operation, Outcome, Streamed, Work};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ impl Recorder {
     /// Something that goes wrong on purpose.
     pub fn fault(&self, kind: &str) {
         let at = self.now();
-        self.lock().faults.push(Fault { at, kind: kind.to_owned() });
+        self.lock().faults.push(Injected { at, kind: kind.to_owned() });
     }
 
     /// Changes that were acknowledged so far: calls that only read, or got nothing, do not count.

@@ -20,7 +20,7 @@ pub enum Reached {
 
 /// A request.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct Question<'a> {
     /// The method.
     pub method: &'a str,
     /// Path and query.
@@ -65,7 +65,7 @@ impl Wire {
     }
 
     /// Sends a request to the next server and waits for the answer; never sends anything twice.
-    pub fn send(&mut self, ask: Ask<'_>) -> Reached {
+    pub fn send(&mut self, question: Question<'_>) -> Reached {
         let patience = self.patience;
         let End { address, kept, turns_out } = self.next();
         let mut connection = match kept.take().filter(Connection::is_open) {
@@ -81,7 +81,7 @@ impl Wire {
         if patience.is_some() {
             let _ = connection.stream().set_read_timeout(patience);
         }
-        let Ok(answer) = connection.ask(&bytes(*address, ask)) else {
+        let Ok(answer) = connection.ask(&bytes(*address, question)) else {
             *turns_out = TURNS_OUT;
             return Reached::Silence;
         };
@@ -105,8 +105,8 @@ impl Wire {
     }
 }
 
-fn bytes(address: SocketAddr, ask: Ask<'_>) -> Vec<u8> {
-    let Ask { method, path, token, header, body } = ask;
+fn bytes(address: SocketAddr, question: Question<'_>) -> Vec<u8> {
+    let Question { method, path, token, header, body } = question;
     let mut request = Request::new(method, path);
     if !token.is_empty() {
         request = request.token(token);

@@ -96,8 +96,6 @@ async fn listed(engine: &Engine, filter: EntityFilter) -> Vec<Entity> {
 }
 
 fn body(entity: &Entity) -> &Beacon {
-    match &entity.body {
-        Body::Beacon(beacon) => beacon,
-        Body::Schedule(_) => unreachable!("beacons were asked for"),
-    }
+    let Body::Beacon(beacon) = &entity.body else { unreachable!("beacons were asked for") };
+    beacon
 }

@@ -3,7 +3,7 @@
 
 use super::clients::{client, subscriber};
 use super::entities::{self, lighter};
-use super::nemesis::{BadLuck, Plan, Trouble, nemesis};
+use super::nemesis::{BadLuck, Hazards, Plan, nemesis};
 use super::schedules::planner;
 use super::server::{Server, holder};
 use super::workers::worker;
@@ -219,14 +219,14 @@ impl Life<'_> {
         tokio::spawn(lighter(server.clone()));
         tokio::spawn(planner(server.clone()));
         let plan = self.plan;
-        let trouble = Trouble {
+        let hazards = Hazards {
             has_write_errors: plan.has_write_errors,
             has_sync_errors: plan.has_sync_errors,
             has_full_disks: plan.has_full_disks,
             jumps_forward: plan.jumps_forward,
             jumps_back: plan.jumps_back,
         };
-        tokio::spawn(nemesis(server.clone(), self.disk.clone(), trouble));
+        tokio::spawn(nemesis(server.clone(), self.disk.clone(), hazards));
     }
 
     /// A clean restart changes nothing: the recovered store answers what the live one answered.

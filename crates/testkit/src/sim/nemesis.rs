@@ -76,7 +76,7 @@ impl Plan {
 }
 
 /// Makes trouble until the server ends.
-pub(super) async fn nemesis(server: Server, disk: SimDisk, plan: Trouble) {
+pub(super) async fn nemesis(server: Server, disk: SimDisk, plan: Hazards) {
     loop {
         server.pass(1_000 + server.world.below(6_000)).await;
         let mut kinds = Vec::new();
@@ -98,7 +98,7 @@ pub(super) async fn nemesis(server: Server, disk: SimDisk, plan: Trouble) {
 
 /// Which faults one life may see.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Trouble {
+pub(super) struct Hazards {
     pub(super) has_write_errors: bool,
     pub(super) has_sync_errors: bool,
     pub(super) has_full_disks: bool,

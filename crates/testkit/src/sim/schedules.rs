@@ -122,8 +122,6 @@ async fn listed(engine: &Engine) -> Vec<Entity> {
 }
 
 fn body(entity: &Entity) -> &Schedule {
-    match &entity.body {
-        Body::Schedule(schedule) => schedule,
-        Body::Beacon(_) => unreachable!("schedules were asked for"),
-    }
+    let Body::Schedule(schedule) = &entity.body else { unreachable!("schedules were asked for") };
+    schedule
 }

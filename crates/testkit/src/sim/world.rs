@@ -2,7 +2,7 @@
 //! of chance. Every actor holds it; it is never held across a wait.
 
 use super::time::SimTime;
-use crate::history::{Answer, Call, Fault, Grant, History, Operation, Outcome, Work, lines};
+use crate::history::{Answer, Call, Grant, History, Injected, Operation, Outcome, Work, lines};
 use crate::rng::Rng;
 use mainspring_kernel::fingerprint::{Digest, digest};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -109,7 +109,7 @@ impl World {
 
     /// Notes a fault, a restart, or whatever else belongs into the trace.
     pub(super) fn fault(&self, kind: &str) {
-        let fault = Fault { at: self.time.mono(), kind: kind.to_owned() };
+        let fault = Injected { at: self.time.mono(), kind: kind.to_owned() };
         let mut memory = self.lock();
         memory.note(&lines::fault(&fault));
         memory.history.faults.push(fault);

@@ -4,11 +4,11 @@ use crate::{clean, grants_mut, names};
 use mainspring_kernel::StateName;
 use mainspring_testkit::checker::check;
 use mainspring_testkit::history::{
-    Answer, Call, EventDump, Fault, History, JobDump, Operation, Outcome, PullScope, Seen,
+    Answer, Call, EventDump, History, Injected, JobDump, Operation, Outcome, PullScope, Seen,
 };
 
-pub(super) fn fault(at: u64, kind: &str) -> Fault {
-    Fault { at, kind: kind.to_owned() }
+pub(super) fn fault(at: u64, kind: &str) -> Injected {
+    Injected { at, kind: kind.to_owned() }
 }
 
 pub(super) fn operation(at: u64, call: Call, outcome: Outcome) -> Operation {

@@ -70,10 +70,8 @@ pub(in crate::entity) fn decide(
 fn known<'a>(facts: &Facts<'a>) -> Result<(&'a Entity, &'a Schedule), Rejection> {
     let unknown = Rejection::EntityUnknown { kind: Kind::Schedule };
     let entity = facts.entity.ok_or(unknown.clone())?;
-    match &entity.body {
-        Body::Schedule(schedule) => Ok((entity, schedule)),
-        Body::Beacon(_) => Err(unknown),
-    }
+    let Body::Schedule(schedule) = &entity.body else { return Err(unknown) };
+    Ok((entity, schedule))
 }
 
 /// One that can still do something.

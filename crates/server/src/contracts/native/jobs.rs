@@ -112,11 +112,9 @@ fn submitted_item(outcome: &Result<Receipt, Rejection>, out: &mut Out) {
 
 /// `{"error":{"code","message"}}`.
 fn item_error(code: &str, message: &str, out: &mut Out) {
-    out.raw("{\"error\":{\"code\":\"");
-    out.raw(code);
-    out.raw("\",\"message\":");
-    out.string(message);
-    out.raw("}}");
+    out.raw("{");
+    view::refused(code, message, out);
+    out.raw("}");
 }
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {

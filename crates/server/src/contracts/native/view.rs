@@ -54,6 +54,15 @@ pub(super) fn hit(job: JobId, state: Option<StateName>, out: &mut Out) {
     out.raw(",\"idempotent_hit\":true}");
 }
 
+/// Writes `"error":{...}` of an item that is refused.
+pub(super) fn refused(code: &str, message: &str, out: &mut Out) {
+    out.raw("\"error\":{\"code\":\"");
+    out.raw(code);
+    out.raw("\",\"message\":");
+    out.string(message);
+    out.raw("}");
+}
+
 fn named(job: &Job, out: &mut Out) {
     out.raw("{\"job_id\":");
     out.job_id(job.id);

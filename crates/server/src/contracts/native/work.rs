@@ -85,7 +85,7 @@ where
     for item in items {
         lines.push(match item {
             Ok(item) => line(item.job_id(), item.command(), &mut commands),
-            Err(refusal) => Line { job_text: String::new(), refusal: Some(refusal), job: JobId(0) },
+            Err(refusal) => Line::refused("", refusal),
         });
     }
     Ok(Reports { commands, lines, pull })
@@ -99,14 +99,16 @@ fn line(named: &str, command: Result<Command, Rejection>, commands: &mut Vec<Com
             commands.push(command);
             Line { job_text: String::new(), refusal: None, job }
         }
-        Err(rejection) => {
-            let job_text = named.to_owned();
-            Line { job_text, refusal: Some(rejection.into()), job: JobId(0) }
-        }
+        Err(rejection) => Line::refused(named, rejection.into()),
     }
 }
 
 impl Line {
+    /// An item that nothing is asked of, and the job as it was named.
+    fn refused(named: &str, refusal: Refusal) -> Self {
+        Line { job_text: named.to_owned(), refusal: Some(refusal), job: JobId(0) }
+    }
+
     /// `{"job_id":...`, to be gone on with.
     fn begin(&self, out: &mut Out) {
         out.raw("{\"job_id\":");
@@ -199,11 +201,9 @@ fn few_or_known(ask: &Ask, items: usize) -> Result<(), Refusal> {
 
 /// `,"error":{...}}`.
 fn error(code: &str, message: &str, out: &mut Out) {
-    out.raw(",\"error\":{\"code\":\"");
-    out.raw(code);
-    out.raw("\",\"message\":");
-    out.string(message);
-    out.raw("}}");
+    out.raw(",");
+    view::refused(code, message, out);
+    out.raw("}");
 }
 
 fn grants_bytes(grants: &[Grant]) -> usize {
@@ -228,9 +228,7 @@ pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Refusal> {
         for item in items {
             lines.push(match item {
                 Ok(beat) => line(&beat.job_id, translate::beat(&beat, lease_ms), &mut commands),
-                Err(refusal) => {
-                    Line { job_text: String::new(), refusal: Some(refusal), job: JobId(0) }
-                }
+                Err(refusal) => Line::refused("", refusal),
             });
         }
         (translate::worker(&worker)?, commands, lines)
