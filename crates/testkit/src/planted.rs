@@ -137,13 +137,11 @@ pub enum Plant {
     PassOver,
     /// A schedule that waits for a job to end forgets what waits.
     ForgetWaiting,
-    /// Times that the clocks of a zone show twice fire once, whatever the schedule says.
-    WrongFold,
 }
 
 impl Plant {
     /// Every mistake.
-    pub const ALL: [Plant; 61] = [
+    pub const ALL: [Plant; 60] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -204,7 +202,6 @@ impl Plant {
         Plant::AlarmStays,
         Plant::PassOver,
         Plant::ForgetWaiting,
-        Plant::WrongFold,
     ];
 
     /// Whether it takes several servers to make it.

@@ -52,10 +52,6 @@ pub fn run(seed: u64, plant: Plant) -> Outcome {
 /// Runs one world and keeps its trace if `is_verbose`.
 pub fn run_with(seed: u64, plant: Plant, is_verbose: bool) -> Outcome {
     let world = Arc::new(World::new(seed, is_verbose));
-    // One world in eight sees the clocks of a zone go back.
-    if seed % 8 == 5 {
-        world.time.jump(schedules::TO_FOLD_MICROS);
-    }
     let mut rng = Rng::new(seed, 21);
     let plan = Plan::new(&mut rng);
     let mut disk = SimDisk::new();

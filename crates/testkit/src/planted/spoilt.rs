@@ -1,12 +1,10 @@
 //! The events of a decision with a mistake made in them.
 
 use super::{Plant, lot};
-use mainspring_kernel::calendar::{Fold, Rhythm};
 use mainspring_kernel::entity::Body;
-use mainspring_kernel::entity::schedule::Schedule;
 use mainspring_kernel::event::Change;
 use mainspring_kernel::job::Actor;
-use mainspring_kernel::{Event, Failure, JobEvent, JobId, Timestamp};
+use mainspring_kernel::{Event, Failure, JobEvent, JobId};
 
 /// The events of one decision, with the mistake made.
 pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
@@ -35,11 +33,7 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
             events.into_iter().filter(is_kept).collect()
         }
         Plant::FireTwice if is_firing(&events) => events.into_iter().flat_map(twice).collect(),
-        Plant::SkipUntold
-        | Plant::AlarmStays
-        | Plant::PassOver
-        | Plant::ForgetWaiting
-        | Plant::WrongFold => {
+        Plant::SkipUntold | Plant::AlarmStays | Plant::PassOver | Plant::ForgetWaiting => {
             let fired = events.iter().any(|event| matches!(event, Event::JobSubmitted(_)));
             events.into_iter().map(|event| mistold(plant, fired, event)).collect()
         }
@@ -71,21 +65,10 @@ fn mistold(plant: Plant, fired: bool, event: Event) -> Event {
                 schedule.next_at = schedule.next_at.and_then(|at| schedule.spec.next_after(at));
             }
             Plant::ForgetWaiting => schedule.waiting = None,
-            Plant::WrongFold => {
-                schedule.next_at = schedule.next_at.and_then(|at| once(schedule, at))
-            }
             _ => {}
         }
     }
     Event::EntitySet(entity)
-}
-
-/// The first instant from `at` on for a schedule that takes no time of the clock twice.
-fn once(schedule: &Schedule, at: Timestamp) -> Option<Timestamp> {
-    let Rhythm::Cron { cron, zone, gap, .. } = &schedule.spec.rhythm else { return Some(at) };
-    let (cron, zone) = (cron.clone(), zone.clone());
-    let wrong = Rhythm::Cron { cron, zone, gap: *gap, fold: Fold::Once };
-    wrong.next_after(Timestamp(at.0 - 1))
 }
 
 /// Another job beside the one that is submitted.

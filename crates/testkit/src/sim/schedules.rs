@@ -5,7 +5,7 @@ use super::server::Server;
 use crate::drive;
 use crate::history::FiringDump;
 use mainspring_engine::Engine;
-use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
+use mainspring_kernel::calendar::Rhythm;
 use mainspring_kernel::entity::schedule::{
     Misfire, Overlap, Schedule, ScheduleCommand, ScheduleSpec, Status,
 };
@@ -47,10 +47,7 @@ pub(super) async fn planner(server: Server) {
 
 fn spec(server: &Server) -> ScheduleSpec {
     let below = |bound: u64| server.world.below(bound);
-    let rhythm = match is_near_fold(server.engine().now()) && below(2) == 0 {
-        true => twice(1 + below(7)),
-        false => Rhythm::Interval { every_secs: 1 + below(7), phase_secs: 0 },
-    };
+    let rhythm = Rhythm::Interval { every_secs: 1 + below(7), phase_secs: 0 };
     ScheduleSpec {
         misfire: Misfire::ALL[below(3) as usize],
         misfire_limit: 1 + below(4) as u32,
@@ -58,25 +55,6 @@ fn spec(server: &Server) -> ScheduleSpec {
         jitter_secs: below(3) as u32,
         ..ScheduleSpec::plain(drive::kind("plain"), rhythm)
     }
-}
-
-/// At 2026-10-25T01:00:00Z the clocks at Troll go from three to one: two hours are shown twice.
-const FOLD: Timestamp = Timestamp(1_792_890_000_000_000);
-/// Half of what is shown, and the end of what is shown again.
-const FOLD_MICROS: i64 = 2 * 3_600_000_000;
-
-/// How far a world that begins a minute before a fold is ahead of the others, in microseconds.
-pub(super) const TO_FOLD_MICROS: i64 = FOLD.0 - 60_000_000 - drive::BEGINNING.0;
-
-fn is_near_fold(now: Timestamp) -> bool {
-    (FOLD.0 - FOLD_MICROS..FOLD.0 + FOLD_MICROS).contains(&now.0)
-}
-
-/// Fixed times in all of those hours, each time they are shown.
-fn twice(every_secs: u64) -> Rhythm {
-    let cron = Cron::parse(&format!("*/{every_secs} * 1-2 * * *")).expect("a pattern");
-    let zone = Zone::parse("Antarctica/Troll").expect("a zone");
-    Rhythm::Cron { cron, zone, gap: Gap::Shift, fold: Fold::Twice }
 }
 
 /// Waits until every schedule has told of one more firing, then has all of them end. Those that did
