@@ -100,6 +100,8 @@ async fn fill(engine: &Engine, jobs: usize) {
                 timeout_ms: None,
                 max_retries: Some(0),
                 idempotency: None,
+                alias: None,
+                plan: None,
                 trace: is_own.then(|| "t1".into()),
                 parent: None,
                 subject: None,
