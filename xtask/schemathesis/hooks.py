@@ -109,6 +109,11 @@ def body(value, headers, most):
         value["backoff_base_ms"], value["backoff_max_ms"] = longest, base
     if "kind" in value and "job_type" in value:
         value = schedule(value)
+    # o13_what_makes_no_schedule_is_told
+    if isinstance(value.get("cronExpr"), str):
+        value["cronExpr"] = CRONS[len(value["cronExpr"]) % len(CRONS)]
+    if "task_id" in value and "schedule_type" in value:
+        value = task(value)
     # a_trigger_makes_a_job_and_a_backfill_what_was_missing
     if "from" in value and "to" in value:
         value["from"], value["to"] = "2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z"
@@ -135,6 +140,19 @@ def schedule(value):
     for index, dates in enumerate(value.get("exclude") or []):
         if isinstance(dates, dict) and dates["from"] > dates["to"]:
             value["exclude"][index] = {"from": dates["to"], "to": dates["from"]}
+    return value
+
+
+def task(value):
+    """The wish for a task: its pattern is one, and its name is no other thing's."""
+    # m10_what_makes_no_sense_is_refused_by_the_name_of_its_field
+    for name, known in (("cron_expr", CRONS), ("timezone", ZONES)):
+        if isinstance(value.get(name), str):
+            value[name] = known[len(value[name]) % len(known)]
+    if isinstance(value.get("scheduled_at"), str) and not is_past(value["scheduled_at"]):
+        value["scheduled_at"] = SOON.strftime("%Y-%m-%dT%H:%M:%SZ")
+    if value["task_id"] in (".", "..", "events"):
+        value["task_id"] = "task"
     return value
 
 

@@ -18,6 +18,8 @@ use crate::{cargo, test};
 
 /// Requirements that must have a passing test, in the order of the table.
 const REQUIRED: &[&str] = &[
+    "M01", "M02", "M03", "M04", "M05", "M06", "M07", "M08", "M09", "M10", "M11", "M12", "M13",
+    "M14", //
     "O01", "O02", "O03", "O04", "O06", "O07", "O08", "O09", "O10", "O11", "O12", "O13", "O15",
     "O16", "O17", "O18", "O19", "O20", "O21", "O22", "O23", "O24", "O25", //
     "G01", "G02", "G03", "G04", "G05", "G06", "G07", "G08", "G09", "G10", "G11", "G12", "G13",

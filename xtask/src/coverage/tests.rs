@@ -57,7 +57,7 @@ fn only_blackbox_binaries_count() {
     assert_eq!(tally(&coverage, "G02", Store::Memory), Some(Tally::default()));
     let missing = coverage.verdict().expect_err("G02 is required").to_string();
     let (on_memory, on_postgres) = missing.split_once("; ").expect("two stores");
-    assert!(on_memory.contains("on memory for O02") && on_memory.contains("G02"), "{missing}");
+    assert!(on_memory.contains("on memory for M01") && on_memory.contains("G02"), "{missing}");
     assert!(!on_memory.contains("G01") && on_postgres.contains("G01"), "{missing}");
 }
 
@@ -94,5 +94,5 @@ fn all_required_ids_passing_is_a_pass() {
     };
     assert!(verdict(&[on("memory"), on("postgres")].concat()).is_ok());
     let half = verdict(&on("memory")).expect_err("one store is not enough").to_string();
-    assert!(half.contains("on postgres for O02") && !half.contains("on memory"), "{half}");
+    assert!(half.contains("on postgres for M01") && !half.contains("on memory"), "{half}");
 }

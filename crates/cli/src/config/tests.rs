@@ -318,7 +318,7 @@ fn templates_are_schedules_that_make_sense() {
         digests[1]
     );
     for (entry, told) in [
-        ("", "0: templates.x.interval_seconds or cron must be set, one of the two"),
+        ("", "1: templates.x.interval_seconds or cron must be set, one of the two"),
         ("cron = \"* * * *\"", "3: templates.x.cron is refused"),
         ("cron = \"0 0 31 2 *\"", "3: templates.x.cron is refused"),
         ("cron = \"@daily\"\ntimezone = \"Nowhere\"", "4: templates.x.timezone must be the name"),

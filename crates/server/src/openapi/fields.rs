@@ -236,6 +236,28 @@ pub(super) fn together(of: &str) -> Option<Value> {
             };
             Some(json!({ "anyOf": kinds.map(kind) }))
         }
+        "CreateTask" => {
+            let once = ["cron_expr", "timezone", "next_run_at", "last_run_at"];
+            let plan = ["scheduled_at", "schedule_id", "fire_time"];
+            let kind = |kind: &str, needed: &[&str], strays: &[&str]| {
+                let mut properties = json!({ "schedule_type": { "const": kind } });
+                for field in needed {
+                    properties[field] = json!({ "not": { "type": "null" } });
+                }
+                for stray in strays {
+                    properties[stray] = json!({ "type": "null" });
+                }
+                let required: Vec<&str> = [&["schedule_type"], needed].concat();
+                json!({ "properties": properties, "required": required })
+            };
+            let planned = ["cron_expr", "timezone", "next_run_at"];
+            Some(json!({ "anyOf": [
+                kind("at", &["scheduled_at"], &[&once[..], &["schedule_id", "fire_time"]].concat()),
+                kind("at", &["scheduled_at", "schedule_id", "fire_time"], &once),
+                kind("cron", &planned, &plan),
+                kind("daily", &planned, &plan),
+            ] }))
+        }
         "Submit" => Some(json!({ "anyOf": [is_left_out("run_at"), is_left_out("delay_ms")] })),
         "Discard" => {
             let (one, two) = ("reviewer_id", "reviewer_id_2");

@@ -89,7 +89,12 @@ impl Consequences {
                 None => {}
             }
             all.alarms.push((id, entry.was_alarm, entry.job.alarm_at()));
-            match entry.job.due_at() {
+            let waits = entry.job.due_at();
+            if waits.is_some() && entry.origin != Origin::New {
+                // Back in line: what it was when it was handed out is not true any more.
+                all.handed_out.push((id, None));
+            }
+            match waits {
                 Some(due_at) if due_at > now => {
                     all.next_due = all.next_due.into_iter().chain([due_at]).min();
                 }
