@@ -11,6 +11,7 @@ as it is. Tests in Rust hold what is bent here: look for the names beside each r
 """
 
 import os
+import re
 import unicodedata
 from datetime import datetime, timedelta, timezone
 
@@ -149,6 +150,9 @@ def task(value):
     for name, known in (("cron_expr", CRONS), ("timezone", ZONES)):
         if isinstance(value.get(name), str):
             value[name] = known[len(value[name]) % len(known)]
+    for name in ("scheduled_at", "next_run_at", "last_run_at", "fire_time"):
+        if isinstance(value.get(name), str):
+            value[name] = re.sub(r"[+-][0-9]{2}:[0-9]{2}$", "Z", value[name])
     if isinstance(value.get("scheduled_at"), str) and not is_past(value["scheduled_at"]):
         value["scheduled_at"] = SOON.strftime("%Y-%m-%dT%H:%M:%SZ")
     if value["task_id"] in (".", "..", "events"):

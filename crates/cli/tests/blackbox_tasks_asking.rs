@@ -195,6 +195,7 @@ fn m10_what_makes_no_sense_is_refused_by_the_name_of_its_field(store: Store) {
         (json!({ "task_id": "events" }), "task_id"),
         (json!({ "task_id": "job_00000000000000000000000000" }), "task_id"),
         (json!({ "task_id": "daily@2026-02-25T12:00:00Z" }), "task_id"),
+        (json!({ "idempotency_scope": "\u{84}" }), "idempotency_scope"),
         (json!({ "timeout_ms": 0 }), "timeout_ms"),
         (json!({ "timeout_ms": -1 }), "timeout_ms"),
         (json!({ "timeout_ms": "1" }), "timeout_ms"),

@@ -252,25 +252,25 @@ fn key(
     who: &Principal,
     window_secs: Option<u32>,
 ) -> Result<Option<Idempotency>, Refusal> {
-    let Some(key) = wire.idempotency_key.as_deref().filter(|key| !key.is_empty()) else {
-        return Ok(None);
-    };
+    let key = wire.idempotency_key.as_deref().filter(|key| !key.is_empty());
     let scope = format!(
         "{}{}",
         idempotency::TASK_SCOPE_PREFIX,
         wire.idempotency_scope.as_deref().unwrap_or("")
     );
+    // A scope without a key makes nothing unique, and has to be one all the same.
+    let text = key.unwrap_or("none");
     let parts: [&[u8]; 4] =
-        [b"key", who.tenant.as_str().as_bytes(), scope.as_bytes(), key.as_bytes()];
+        [b"key", who.tenant.as_str().as_bytes(), scope.as_bytes(), text.as_bytes()];
     let made = Idempotency {
         hash: digest(&parts),
         scope: scope.into(),
-        key: key.into(),
+        key: text.into(),
         fingerprint: None,
         window_secs,
     };
     idempotency::check(&made)?;
-    Ok(Some(made))
+    Ok(key.map(|_| made))
 }
 
 /// An instant in UTC: one with another offset is refused, because the contract has none.

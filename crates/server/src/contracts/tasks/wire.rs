@@ -36,7 +36,7 @@ pub(super) struct CreateTask {
     /// The space in which the key is unique.
     pub(super) idempotency_scope: Option<String>,
     /// What the worker gets, kept byte for byte.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>, required = false)]
     pub(super) payload: Option<Box<RawValue>>,
 }
 
