@@ -18,6 +18,7 @@ both_stores![
     o17_nonsense_is_refused_where_it_stands,
     o17_clock_changes_are_told_before_they_happen,
     o17_the_command_line_speaks_the_language_of_the_terminal,
+    o13_a_tenant_has_ten_thousand_schedules_and_no_more,
 ];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
@@ -584,4 +585,32 @@ fn o17_the_command_line_speaks_the_language_of_the_terminal(store: Store) {
     run(&["schedules", "create", "cli"], "C").expect(2);
     let refused = run(&["schedules", "create", "cli", "--cron", "0 0 31 2 *"], "C");
     assert!(refused.stderr.contains("it never fires"), "{}", refused.stderr);
+}
+
+fn o13_a_tenant_has_ten_thousand_schedules_and_no_more(store: Store) {
+    const MOST: usize = 10_000;
+    const HANDS: usize = 4;
+    let ann = server(store).caller("o13-many", "ann", &USER);
+    let one_more = || ann.post("/api/v1/schedules", &yearly("o13-many"));
+    std::thread::scope(|scope| {
+        for _ in 0..HANDS {
+            scope.spawn(|| {
+                for _ in 0..(MOST - HANDS) / HANDS {
+                    let made = one_more();
+                    assert_eq!(made.status, 201, "{}", made.text());
+                }
+            });
+        }
+    });
+    let last: Vec<Value> = (0..HANDS).map(|_| one_more().data()).collect();
+    assert_eq!(one_more().refusal(), (409, "TOO_MANY_SCHEDULES".into()));
+    let task = json!({ "task_id": "plan", "schedule_type": "cron", "cron_expr": "0 0 * * *",
+        "timezone": "UTC", "next_run_at": "2031-01-01T00:00:00Z" });
+    let told = ann.post("/tasks", &task);
+    assert_eq!((told.status, &told.json()["error"]["code"]), (409, &json!("TOO_MANY_SCHEDULES")));
+    // A neighbour has room, and so has who makes some.
+    create(&server(store).caller("o13-few", "bob", &USER), &yearly("o13-few"));
+    assert_eq!(ann.delete(&path(&last[0], "")).status, 200);
+    assert_eq!(one_more().status, 201);
+    assert_eq!(one_more().refusal(), (409, "TOO_MANY_SCHEDULES".into()));
 }

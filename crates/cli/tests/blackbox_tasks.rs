@@ -22,6 +22,7 @@ both_stores![
     m07_the_scheduler_ends_an_attempt_that_runs_too_long,
     m06_m08_a_failure_has_the_workers_own_code_and_is_ready_again_at_once,
     m11_m12_every_change_is_one_event_in_order_by_itself_and_in_the_stream,
+    m02_a_start_by_hand_keeps_to_the_limit_of_the_type,
 ];
 
 /// One server per store for the whole file; every test has a tenant of its own.
@@ -360,4 +361,25 @@ mod stream {
         };
         text.split("\n\n").filter_map(event).collect()
     }
+}
+
+fn m02_a_start_by_hand_keeps_to_the_limit_of_the_type(store: Store) {
+    // A server of its own: the limit is one of every task on it.
+    let options = store.options(env!("CARGO_BIN_EXE_mainspring")).arg("--internal-routes");
+    let server = Server::start(options);
+    let spec = json!({ "concurrency_limit": 1, "concurrency_scope": "user" });
+    assert_eq!(server.admin().put("/api/v1/types/task", &spec).status, 200);
+    let ann = server.caller("m02", "ann", &EVERYTHING);
+    for id in ["first", "second"] {
+        created(&ann, &at(id, PAST));
+    }
+    assert_eq!(transition(&ann, "first", "running").0, 200);
+    told_no(transition(&ann, "second", "running"), 409, "CONCURRENCY_LIMIT_EXCEEDED");
+    assert_eq!((&task(&ann, "second")["state"], moves(&ann, "second").len()), (&json!("ready"), 0));
+    // Another user has a limit of her own, and an end makes room.
+    let bea = server.caller("m02", "bea", &EVERYTHING);
+    created(&bea, &at("third", PAST));
+    assert_eq!(transition(&bea, "third", "running").0, 200);
+    assert_eq!(transition(&ann, "first", "succeeded").0, 200);
+    assert_eq!(transition(&ann, "second", "running").0, 200);
 }

@@ -170,24 +170,32 @@ pub(crate) async fn send_each<T: Clone>(
     command: impl Fn(T) -> Command,
     mut told: impl FnMut(T, Reply),
 ) -> Result<Vec<T>, Error> {
-    let mut replies = Vec::with_capacity(concerned.len());
-    for one in concerned {
-        let (mut request, reply) = Request::new(vec![command(one.clone())], None, &shared.requests);
-        request.patience = Patience::ComesAgain;
-        shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
-        replies.push((one, reply));
-    }
     let (mut held, mut failed) = (Vec::new(), None);
-    for (one, reply) in replies {
-        match reply.await.map_err(|_| Error::Stopped)? {
-            Ok(parcel) => told(one, parcel.unpack()),
-            Err(Error::Busy) => held.push(one),
-            // It concerns this one alone, and must not keep the others from their turn.
-            Err(error) if error.is_divisible() => {
-                tracing::debug!(%error, "nothing can be done about something that is due");
-                held.push(one);
+    // No more at a time than the store takes in one go: whoever comes meanwhile waits for these,
+    // and not for all of them.
+    for some in concerned.chunks(shared.store.takes_at_once()) {
+        let mut replies = Vec::with_capacity(some.len());
+        for one in some {
+            let commands = vec![command(one.clone())];
+            let (mut request, reply) = Request::new(commands, None, &shared.requests);
+            request.patience = Patience::ComesAgain;
+            shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
+            replies.push((one, reply));
+        }
+        for (one, reply) in replies {
+            match reply.await.map_err(|_| Error::Stopped)? {
+                Ok(parcel) => told(one.clone(), parcel.unpack()),
+                Err(Error::Busy) => held.push(one.clone()),
+                // It concerns this one alone, and must not keep the others from their turn.
+                Err(error) if error.is_divisible() => {
+                    tracing::debug!(%error, "nothing can be done about something that is due");
+                    held.push(one.clone());
+                }
+                Err(error) => failed = Some(error),
             }
-            Err(error) => failed = Some(error),
+        }
+        if failed.is_some() {
+            break;
         }
     }
     failed.map_or(Ok(held), Err)

@@ -8,10 +8,10 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use mainspring_engine::Engine;
 use mainspring_engine::store::{EntityFilter, Scope};
-use mainspring_kernel::Principal;
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::limits::{KEY_BYTES_MAX, WAIT_MS_MAX};
 use mainspring_kernel::text;
+use mainspring_kernel::{Job, Principal};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -55,6 +55,13 @@ impl Ask {
             }
             _ => Ok(()),
         }
+    }
+
+    /// How many jobs like `job` may run at a time, if as many do.
+    pub(crate) async fn limit_reached(&self, job: &Job) -> Result<Option<u32>, Refusal> {
+        let standing = self.engine().standing(job.id).await?;
+        let full = standing.and_then(|it| it.limit).filter(|(limit, used)| used >= limit);
+        Ok(full.map(|(limit, _)| limit))
     }
 
     /// A place among the calls that wait.

@@ -4,6 +4,8 @@
 //! line in [`ALL`]. That is all the shell around it (`app`, `auth`, `route`, `ask`, `answer`,
 //! `json`, `serve`) knows of it; what a contract needs of the shell it takes from there.
 
+mod errors;
+
 pub(crate) mod jobs;
 pub(crate) mod native;
 pub(crate) mod tasks;

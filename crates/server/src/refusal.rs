@@ -79,6 +79,7 @@ pub(crate) const CODES: &[&str] = &[
     "BATCH_TOO_LARGE",
     "BODY_TIMEOUT",
     "BODY_TOO_LARGE",
+    "CONCURRENCY_LIMIT_EXCEEDED",
     "CONTENT_ENCODING_UNSUPPORTED",
     "CONTENT_TYPE_UNSUPPORTED",
     "CURSOR_INVALID",
@@ -393,6 +394,12 @@ pub(crate) fn too_many_waits(full: Full) -> Refusal {
         }
         Full::All => greedy("TOO_MANY_WAITS", "too many calls are waiting", 1),
     }
+}
+
+/// There is no room for one more job of this type at a time.
+pub(crate) fn limit_reached() -> Refusal {
+    let message = "as many jobs of this type run as may run at a time";
+    Refusal::new(Kind::Conflict, "CONCURRENCY_LIMIT_EXCEEDED", message)
 }
 
 /// A tenant has as many schedules as it may have.

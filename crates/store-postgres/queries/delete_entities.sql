@@ -3,7 +3,7 @@
 WITH gone AS (
     DELETE FROM mainspring.entity e USING unnest($1::smallint[], $2::uuid[], $3::int[])
         w (kind, id, was)
-    WHERE e.kind = w.kind AND e.id = ANY (ARRAY[w.id]) AND e.version = w.was
+    WHERE e.kind = ANY (ARRAY[w.kind]) AND e.id = w.id AND e.version = w.was
     RETURNING 1
 )
 SELECT mainspring.expect(count(*), cardinality($1)) FROM gone

@@ -5,7 +5,7 @@ WITH changed AS (
     SET version = w.version, state = w.state, alarm_at = w.alarm_at, record = w.record
     FROM unnest($1::smallint[], $2::uuid[], $3::int[], $4::int[], $5::text[], $6::timestamptz[],
         $7::bytea[]) w (kind, id, was, version, state, alarm_at, record)
-    WHERE e.kind = w.kind AND e.id = ANY (ARRAY[w.id]) AND e.version = w.was
+    WHERE e.kind = ANY (ARRAY[w.kind]) AND e.id = w.id AND e.version = w.was
     RETURNING 1
 )
 SELECT mainspring.expect(count(*), cardinality($1)) FROM changed

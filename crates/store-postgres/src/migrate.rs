@@ -72,6 +72,11 @@ pub const MIGRATIONS: &[Migration] = &[
         written: include_str!("../migrations/0009_entities.sql"),
     },
     Migration { version: 10, name: "lz4", written: include_str!("../migrations/0010_lz4.sql") },
+    Migration {
+        version: 11,
+        name: "labels_by_the_batch",
+        written: include_str!("../migrations/0011_labels_by_the_batch.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

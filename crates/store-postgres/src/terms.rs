@@ -22,6 +22,17 @@ pub(crate) fn code(job: &Job) -> Option<i64> {
     Some(number(job.tenant.as_str(), Term::Code(&last_failure.failure.code)))
 }
 
+/// The numbers of a job's labels, each once.
+pub(crate) fn labels(job: &Job) -> Vec<i64> {
+    let labels = job.extras.iter().flat_map(|extras| &extras.labels);
+    let tenant = job.tenant.as_str();
+    let mut numbers: Vec<i64> =
+        labels.map(|(name, value)| number(tenant, Term::Label(name, value))).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
 /// The numbers of all lasting facts about an item; a trigger sees to its state.
 pub(crate) fn of_item(item: &DlqItem) -> Vec<i64> {
     let tenant = item.job.tenant.as_str();

@@ -137,10 +137,13 @@ pub enum Plant {
     PassOver,
     /// A schedule that waits for a job to end forgets what waits.
     ForgetWaiting,
+    /// What the clocks show twice fires twice where it should once, and once where it should twice.
+    /// No simulated world lasts long enough for it: `tests/folds.rs` looks for it.
+    WrongFold,
 }
 
 impl Plant {
-    /// Every mistake.
+    /// Every mistake that shows in simulated worlds.
     pub const ALL: [Plant; 60] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,

@@ -47,8 +47,9 @@ struct Writes<'a> {
     /// Rows of `finished`.
     to_finished: Ends,
     effects: Effects,
-    /// Rows of `term` for the codes of failed attempts.
-    new_codes: (Vec<i64>, Vec<Uuid>),
+    /// Rows of `term`: labels of submissions and codes of failed attempts that come, and codes that
+    /// go.
+    new_terms: (Vec<i64>, Vec<Uuid>),
     old_codes: (Vec<i64>, Vec<Uuid>),
     tallies: &'a mut Tallies,
 }
@@ -96,7 +97,7 @@ pub(crate) fn statements(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<V
         left_live: Default::default(),
         to_finished: Ends::default(),
         effects: Effects::default(),
-        new_codes: Default::default(),
+        new_terms: Default::default(),
         old_codes: Default::default(),
         tallies: &mut tallies,
     };
@@ -173,8 +174,8 @@ impl Writes<'_> {
     fn write_error_code(&mut self, entry: &Entry) {
         let (id, code) = (uuid(entry.job.id), terms::code(&entry.job));
         if let Some(code) = code.filter(|_| entry.job.seq != entry.was_seq) {
-            self.new_codes.0.push(code);
-            self.new_codes.1.push(id);
+            self.new_terms.0.push(code);
+            self.new_terms.1.push(id);
         }
         if let Some(was) = entry.was_code.filter(|_| code != entry.was_code) {
             self.old_codes.0.push(was);
@@ -203,6 +204,10 @@ impl Writes<'_> {
         jobs.payloads.push(Text(job.payload.clone()));
         jobs.traces.push(job.trace.as_deref().map(str::to_owned));
         jobs.more.push(more(job, &entry.history));
+        for term in terms::labels(job) {
+            self.new_terms.0.push(term);
+            self.new_terms.1.push(uuid(job.id));
+        }
         Ok(())
     }
 
@@ -302,7 +307,7 @@ impl Writes<'_> {
             self.to_waiting.insert_waiting(),
             pairs(Query::InsertExpiry, self.to_expiry),
             pairs(Query::DeleteTerms, self.old_codes),
-            pairs(Query::InsertTerms, self.new_codes),
+            pairs(Query::InsertTerms, self.new_terms),
         ];
         calls.into_iter().flatten().collect()
     }

@@ -41,12 +41,13 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// What a transaction sets for it.
+    /// What a transaction sets for it. The writer lists the labels of its jobs by the batch
+    /// (`commit/write.rs`): the trigger `list_labels` leaves them alone.
     pub(super) fn setting(self) -> &'static str {
         match self {
             Wait::Usual => "",
-            Wait::Short => "; SET LOCAL lock_timeout = 50",
-            Wait::Hardly => "; SET LOCAL lock_timeout = 5",
+            Wait::Short => "; SET LOCAL lock_timeout = 50; SET LOCAL mainspring.labels = 'listed'",
+            Wait::Hardly => "; SET LOCAL lock_timeout = 5; SET LOCAL mainspring.labels = 'listed'",
         }
     }
 }

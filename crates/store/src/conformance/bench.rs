@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
 /// What the jobs of a tenant, and all jobs, may take up before they have ended.
-pub(super) const BACKLOG_MAX: (u64, u64) = (7 << 19, 11 << 19);
+pub(super) const BACKLOG_MAX: (u64, u64) = (7 << 19, 12 << 19);
 
 /// What became of a command.
 pub type Outcome = Result<Receipt, Rejection>;

@@ -184,11 +184,12 @@ pub(super) async fn strangers_do_not_thin_out_a_page(bench: &mut Bench) {
     let job = bench.grant().await;
     bench.done(fail(&job, false)).await;
     let strange = Submit { tenant: tenant("other"), user: user("bob"), ..wish() };
-    for n in 0..STRANGERS / 1_000 {
+    for n in 0..STRANGERS / 500 {
         bench.pass(1);
-        // Of two tenants: one may not have so many.
+        // Of two tenants: one may not have so many. A few at a time: a store that several servers
+        // share may count what it takes twice for a moment, and there is room for two of these.
         let strange = Submit { tenant: tenant(["other", "another"][n % 2]), ..strange.clone() };
-        let wishes: Vec<Command> = (0..1_000).map(|_| submit(strange.clone())).collect();
+        let wishes: Vec<Command> = (0..500).map(|_| submit(strange.clone())).collect();
         let outcomes = bench.run(&wishes).await;
         assert_eq!(outcomes.iter().find(|outcome| outcome.is_err()), None);
     }

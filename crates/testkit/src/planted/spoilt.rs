@@ -1,10 +1,12 @@
 //! The events of a decision with a mistake made in them.
 
 use super::{Plant, lot};
+use mainspring_kernel::calendar::{Fold, Rhythm};
 use mainspring_kernel::entity::Body;
+use mainspring_kernel::entity::schedule::Schedule;
 use mainspring_kernel::event::Change;
 use mainspring_kernel::job::Actor;
-use mainspring_kernel::{Event, Failure, JobEvent, JobId};
+use mainspring_kernel::{Event, Failure, JobEvent, JobId, Timestamp};
 
 /// The events of one decision, with the mistake made.
 pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
@@ -33,7 +35,11 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
             events.into_iter().filter(is_kept).collect()
         }
         Plant::FireTwice if is_firing(&events) => events.into_iter().flat_map(twice).collect(),
-        Plant::SkipUntold | Plant::AlarmStays | Plant::PassOver | Plant::ForgetWaiting => {
+        Plant::SkipUntold
+        | Plant::AlarmStays
+        | Plant::PassOver
+        | Plant::ForgetWaiting
+        | Plant::WrongFold => {
             let fired = events.iter().any(|event| matches!(event, Event::JobSubmitted(_)));
             events.into_iter().map(|event| mistold(plant, fired, event)).collect()
         }
@@ -65,10 +71,22 @@ fn mistold(plant: Plant, fired: bool, event: Event) -> Event {
                 schedule.next_at = schedule.next_at.and_then(|at| schedule.spec.next_after(at));
             }
             Plant::ForgetWaiting => schedule.waiting = None,
+            Plant::WrongFold if entity.version == 1 => mistake_fold(schedule, entity.created_at),
             _ => {}
         }
     }
     Event::EntitySet(entity)
+}
+
+/// Takes one fold policy for the other.
+fn mistake_fold(schedule: &mut Schedule, now: Timestamp) {
+    if let Rhythm::Cron { fold, .. } = &mut schedule.spec.rhythm {
+        *fold = match *fold {
+            Fold::Once => Fold::Twice,
+            Fold::Twice => Fold::Once,
+        };
+    }
+    schedule.next_at = schedule.spec.next_fire_after(now);
 }
 
 /// Another job beside the one that is submitted.

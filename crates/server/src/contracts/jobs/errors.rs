@@ -2,6 +2,7 @@
 
 use crate::answer::{Body, refused};
 use crate::app::Ids;
+use crate::contracts::errors;
 use crate::refusal::{Kind, Refusal};
 use crate::write::Out;
 use hyper::{Response, StatusCode};
@@ -12,7 +13,6 @@ use mainspring_kernel::view::jobs::{State, shown};
 /// Codes of this contract alone.
 pub(super) const CODES: &[&str] = &[
     "ADMIN_REQUIRED",
-    "CONCURRENCY_LIMIT_EXCEEDED",
     "EXECUTION_FAILED",
     "INVALID_ARGUMENT",
     "INVALID_TRANSITION",
@@ -36,33 +36,24 @@ pub(super) fn word(refusal: &Refusal, ids: &Ids) -> Response<Body> {
 
 /// Status and code of a refusal.
 fn told(refusal: &Refusal) -> (StatusCode, &'static str) {
-    let code = refusal.code;
-    match refusal.kind {
+    let (kind, code) = (refusal.kind, refusal.code);
+    match kind {
         // What is well formed and names something that is not there.
         Kind::Wrong if matches!(code, "TYPE_UNKNOWN" | "INVALID_ARGUMENT") || is_unfit(refusal) => {
-            (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT")
+            (errors::status(kind), "INVALID_ARGUMENT")
         }
         Kind::Wrong => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR"),
-        Kind::Unproven => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED"),
-        Kind::Denied if code == "AUTH_FORBIDDEN" => (StatusCode::FORBIDDEN, "JOB_ACCESS_DENIED"),
-        Kind::Denied => (StatusCode::FORBIDDEN, code),
-        Kind::Unknown => (StatusCode::NOT_FOUND, code),
-        Kind::Method => (StatusCode::METHOD_NOT_ALLOWED, code),
-        Kind::Slow => (StatusCode::REQUEST_TIMEOUT, code),
-        Kind::Conflict => {
-            let is_move = matches!(
+        Kind::Unproven => (errors::status(kind), "UNAUTHORIZED"),
+        Kind::Denied if code == "AUTH_FORBIDDEN" => (errors::status(kind), "JOB_ACCESS_DENIED"),
+        Kind::Conflict
+            if matches!(
                 code,
                 "WF_STATE_TRANSITION_INVALID" | "JOB_CANCEL_CONFLICT" | "DLQ_REQUEUE_CONFLICT"
-            );
-            (StatusCode::CONFLICT, if is_move { "INVALID_TRANSITION" } else { code })
+            ) =>
+        {
+            (errors::status(kind), "INVALID_TRANSITION")
         }
-        Kind::Large => (StatusCode::PAYLOAD_TOO_LARGE, code),
-        Kind::Form => (StatusCode::UNSUPPORTED_MEDIA_TYPE, code),
-        Kind::Elsewhere => (StatusCode::MISDIRECTED_REQUEST, code),
-        Kind::Share => (StatusCode::TOO_MANY_REQUESTS, code),
-        Kind::Room => (StatusCode::INSUFFICIENT_STORAGE, code),
-        Kind::Away => (StatusCode::SERVICE_UNAVAILABLE, code),
-        Kind::Broken => (StatusCode::INTERNAL_SERVER_ERROR, code),
+        kind => (errors::status(kind), code),
     }
 }
 
@@ -139,12 +130,6 @@ pub(super) fn admin_required() -> Refusal {
 /// Nothing leads from `from` to `to`.
 pub(super) fn illegal(from: State, to: State) -> Refusal {
     Rejection::IllegalMove { from: from.native(), to: to.native() }.into()
-}
-
-/// There is no room for one more of this type at a time.
-pub(super) fn held() -> Refusal {
-    let message = "as many jobs of this type run as may run at a time";
-    Refusal::new(Kind::Conflict, "CONCURRENCY_LIMIT_EXCEEDED", message)
 }
 
 #[cfg(test)]

@@ -120,8 +120,8 @@ async fn by_hand(ask: &Ask, who: &Principal, to: State) -> Result<Reply, Refusal
     }
     // Who works for a tenant gets the jobs of all its users.
     let job = visible(ask, who, &Scope::Tenant(who.tenant.clone())).await?;
-    if to == State::Running && is_queued(&job) && limit(ask, &job).await?.is_some() {
-        return Err(errors::held());
+    if to == State::Running && is_queued(&job) && ask.limit_reached(&job).await?.is_some() {
+        return Err(refusal::limit_reached());
     }
     let command = Command::MoveShown { job: job.id, to, by: who.user.clone() };
     ask.engine().execute_one(command).await??;
@@ -145,7 +145,7 @@ fn answered(job: &Job, beside: Beside) -> Reply {
 }
 
 async fn beside(ask: &Ask, job: &Job) -> Result<Beside, Refusal> {
-    let limit = if is_queued(job) { limit(ask, job).await? } else { None };
+    let limit = if is_queued(job) { ask.limit_reached(job).await? } else { None };
     let retried_as = match job.state.name() {
         StateName::Failed => match ask.engine().item(job.id.dlq()).await?.map(|item| item.state) {
             Some(DlqState::Requeued { job, .. }) => Some(job),
@@ -172,20 +172,13 @@ fn is_queued(job: &Job) -> bool {
     job.state.name() == StateName::Queued
 }
 
-/// How many of its kind may run at a time, if as many do.
-async fn limit(ask: &Ask, job: &Job) -> Result<Option<u32>, Refusal> {
-    let standing = ask.engine().standing(job.id).await?;
-    let full = standing.and_then(|it| it.limit).filter(|(limit, used)| used >= limit);
-    Ok(full.map(|(limit, _)| limit))
-}
-
 /// The types of which as many run as may, among those of some waiting jobs of one user. Whatever
 /// the scope of a limit, it is the same for all of them; so one of each type is asked about.
 async fn held_types(ask: &Ask, jobs: &[Job]) -> Result<HashMap<JobType, u32>, Refusal> {
     let (mut seen, mut held) = (HashSet::new(), HashMap::new());
     for job in jobs.iter().filter(|job| is_queued(job)) {
         if seen.insert(&job.job_type)
-            && let Some(limit) = limit(ask, job).await?
+            && let Some(limit) = ask.limit_reached(job).await?
         {
             held.insert(job.job_type.clone(), limit);
         }

@@ -150,10 +150,16 @@ pub(super) async fn cancel(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 
 pub(super) async fn transition(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: MoveTask = json::read(json::check(&ask.body)?)?;
-    let job = visible(&ask, &who).await?.job.id;
+    let job = visible(&ask, &who).await?.job;
     let to = tasks::State::parse(&wish.to_state)
         .ok_or_else(|| errors::field("to_state", "is not a state of a task"))?;
-    moved(&ask, &who, job, Command::MoveTask { job, to, by: who.user.clone() }).await
+    let from = tasks::state(&job, ask.engine().now());
+    let is_start = from == tasks::State::Ready && to == tasks::State::Running;
+    if is_start && ask.limit_reached(&job).await?.is_some() {
+        return Err(refusal::limit_reached());
+    }
+    let command = Command::MoveTask { job: job.id, to, by: who.user.clone() };
+    moved(&ask, &who, job.id, command).await
 }
 
 /// Carries out a command about a task and shows what became of it.
