@@ -129,7 +129,8 @@ class Worker:
         signals = self._listen(loop)
         ended: asyncio.Future[Summary] = loop.create_future()
         aio = AsyncTransport(self.client.settings)
-        run = Run(self, loop, Transport(self.client.settings), aio)
+        transport = Transport(self.client.settings)
+        run = Run(self, loop, transport, aio)
 
         def close(set_it: Callable[[Any], None], value: Any) -> None:
             if not ended.done():
@@ -154,6 +155,7 @@ class Worker:
         finally:
             for number in signals:
                 loop.remove_signal_handler(number)
+            transport.close()
             await aio.close()
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> List[int]:
