@@ -6,15 +6,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from concurrent.futures import Future
-from dataclasses import dataclass
-from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Coroutine, Dict, List, Optional, Set, Tuple, Union
 
 from . import _report
 from ._aio import AsyncTransport
 from ._call import Call, Repeat, backoff, body, path, pause
+from ._held import Held, Outcome, attempt, failure
 from ._limits import (
     ANSWER_WAIT,
     BEAT_AGAIN_MAX,
@@ -35,40 +33,17 @@ from .context import (
     LEASE_LOST,
     TIMED_OUT,
     AsyncContext,
-    Attempt,
     Context,
     result_text,
 )
-from .errors import CODE_DEFAULT, Error, Failure, Release
+from .errors import Error, Failure, Release
 
 if TYPE_CHECKING:
     from .worker import Summary, Worker
 
 log = logging.getLogger("mainspring")
 
-#: What a handler gave: a result as JSON text (or none), or why not.
-Outcome = Tuple[Optional[str], Union[None, Failure, Release]]
-
 _SHUTTING_DOWN = "the worker is shutting down"
-
-
-@dataclass(eq=False)
-class Held:
-    """A job this worker holds: running, or finished and not yet reported."""
-
-    ctx: Union[Context, AsyncContext]
-    #: When the lease ends as far as we know.
-    ends_at: float
-    #: The handler was given up; its slot stays taken until it returns.
-    is_dropped: bool = False
-    has_ended: bool = False
-    task: Optional[Future[None]] = None
-    timers: Tuple[asyncio.TimerHandle, ...] = ()
-
-    def disarm(self) -> None:
-        for timer in self.timers:
-            timer.cancel()
-        self.timers = ()
 
 
 class Run:
@@ -309,7 +284,7 @@ class Run:
         if token in self.held:
             return False  # the same attempt once more: one is enough
         now, lease = monotonic(), self.worker.first_lease
-        job = _attempt(pulled, lease)
+        job = attempt(pulled, lease)
         handler = self.worker.handlers.get(job.job_type)
         ctx: Union[Context, AsyncContext]
         if handler is not None and self.worker._is_async(handler):
@@ -354,7 +329,7 @@ class Run:
         try:
             outcome = (result_text(handler(held.ctx)), None)
         except BaseException as error:
-            outcome = (None, _failure(error))
+            outcome = (None, failure(error))
         self._soon(self._ended, held, outcome)
 
     async def _handle_async(self, held: Held, handler: Any) -> None:
@@ -362,7 +337,7 @@ class Run:
         try:
             outcome = (result_text(await handler(held.ctx)), None)
         except BaseException as error:
-            outcome = (None, _failure(error))
+            outcome = (None, failure(error))
         self._soon(self._ended, held, outcome)
 
     def _to_handlers(self, do: Any) -> None:
@@ -531,34 +506,3 @@ class Run:
         self.has_beat_failed = True
         soon = min(self.worker.lease / 10, BEAT_AGAIN_MAX)
         self.next_beat = min(self.next_beat, monotonic() + soon)
-
-
-def _attempt(pulled: Dict[str, Any], lease: float) -> Attempt:
-    # The server's clock may differ from ours, so only the difference of two of its own instants
-    # counts: the deadline, and the grant, which is one lease before the lease's end.
-    granted_at = _instant(pulled["lease_expires_at"]) - lease
-    return Attempt(
-        job_id=pulled["job_id"],
-        job_type=pulled["job_type"],
-        payload=pulled.get("payload"),
-        attempt=pulled["attempt"],
-        retry_count=pulled["retry_count"],
-        lease_token=pulled["lease_token"],
-        execution_key=pulled["execution_key"],
-        trace_id=pulled["trace_id"],
-        labels=pulled.get("labels") or {},
-        time_allowed=max(_instant(pulled["deadline_at"]) - granted_at, 0.0),
-    )
-
-
-def _instant(text: str) -> float:
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-
-
-def _failure(error: BaseException) -> Union[Failure, Release]:
-    if isinstance(error, (Failure, Release)):
-        return error
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if isinstance(error, Exception):
-        return Failure(CODE_DEFAULT, text)
-    return Failure("HANDLER_PANICKED", text)
