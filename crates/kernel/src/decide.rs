@@ -100,6 +100,8 @@ pub enum Receipt {
         /// Whether it was not before.
         is_new: bool,
     },
+    /// What each of several commands is told that were taken together.
+    Together(Vec<Receipt>),
     /// Done; nothing more to say.
     Done,
 }
@@ -135,6 +137,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::Entity(command) => entity::decide(command, facts),
         Command::Ring { at, .. } => entity::ring(*at, facts),
         Command::Settle { .. } => entity::settle(facts),
+        Command::Together(_) => unreachable!("each part is decided on facts of its own"),
         Command::SetType(spec) => registry::set_type(spec, facts),
         Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),

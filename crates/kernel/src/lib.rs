@@ -36,6 +36,7 @@ pub mod evolve;
 pub mod fingerprint;
 pub mod firing;
 pub mod retry;
+pub mod together;
 pub mod totals;
 
 pub mod view;

@@ -20,6 +20,8 @@ pub const BACKLOG_BYTES_DEFAULT: u64 = 64 << 30;
 pub const LABELS_MAX: usize = 32;
 /// Most jobs in one submit call, and most items in one work call.
 pub const BATCH_MAX: usize = 10_000;
+/// Most commands that are taken all or none.
+pub const TOGETHER_MAX: usize = 1_000;
 /// Most jobs in one pull.
 pub const PULL_MAX: usize = 10_000;
 /// Matches of a list that are counted; of more it is only told that there are more.
