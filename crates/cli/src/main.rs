@@ -14,8 +14,9 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench, completions, config as config_command, conformance, dlq, doctor, jobs, migrate, move_store, queues,
-    replay, schedules, serve, supervise, templates, tokens, types, worker, workers,
+    bench, completions, config as config_command, conformance, dlq, doctor, jobs, migrate,
+    move_store, queues, replay, schedules, serve, supervise, templates, tokens, types, worker,
+    workers,
 };
 use output::Output;
 use session::Session;

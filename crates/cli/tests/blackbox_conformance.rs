@@ -52,8 +52,22 @@ fn the_worker_of_the_command_line_passes_every_scene() {
                 if it['fail']: sys.exit(65)\n\
                 print(json.dumps(it['value']))";
     let worker = [
-        BINARY, "worker", "--type", "conformance", "--lease-ms", "1200", "--grace", "500ms",
-        "--kill-grace", "300ms", "--concurrency", "2", "--", "python3", "-c", work,
+        BINARY,
+        "worker",
+        "--type",
+        "conformance",
+        "--lease-ms",
+        "1200",
+        "--grace",
+        "500ms",
+        "--kill-grace",
+        "300ms",
+        "--concurrency",
+        "2",
+        "--",
+        "python3",
+        "-c",
+        work,
     ];
     let ran = conformance(&[], &worker);
     for (scene, problem) in problems(&ran) {

@@ -260,7 +260,10 @@ fn o12_o16_a_failed_task_is_retried_once_and_moves_by_hand_fake_no_callback(stor
     }
     worker.fail(&worker.pull_one(NOTIFY), "SMTP_DOWN", false);
     let failed = ann.status(&job);
-    assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("SMTP_DOWN")));
+    assert_eq!(
+        (&failed["status"], &failed["error"]["code"]),
+        (&json!("failed"), &json!("SMTP_DOWN"))
+    );
     let again = ann.own("retry", &["--job-id", &job]);
     assert_eq!((&again["retryOf"], &again["status"]), (&json!(job), &json!("queued")));
     let twice = ["retry", "--user-id", "ann", "--job-id", &job];
@@ -279,7 +282,10 @@ fn o13_o18_schedules_are_made_listed_and_stopped(store: Store) {
     let bob = Typist::new(server(store), "py-times", "bob", &["submitter"]);
     let every = ann.own("schedule-interval", &["--task-type", NOTIFY, "--every-seconds", "86400"]);
     let cron = ann.own("schedule-cron", &["--task-type", ANALYZE, "--cron-expr", "0 2 * * *"]);
-    assert_eq!((&every["scheduleType"], &every["expression"]), (&json!("interval"), &json!("86400")));
+    assert_eq!(
+        (&every["scheduleType"], &every["expression"]),
+        (&json!("interval"), &json!("86400"))
+    );
     assert_eq!((&cron["scheduleType"], &cron["expression"]), (&json!("cron"), &json!("0 2 * * *")));
     assert_eq!((&every["namespace"], &every["status"]), (&json!("user:ann"), &json!("active")));
     let listed = ann.own("schedules", &[]);
@@ -297,7 +303,8 @@ fn o13_o18_schedules_are_made_listed_and_stopped(store: Store) {
     }
     let bad = ["schedule-cron", "--user-id", "ann", "--task-type", NOTIFY, "--cron-expr", "61 * *"];
     assert_eq!(ann.code(&bad), "INVALID_ARGUMENT");
-    let bad = ["schedule-interval", "--user-id", "ann", "--task-type", NOTIFY, "--every-seconds", "0"];
+    let bad =
+        ["schedule-interval", "--user-id", "ann", "--task-type", NOTIFY, "--every-seconds", "0"];
     assert_eq!(ann.code(&bad), "VALIDATION_ERROR");
 }
 
@@ -328,8 +335,14 @@ fn o01_whatever_goes_wrong_is_one_document_and_exit_code_0(store: Store) {
     let ann = Typist::new(server(store), "py-wrong", "ann", &["submitter"]);
     let submit = ["submit", "--user-id", "ann", "--task-type", NOTIFY, "--idempotency-key", "k"];
     let deep = format!("--payload={}", "[".repeat(100_000));
-    for payload in ["--payload={", "--payload=", "--payload={\"n\": NaN}", "--payload={'n': 1}", &deep] {
-        assert_eq!(ann.code(&[&submit[..], &[payload]].concat()), "INVALID_PAYLOAD", "{payload:.20}");
+    for payload in
+        ["--payload={", "--payload=", "--payload={\"n\": NaN}", "--payload={'n': 1}", &deep]
+    {
+        assert_eq!(
+            ann.code(&[&submit[..], &[payload]].concat()),
+            "INVALID_PAYLOAD",
+            "{payload:.20}"
+        );
     }
     assert_eq!(ann.code(&[&submit[..], &["--payload=[1]"]].concat()), "VALIDATION_ERROR");
     let unknown = ["submit", "--user-id", "ann", "--task-type", "nope", "--idempotency-key", "k"];

@@ -13,10 +13,8 @@ use std::process::{Command, Stdio};
 
 both_stores![o15_o16_the_workers_of_the_documentation_work_as_written];
 
-const PAGES: [&str; 2] = [
-    include_str!("../../../docs/workers.md"),
-    include_str!("../../../docs/workers.zh-CN.md"),
-];
+const PAGES: [&str; 2] =
+    [include_str!("../../../docs/workers.md"), include_str!("../../../docs/workers.zh-CN.md")];
 const RUST: &str = include_str!("../../sdk/examples/greet.rs");
 const SDKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdks");
 

@@ -176,8 +176,9 @@ async fn drain(stage: &Stage, worker: Option<u32>) -> Result<(), String> {
     let pid = worker.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     let pid = pid.ok_or("the worker has no process")?;
     kill_process(pid, Signal::TERM).map_err(|error| format!("it cannot be asked: {error}"))?;
-    let said = stage.report_within(&job, 1, stage.patience() * 2).await.map_err(|error| {
-        format!("{error}: it leaves its job to the lease, which costs a try")
-    })?;
+    let said = stage
+        .report_within(&job, 1, stage.patience() * 2)
+        .await
+        .map_err(|error| format!("{error}: it leaves its job to the lease, which costs a try"))?;
     expect(said.verb == "release", || format!("it should have given the job back, not: {said}"))
 }

@@ -2,12 +2,12 @@
 //! as it is told to, and keeps what it hears. Leases are real: one that ends is an offence.
 
 use anyhow::Context;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use http_body_util::{BodyExt, Full, Limited};
 use mainspring_sdk::api::Time;
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
@@ -163,10 +163,8 @@ impl Stage {
         patience: Duration,
     ) -> Result<Said, String> {
         let what = format!("no report number {count} about {job}");
-        self.until(&what, patience, |state| {
-            state.given.get(job)?.said.get(count - 1).cloned()
-        })
-        .await
+        self.until(&what, patience, |state| state.given.get(job)?.said.get(count - 1).cloned())
+            .await
     }
 
     /// How many reports there were about a job.
