@@ -23,19 +23,6 @@ pub struct Runtime {
     /// Your own tenant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Backlog>,
-    /// Who you are to the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caller: Option<Caller>,
-}
-
-/// Whose token a request came with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Caller {
-    /// The person or service.
-    pub user_id: String,
-    /// What the token allows.
-    pub roles: Vec<String>,
 }
 
 /// What the jobs of a tenant come to that have not ended.

@@ -129,6 +129,10 @@ export class Client {
     return this.#get(["runtime"]);
   }
 
+  whoami() {
+    return this.#get(["whoami"]);
+  }
+
   // Schedules.
 
   createSchedule(schedule) {

@@ -190,6 +190,8 @@ export class Client {
   pauseQueue(name: string): Promise<Answer>;
   resumeQueue(name: string): Promise<Answer>;
   runtime(): Promise<Answer>;
+  /** Whose token this is. */
+  whoami(): Promise<{ tenant_id: string; user_id: string; roles: string[] }>;
   createSchedule(schedule: Answer): Promise<Answer>;
   schedules(filter?: {
     status?: string;

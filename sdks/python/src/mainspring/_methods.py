@@ -177,8 +177,12 @@ class Methods:
         return self._do(_post(path("queues", name, "resume")))
 
     def runtime(self) -> Any:
-        """The server at a glance, and who you are to it."""
+        """The server at a glance."""
         return self._do(Call("GET", path("runtime")))
+
+    def whoami(self) -> Any:
+        """Whose token this is: tenant, user and roles."""
+        return self._do(Call("GET", path("whoami")))
 
     # Schedules.
 

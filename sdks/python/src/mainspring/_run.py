@@ -326,6 +326,7 @@ class Run:
 
     def _handle(self, held: Held, handler: Any) -> None:
         """In a thread of the handler's own."""
+        outcome: Outcome
         try:
             outcome = (result_text(handler(held.ctx)), None)
         except BaseException as error:
@@ -334,6 +335,7 @@ class Run:
 
     async def _handle_async(self, held: Held, handler: Any) -> None:
         """On the event loop of the handlers."""
+        outcome: Outcome
         try:
             outcome = (result_text(await handler(held.ctx)), None)
         except BaseException as error:

@@ -165,7 +165,7 @@ class AsyncContext(_Context):
             value: T = known["value"]
             return value
         done = work()
-        value = await done if inspect.isawaitable(done) else done  # type: ignore[assignment]
+        value = await done if inspect.isawaitable(done) else done
         told = await self._patiently(record(value))
         if told is None or told["is_first"]:
             return value

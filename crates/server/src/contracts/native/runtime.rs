@@ -41,10 +41,6 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
             backlog_bytes: held.bytes,
             backlog_bytes_max: engine.backlog_max().0,
         }),
-        caller: Some(api::runtime::Caller {
-            user_id: who.user.to_string(),
-            roles: who.roles.iter().map(|role| role.as_str().to_owned()).collect(),
-        }),
     }))
 }
 
