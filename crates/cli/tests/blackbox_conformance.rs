@@ -61,7 +61,7 @@ fn the_worker_of_the_command_line_passes_every_scene() {
         "--type",
         "conformance",
         "--lease-ms",
-        "1200",
+        "3000",
         "--grace",
         "500ms",
         "--kill-grace",

@@ -180,7 +180,7 @@ fn o01_o07_o08_tasks_of_two_domains_go_alike_from_the_command_line(store: Store)
         let late = ann.code(&["cancel", "--user-id", "ann", "--job-id", &job]);
         shapes.push((keys(&made), keys(&done), seen, late));
 
-        let second = text(&ann.submit(kind, "second"), "taskId");
+        let second = text(&ann.submit(kind, &format!("second {kind}")), "taskId");
         let ended = ann.own("cancel", &["--job-id", &second]);
         assert_eq!((&ended["status"], &ended["taskId"]), (&json!("cancelled"), &json!(second)));
     }

@@ -9,13 +9,17 @@ use crate::exit;
 use crate::output::{Output, say, say_json, table};
 use crate::span;
 use anyhow::Context;
-use scenes::SCENES;
+use futures_util::{StreamExt, TryStreamExt};
+use scenes::{SCENES, Scene};
 use serde_json::json;
 use stage::Stage;
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::{Child, Command};
+
+/// So many scenes are played side by side: most of each is waiting.
+const SCENES_AT_A_TIME: usize = 4;
 
 /// Which worker, and how patient to be.
 #[derive(Debug, clap::Args)]
@@ -52,35 +56,38 @@ pub(crate) async fn run(args: Args, output: Output) -> anyhow::Result<u8> {
         let told = format!("there is no scene {unknown:?}; there are {}", names.join(", "));
         return Err(exit::usage(told));
     }
-    let mut verdicts = Vec::new();
-    for scene in &SCENES {
-        if !args.only.is_empty() && !args.only.iter().any(|name| name == scene.name) {
-            continue;
-        }
-        // Each has a worker of its own: what one of them did wrong is not held against the next.
-        let stage = Stage::open(&args.job_type, args.patience).await?;
-        let mut worker = start(&args.command, stage.url())?;
-        let played = tokio::select! {
-            // A worker that has done its part may be gone by then.
-            biased;
-            played = (scene.play)(&stage, worker.id()) => played,
-            ended = worker.wait() => Err(match ended {
-                Ok(status) => format!("the worker ended by itself ({status})"),
-                Err(error) => format!("the worker cannot be waited for: {error}"),
-            }),
-        };
-        let problem = match (played, scene.is_stop) {
-            (Ok(()), true) => leaves(&mut worker, args.patience).await.err(),
-            (played, _) => played.err(),
-        };
-        let problem = problem.or_else(|| stage.offence());
-        // It has nothing left to lose.
-        let _ = worker.kill().await;
-        verdicts.push(Verdict { scene: scene.name, about: scene.about, problem });
-    }
+    let is_wanted =
+        |scene: &&Scene| args.only.is_empty() || args.only.iter().any(|name| name == scene.name);
+    let played = SCENES.iter().filter(is_wanted).map(|scene| play(scene, &args));
+    let played = futures_util::stream::iter(played).buffered(SCENES_AT_A_TIME);
+    let verdicts: Vec<Verdict> = played.try_collect().await?;
     show(&verdicts, output);
     let is_good = verdicts.iter().all(|verdict| verdict.problem.is_none());
     Ok(if is_good { exit::OK } else { exit::REFUSED })
+}
+
+/// Plays one scene. Each has a worker of its own: what one of them did wrong is not held against the
+/// next.
+async fn play(scene: &Scene, args: &Args) -> anyhow::Result<Verdict> {
+    let stage = Stage::open(&args.job_type, args.patience).await?;
+    let mut worker = start(&args.command, stage.url())?;
+    let played = tokio::select! {
+        // A worker that has done its part may be gone by then.
+        biased;
+        played = (scene.play)(&stage, worker.id()) => played,
+        ended = worker.wait() => Err(match ended {
+            Ok(status) => format!("the worker ended by itself ({status})"),
+            Err(error) => format!("the worker cannot be waited for: {error}"),
+        }),
+    };
+    let problem = match (played, scene.is_stop) {
+        (Ok(()), true) => leaves(&mut worker, args.patience).await.err(),
+        (played, _) => played.err(),
+    };
+    let problem = problem.or_else(|| stage.offence());
+    // It has nothing left to lose.
+    let _ = worker.kill().await;
+    Ok(Verdict { scene: scene.name, about: scene.about, problem })
 }
 
 fn start(command: &[OsString], url: &str) -> anyhow::Result<Child> {

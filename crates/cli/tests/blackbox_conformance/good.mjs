@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure, Worker } from "mainspring";
 
-const options = { concurrency: 2, leaseMs: 1_200, waitMs: 5_000, drainGraceMs: 500, stopGraceMs: 500, log: () => {} };
+const options = { concurrency: 2, leaseMs: 3_000, waitMs: 5_000, drainGraceMs: 500, stopGraceMs: 500, log: () => {} };
 const worker = new Worker(undefined, options);
 
 worker.task("conformance", async (ctx) => {

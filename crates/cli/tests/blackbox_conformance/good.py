@@ -2,7 +2,7 @@
 
 from mainspring import Failure, Worker
 
-worker = Worker(concurrency=2, lease=1.2, wait=5.0, drain_grace=0.5, stop_grace=0.5)
+worker = Worker(concurrency=2, lease=3.0, wait=5.0, drain_grace=0.5, stop_grace=0.5)
 
 
 @worker.task("conformance")

@@ -13,7 +13,7 @@ import urllib.request
 
 FAULT = sys.argv[1]
 URL = os.environ["MAINSPRING_URL"] + "/api/v1/work/"
-LEASE_MS = 1200
+LEASE_MS = 3000
 STOP = threading.Event()
 
 
