@@ -17,6 +17,8 @@ mod libtest;
 mod limits;
 mod postgres;
 mod schemathesis;
+mod sdks;
+mod server;
 mod sim;
 mod test;
 mod tidy;
@@ -39,6 +41,7 @@ usage: cargo xtask <task>
                                   run the simulator; one seed repeats one run
   schemathesis [--cases N] [--store NAME] [--seed N]
                                   generated requests against a server on each store
+  sdks [--jobs N]                 the Python and TypeScript packages against a server on each store
   deny                            advisories, licences and sources of all dependencies, by cargo-deny
   bench [args]                    build for release and run `mainspring bench [args]`
 ";
@@ -69,6 +72,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "limits" => no_arguments(rest).and_then(|()| bless::limits()),
         "sim" => sim::run(rest),
         "schemathesis" => schemathesis::run(rest),
+        "sdks" => sdks::run(rest),
         "deny" => no_arguments(rest).and_then(|()| deny::run()),
         "bench" => bench::run(rest),
         "help" | "-h" | "--help" => {

@@ -38,6 +38,10 @@ const NEEDS: &[Need] = &[
     // Generated requests; the program itself comes from PyPI, pinned. Debian's Python has a package
     // of its own for what makes a directory of packages.
     Need { task: "test", program: "python3 -m ensurepip --version", package: "python3-venv" },
+    // The TypeScript package, what packs and checks it, and the worker in ten lines of shell.
+    Need { task: "test", program: "jq", package: "jq" },
+    Need { task: "test", program: "node", package: "nodejs" },
+    Need { task: "test", program: "npm", package: "npm" },
     // Servers whose clocks disagree.
     Need { task: "test", program: "libfaketimeMT.so.1", package: "libfaketime" },
 ];

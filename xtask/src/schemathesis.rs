@@ -2,10 +2,8 @@
 //! server on each store, every answer compared with the OpenAPI document. The program comes from
 //! PyPI into a directory of its own under `target/`; `xtask/schemathesis/` pins and configures it.
 //!
-//! Rounds with seeds 1, 2, 3 … follow one another until enough cases were sent. `server.rs` beside
-//! this file starts and ends the server.
-
-mod server;
+//! Rounds with seeds 1, 2, 3 … follow one another until enough cases were sent. `server.rs` starts and
+//! ends the server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +12,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::postgres::Postgres;
+use crate::server::Server;
 use crate::{cargo, packages};
-use server::Server;
 
 /// Cases per store, unless another number is asked for.
 const CASES: u64 = 2_000;

@@ -15,7 +15,7 @@ use crate::coverage::Coverage;
 use crate::echo::Echo;
 use crate::libtest::Log;
 use crate::postgres::Postgres;
-use crate::{binaries, cargo, deny, packages, schemathesis, tidy};
+use crate::{binaries, cargo, deny, packages, schemathesis, sdks, tidy};
 
 /// How long output may stay silent after cargo's end. A server that a test left behind keeps the
 /// pipe open for ever, and we must not wait for it.
@@ -73,6 +73,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         steps.take("schemathesis", || match depth {
             Depth::Usual => schemathesis::quick(),
             Depth::Full => schemathesis::full(),
+        });
+        steps.take("sdks", || match depth {
+            Depth::Usual => sdks::quick(),
+            Depth::Full => sdks::full(),
         });
         if depth == Depth::Full {
             steps.take("deny", deny::run);

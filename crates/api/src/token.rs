@@ -20,6 +20,18 @@ pub struct IssueToken {
     pub expires_at: Option<Time>,
 }
 
+/// Whose token a request came with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Caller {
+    /// The tenant it belongs to.
+    pub tenant_id: String,
+    /// The person or service it belongs to.
+    pub user_id: String,
+    /// What it allows.
+    pub roles: Vec<String>,
+}
+
 /// A token, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

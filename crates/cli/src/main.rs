@@ -14,8 +14,9 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
-    replay, schedules, serve, supervise, templates, tokens, types, worker, workers,
+    bench, completions, config as config_command, conformance, dlq, doctor, jobs, migrate,
+    move_store, queues, replay, schedules, serve, supervise, templates, tokens, types, worker,
+    workers,
 };
 use output::Output;
 use session::Session;
@@ -73,6 +74,8 @@ enum Command {
     Worker(worker::Args),
     /// Run the replays RP-001 to RP-005 against a server with internal routes
     Replay(replay::Args),
+    /// Put a worker of your own to the test
+    Conformance(conformance::Args),
     /// Check that everything is in order
     Doctor(doctor::Args),
     /// Measure speed
@@ -137,6 +140,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Templates(verb) => simple(templates::run(verb, session()?)),
         Command::Worker(args) => threaded(worker::run(args, session()?)),
         Command::Replay(args) => simple(replay::run(args, session()?)),
+        Command::Conformance(args) => simple(conformance::run(args, output)),
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
         Command::Bench(args) => bench::run(&args, output),
         Command::BenchEcho(args) => threaded(bench::echo(args)),
@@ -176,6 +180,7 @@ mod tests {
         for line in [
             "serve --listen 127.0.0.1:7070 --data-dir d --config c.toml --demo",
             "serve --ephemeral --internal-routes",
+            "conformance --type t --scene drain --patience 5s -- ./worker --fast",
             "serve --database-url postgres://h/db",
             "jobs submit greet {} --key k --wait",
             "jobs submit --file jobs.ndjson",

@@ -182,7 +182,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("SetType" | "Type", "concurrency_scope") => scopes(),
         ("SetQueue" | "Queue", "order") => orders(),
         ("IssueToken", "tenant_id" | "user_id") => name(),
-        ("IssueToken" | "Token", "roles") => roles().each(1, None),
+        ("IssueToken" | "Token" | "Caller", "roles") => roles().each(1, None),
         ("IssueToken", "expires_at") => Allowed::Any,
         ("Transition", "new_status") => job_states(),
         ("CreateTask", "task_id" | "schedule_id") => text(1, TASK_ID_BYTES_MAX, unpadded()),

@@ -446,6 +446,12 @@ fn admin_routes() -> Vec<Route> {
                 .query(&PAGE)
                 .gives(200, Gives::Page(shape::<api::token::Token>)),
         ),
+        get(
+            "/api/v1/whoami",
+            roles!(ANYONE, tokens::whoami),
+            Doc::new("admin", "whoAmI", "Ask whose access token this is")
+                .gives(200, Gives::One(shape::<api::token::Caller>)),
+        ),
         route(
             Method::DELETE,
             "/api/v1/tokens/{token_id}",

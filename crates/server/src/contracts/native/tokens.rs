@@ -1,4 +1,4 @@
-//! Access tokens; for admins only.
+//! Access tokens; for admins only, except that everybody may ask whose token theirs is.
 
 use super::filters;
 use crate::answer::Reply;
@@ -39,6 +39,15 @@ pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     answer.token = Some(text);
     ask.engine().execute_one(Command::IssueToken(Box::new(token))).await??;
     Ok(Reply::status_data(StatusCode::CREATED, &answer))
+}
+
+/// Who asks, as the server knows them: everybody may learn that.
+pub(super) async fn whoami(_ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    Ok(Reply::data(&api::token::Caller {
+        tenant_id: who.tenant.to_string(),
+        user_id: who.user.to_string(),
+        roles: who.roles.iter().map(|role| role.as_str().to_owned()).collect(),
+    }))
 }
 
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {

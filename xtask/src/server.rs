@@ -23,19 +23,19 @@ const CONFIG: &str = "[types]\nstrict = false\n\n[store]\nallow_unsafe_postgres 
 const ROLES: [&str; 7] =
     ["submitter", "worker", "viewer", "operator", "approver", "internal", "admin"];
 
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     log: PathBuf,
-    pub(super) url: String,
+    pub(crate) url: String,
     /// A token that may do everything.
-    pub(super) token: String,
+    pub(crate) token: String,
     /// The ids of the tokens that must not be revoked.
-    pub(super) kept_tokens: Vec<String>,
+    pub(crate) kept_tokens: Vec<String>,
 }
 
 impl Server {
     /// Starts one with its files in `place`; it keeps its state there, or in the database.
-    pub(super) fn start(target: &Path, place: &Path, database: Option<&str>) -> Result<Self> {
+    pub(crate) fn start(target: &Path, place: &Path, database: Option<&str>) -> Result<Self> {
         let binary = target.join("debug").join("mainspring");
         let (config, log, said) =
             (place.join("config.toml"), place.join("server.log"), place.join("server.out"));
@@ -80,7 +80,7 @@ impl Server {
     }
 
     /// The server must outlive whatever it is sent.
-    pub(super) fn expect_alive(&mut self) -> Result<()> {
+    pub(crate) fn expect_alive(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait().context("cannot look after the server")? {
             bail!("the server ended ({status}); see {}", self.log.display());
         }

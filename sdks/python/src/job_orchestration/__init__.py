@@ -1,0 +1,1 @@
+"""The job orchestration contract from the command line: ``python -m job_orchestration.cli``."""
