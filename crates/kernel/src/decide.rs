@@ -139,7 +139,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::Settle { .. } => entity::settle(facts),
         Command::Together(_) => unreachable!("each part is decided on facts of its own"),
         Command::SetType(spec) => registry::set_type(spec, facts),
-        Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
+        Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone().kept()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::RevokeToken { token } => match facts.token {
             Some(_) => Ok(done(Event::TokenRevoked { token: *token, at: facts.now })),

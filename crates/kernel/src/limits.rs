@@ -98,6 +98,21 @@ pub const LATE_MS: u64 = 1_000;
 /// A schedule that waits for a job to end looks at it this often, should no word of it come.
 pub const LOOK_AGAIN_MS: u64 = 60_000;
 
+/// Longest id of a run, a plan or a trigger; room is left for what stands before it in a subject.
+pub const RUN_ID_BYTES_MAX: usize = 160;
+/// Highest priority of a run.
+pub const RUN_PRIORITY_MAX: u8 = 10;
+/// Priority of a run that does not say.
+pub const RUN_PRIORITY_DEFAULT: u8 = 5;
+/// What one point of priority is worth in waiting time in the queue of runs: one minute.
+pub const RUN_AGING_MICROS_PER_POINT: i64 = 60_000_000;
+/// How long one attempt at a run or a plan may take, unless it says: ten minutes.
+pub const RUN_TIMEOUT_MS_DEFAULT: u32 = 600_000;
+/// How long an evaluation of a condition may take: two minutes.
+pub const EVALUATION_TIMEOUT_MS: u32 = 120_000;
+/// Runs of one tenant that may be executed at a time, unless configured.
+pub const RUN_CONCURRENCY_DEFAULT: u32 = 3;
+
 const _: () = assert!((MISFIRE_LIMIT_MAX as usize) < FIRINGS_LOOKED_AT_MAX);
 const _: () = assert!(SCHEDULE_PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX <= PAYLOAD_BYTES_MAX);
