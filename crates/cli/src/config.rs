@@ -12,7 +12,9 @@ pub(crate) mod suggest;
 mod tests;
 
 use crate::memory;
-use mainspring_kernel::limits::{BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
+use mainspring_kernel::limits::{
+    BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT, RUN_CONCURRENCY_DEFAULT,
+};
 use mainspring_kernel::{TenantId, TypeSpec};
 use mainspring_server::templates::Template;
 use mainspring_server::{Bounds, limits};
@@ -111,6 +113,14 @@ pub(crate) struct Alerts {
     pub(crate) webhook_url: String,
 }
 
+/// `[agent]`: what runs get that do not say, and how many of a tenant are executed at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Agent {
+    pub(crate) max_attempts: u16,
+    pub(crate) backoff_ms: u64,
+    pub(crate) concurrency: u32,
+}
+
 /// Everything `mainspring serve` goes by.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
@@ -140,6 +150,7 @@ pub(crate) struct Settings {
     pub(crate) template_tenant: TenantId,
     pub(crate) governance: Governance,
     pub(crate) alerts: Alerts,
+    pub(crate) agent: Agent,
     pub(crate) trigger_roots: Vec<String>,
     /// What was asked for and this version does not do yet, one line each.
     pub(crate) not_yet: Vec<String>,
@@ -192,6 +203,7 @@ impl Settings {
                 invalid_transitions: 5,
                 webhook_url: String::new(),
             },
+            agent: Agent { max_attempts: 1, backoff_ms: 0, concurrency: RUN_CONCURRENCY_DEFAULT },
             trigger_roots: Vec::new(),
             not_yet: Vec::new(),
         }

@@ -1,6 +1,8 @@
 //! Where which values belong: every field of a request, every parameter, and the words of answers.
 //! A test fails when a request has a field that is not told of here.
 
+mod agent;
+
 use super::values::{Allowed, label, no_control, padded, unpadded};
 use super::{INTERNAL_HEADER, KEY_HEADER};
 use crate::cursor;
@@ -212,7 +214,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("OrchestrationTransition", "toStatus") | ("OrchestrationJob", "status") => {
             orchestration_states()
         }
-        _ => return schedule_field(of, field),
+        _ => return agent::field(of, field).or_else(|| schedule_field(of, field)),
     })
 }
 
@@ -314,6 +316,8 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
         "status" if path.contains("/dlq/") => item_states(),
         "status" if path.starts_with("/jobs") => orchestration_states(),
+        "status" if path.starts_with("/agent") => agent::statuses(path),
+        "traceId" | "sourceTriggerId" | "parentTaskId" => text(1, NAME_BYTES_MAX, no_control()),
         "status" if path.contains("/schedules") => schedule_states(),
         "job_type" | "owner" => name(),
         "count" => whole(1, PREVIEW_MAX as u64),
