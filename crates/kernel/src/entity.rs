@@ -8,6 +8,7 @@
 
 pub mod beacon;
 pub mod schedule;
+pub mod trigger;
 
 use crate::decide::Decision;
 use crate::facts::Facts;
@@ -19,6 +20,7 @@ use crate::time::Timestamp;
 use beacon::{Beacon, BeaconCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
+use trigger::{Trigger, TriggerCommand};
 
 /// The kinds of entities. The numbers are stored: append only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,11 +30,13 @@ pub enum Kind {
     Beacon = 1,
     /// Makes jobs at set times; see [`schedule`].
     Schedule = 2,
+    /// Makes agent runs; see [`trigger`].
+    Trigger = 7,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Kind] = &[Kind::Beacon, Kind::Schedule];
+    pub const ALL: &'static [Kind] = &[Kind::Beacon, Kind::Schedule, Kind::Trigger];
 
     /// The number it is stored under.
     pub const fn number(self) -> u8 {
@@ -49,6 +53,7 @@ impl Kind {
         match self {
             Kind::Beacon => "beacon",
             Kind::Schedule => "schedule",
+            Kind::Trigger => "trigger",
         }
     }
 
@@ -57,6 +62,7 @@ impl Kind {
         match self {
             Kind::Beacon => "bcn",
             Kind::Schedule => "sch",
+            Kind::Trigger => "trg",
         }
     }
 }
@@ -113,6 +119,8 @@ pub enum Body {
     Beacon(Beacon),
     /// A schedule.
     Schedule(Box<Schedule>),
+    /// A trigger.
+    Trigger(Box<Trigger>),
 }
 
 impl Body {
@@ -121,6 +129,7 @@ impl Body {
         match self {
             Body::Beacon(_) => Kind::Beacon,
             Body::Schedule(_) => Kind::Schedule,
+            Body::Trigger(_) => Kind::Trigger,
         }
     }
 }
@@ -131,6 +140,7 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => beacon.state(),
             Body::Schedule(schedule) => schedule.state(),
+            Body::Trigger(trigger) => trigger.state(),
         }
     }
 
@@ -139,6 +149,7 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => beacon.next_at,
             Body::Schedule(schedule) => schedule.alarm_at(),
+            Body::Trigger(trigger) => trigger.alarm_at(),
         }
     }
 
@@ -147,6 +158,8 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => Some(&beacon.job_type),
             Body::Schedule(schedule) => Some(&schedule.spec.job_type),
+            // The types of runs and questions are built in.
+            Body::Trigger(_) => None,
         }
     }
 
@@ -158,6 +171,7 @@ impl Entity {
                 visit("job_type", schedule.spec.job_type.as_str());
                 visit("namespace", &schedule.namespace);
             }
+            Body::Trigger(trigger) => visit("type", trigger.spec.kind.as_str()),
         }
     }
 
@@ -179,6 +193,8 @@ pub enum EntityCommand {
     Beacon(BeaconCommand),
     /// Of a schedule.
     Schedule(ScheduleCommand),
+    /// Of a trigger.
+    Trigger(TriggerCommand),
 }
 
 impl EntityCommand {
@@ -187,6 +203,7 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(command) => command.entity(),
             EntityCommand::Schedule(command) => command.entity(),
+            EntityCommand::Trigger(command) => command.entity(),
         }
     }
 
@@ -195,13 +212,15 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(command) => command.name(),
             EntityCommand::Schedule(command) => command.name(),
+            EntityCommand::Trigger(command) => command.name(),
         }
     }
 
     /// The key of the job that it may submit.
     pub fn key(&self) -> Option<Digest> {
         match self {
-            EntityCommand::Beacon(_) => None,
+            // A trigger fires by its alarm alone.
+            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -211,6 +230,7 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
+            EntityCommand::Trigger(command) => command.is_new_work(),
         }
     }
 
@@ -219,13 +239,14 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(_) => 0,
             EntityCommand::Schedule(command) => command.text_bytes(),
+            EntityCommand::Trigger(command) => command.text_bytes(),
         }
     }
 
     /// The type that it names.
     pub fn job_type(&self) -> Option<&JobType> {
         match self {
-            EntityCommand::Beacon(_) => None,
+            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -236,6 +257,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
     match command {
         EntityCommand::Beacon(command) => beacon::decide(command, facts),
         EntityCommand::Schedule(command) => schedule::decide(command, facts),
+        EntityCommand::Trigger(command) => trigger::decide(command, facts),
     }
 }
 
@@ -249,6 +271,7 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
     match &entity.body {
         Body::Beacon(beacon) => Ok(beacon::ring(entity, beacon, at, facts)),
         Body::Schedule(schedule) => Ok(schedule::ring(entity, schedule, at, facts)),
+        Body::Trigger(trigger) => Ok(trigger::ring(entity, trigger, at, facts)),
     }
 }
 
@@ -258,5 +281,6 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     match &entity.body {
         Body::Beacon(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
+        Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }
 }
