@@ -140,7 +140,8 @@ impl Aside {
     pub(crate) fn refused(&mut self, lot: Lot, jobs: &HashSet<JobId>, error: &Error) {
         let Lot { requests, until, .. } = lot;
         let needs_held = |request: &Request| {
-            request.commands.iter().filter_map(Command::job).any(|job| jobs.contains(&job))
+            let parts = request.commands.iter().flat_map(Command::parts);
+            parts.filter_map(Command::job).any(|job| jobs.contains(&job))
         };
         let is_alone = requests.len() == 1;
         let (held, mut rest): (Vec<_>, Vec<_>) = requests.into_iter().partition(needs_held);
@@ -294,7 +295,7 @@ impl Aside {
 
 /// What a request needs that somebody outside can hold.
 fn things(request: &Request) -> impl Iterator<Item = Thing> {
-    request.commands.iter().flat_map(|command| {
+    request.commands.iter().flat_map(Command::parts).flat_map(|command| {
         let key = if let Command::Submit(_) = command { command.key() } else { None };
         let key = key.into_iter().chain(command.alias()).map(Thing::Key);
         let job = command.job().map(Thing::Job);

@@ -16,7 +16,7 @@ pub(crate) struct Batch {
 impl Batch {
     /// Takes one request, whatever it weighs: somebody has to carry it.
     pub(crate) fn push(&mut self, request: Request) {
-        self.bytes += request.commands.iter().map(weight).sum::<usize>();
+        self.bytes += request.commands.iter().flat_map(Command::parts).map(weight).sum::<usize>();
         self.requests.push(request);
     }
 

@@ -129,7 +129,7 @@ async fn commit(
 /// Which of the jobs that a busy batch names are held by somebody outside, if the store can tell.
 async fn held_jobs(shared: &Shared, batch: &[Request]) -> HashSet<JobId> {
     let commands = batch.iter().flat_map(|request| &request.commands);
-    let jobs: Vec<JobId> = commands.filter_map(Command::job).collect();
+    let jobs: Vec<JobId> = commands.flat_map(Command::parts).filter_map(Command::job).collect();
     let held = match batch.len() > 1 && !jobs.is_empty() {
         // Only to be quicker: without it they are found one by one.
         true => shared.store.held(&jobs).await.unwrap_or_default(),

@@ -88,12 +88,12 @@ impl Request {
             Command::Entity(command) => command.is_new_work(),
             _ => false,
         };
-        self.commands.iter().any(is_new)
+        self.commands.iter().flat_map(Command::parts).any(is_new)
     }
 
     /// Whose job it submits, if it submits any.
     pub(crate) fn tenant(&self) -> Option<&TenantId> {
-        self.commands.iter().find_map(|command| {
+        self.commands.iter().flat_map(Command::parts).find_map(|command| {
             if let Command::Submit(wish) = command { Some(&wish.tenant) } else { None }
         })
     }

@@ -155,6 +155,8 @@ pub enum Command {
         /// Which jobs.
         jobs: Vec<JobId>,
     },
+    /// All of these or none; no two of them touch the same thing: see [`crate::together`].
+    Together(Vec<Command>),
     /// Register or replace a type.
     SetType(Box<TypeSpec>),
     /// Set how a queue behaves.
@@ -342,6 +344,15 @@ pub enum Ending {
 }
 
 impl Command {
+    /// What is to be decided: the parts of several commands that belong together, else itself.
+    pub fn parts(&self) -> &[Command] {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "every other command is one")]
+        match self {
+            Command::Together(parts) => parts,
+            one => std::slice::from_ref(one),
+        }
+    }
+
     /// The job this command is about, if it is about one that exists already.
     pub fn job(&self) -> Option<JobId> {
         match self {
@@ -371,7 +382,8 @@ impl Command {
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
-            | Command::RevokeToken { .. } => None,
+            | Command::RevokeToken { .. }
+            | Command::Together(_) => None,
         }
     }
 
@@ -404,7 +416,8 @@ impl Command {
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
-            | Command::RevokeToken { .. } => None,
+            | Command::RevokeToken { .. }
+            | Command::Together(_) => None,
         }
     }
 
@@ -437,7 +450,8 @@ impl Command {
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
-            | Command::RevokeToken { .. } => None,
+            | Command::RevokeToken { .. }
+            | Command::Together(_) => None,
         }
     }
 
@@ -521,6 +535,7 @@ impl Command {
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",
             Command::RevokeToken { .. } => "revoke_token",
+            Command::Together(_) => "together",
         }
     }
 }

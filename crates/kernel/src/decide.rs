@@ -100,6 +100,8 @@ pub enum Receipt {
         /// Whether it was not before.
         is_new: bool,
     },
+    /// What each of several commands is told that were taken together.
+    Together(Vec<Receipt>),
     /// Done; nothing more to say.
     Done,
 }
@@ -135,8 +137,9 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::Entity(command) => entity::decide(command, facts),
         Command::Ring { at, .. } => entity::ring(*at, facts),
         Command::Settle { .. } => entity::settle(facts),
+        Command::Together(_) => unreachable!("each part is decided on facts of its own"),
         Command::SetType(spec) => registry::set_type(spec, facts),
-        Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
+        Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone().kept()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::RevokeToken { token } => match facts.token {
             Some(_) => Ok(done(Event::TokenRevoked { token: *token, at: facts.now })),

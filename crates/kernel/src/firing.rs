@@ -127,6 +127,7 @@ pub(crate) fn fire(
         | Receipt::Item { .. }
         | Receipt::Wanting { .. }
         | Receipt::Ensured { .. }
+        | Receipt::Together(_)
         | Receipt::Done => unreachable!("a submission is taken or found"),
     }
 }

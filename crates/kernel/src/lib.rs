@@ -14,6 +14,7 @@ pub mod text;
 pub mod time;
 
 pub mod access;
+pub mod agent;
 pub mod dlq;
 pub mod entity;
 pub mod job;
@@ -36,6 +37,7 @@ pub mod evolve;
 pub mod fingerprint;
 pub mod firing;
 pub mod retry;
+pub mod together;
 pub mod totals;
 
 pub mod view;

@@ -20,6 +20,8 @@ pub const BACKLOG_BYTES_DEFAULT: u64 = 64 << 30;
 pub const LABELS_MAX: usize = 32;
 /// Most jobs in one submit call, and most items in one work call.
 pub const BATCH_MAX: usize = 10_000;
+/// Most commands that are taken all or none.
+pub const TOGETHER_MAX: usize = 1_000;
 /// Most jobs in one pull.
 pub const PULL_MAX: usize = 10_000;
 /// Matches of a list that are counted; of more it is only told that there are more.
@@ -108,6 +110,20 @@ pub const TRIGGER_PATH_BYTES_MAX: usize = 1_024;
 pub const TRIGGER_PROMPT_BYTES_MAX: usize = 16 * 1024;
 /// Evaluations of a trigger that are kept, the latest.
 pub const TRIGGER_LOG_MAX: usize = 32;
+/// Longest id of a run, a plan or a trigger; room is left for what stands before it in a subject.
+pub const RUN_ID_BYTES_MAX: usize = 160;
+/// Highest priority of a run.
+pub const RUN_PRIORITY_MAX: u8 = 10;
+/// Priority of a run that does not say.
+pub const RUN_PRIORITY_DEFAULT: u8 = 5;
+/// What one point of priority is worth in waiting time in the queue of runs: one minute.
+pub const RUN_AGING_MICROS_PER_POINT: i64 = 60_000_000;
+/// How long one attempt at a run or a plan may take, unless it says: ten minutes.
+pub const RUN_TIMEOUT_MS_DEFAULT: u32 = 600_000;
+/// How long an evaluation of a condition may take: two minutes.
+pub const EVALUATION_TIMEOUT_MS: u32 = 120_000;
+/// Runs of one tenant that may be executed at a time, unless configured.
+pub const RUN_CONCURRENCY_DEFAULT: u32 = 3;
 
 const _: () = assert!((MISFIRE_LIMIT_MAX as usize) < FIRINGS_LOOKED_AT_MAX);
 const _: () = assert!(SCHEDULE_PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);

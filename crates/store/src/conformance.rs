@@ -27,6 +27,7 @@ mod retry;
 mod schedules;
 mod submit;
 mod time;
+mod together;
 
 pub use bench::{Outcome, act, complete, fail, submit, token, wish};
 pub use differ::differ;
@@ -111,6 +112,8 @@ cases! {
         missed_firings_are_made_up_for_and_told, a_job_that_has_not_ended_holds_the_next_one_up,
         the_end_of_a_job_lets_the_next_one_go, what_runs_is_cancelled_by_the_commit_that_fires,
         failures_in_a_row_pause_a_schedule, a_schedule_outlives_its_jobs;
+    together: parts_are_taken_all_or_none, parts_of_different_things_are_one_change,
+        parts_that_touch_the_same_thing_are_refused, parts_share_one_room;
     registry: types_are_kept_by_name, queues_are_kept_by_name, tokens_are_issued_and_revoked,
         a_type_is_seen_by_the_rest_of_its_batch;
 }

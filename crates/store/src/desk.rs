@@ -2,9 +2,11 @@
 //! simulator and tests all decide by this one way.
 
 use crate::store::{Desk, Needs};
+use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::shared_time::{Jump, Silence};
 use mainspring_kernel::{
-    Backlog, Command, Decision, Entity, Facts, Rejection, TenantId, Timestamp, decide,
+    Backlog, Command, Decision, Entity, Event, Facts, Rejection, TenantId, Timestamp, decide,
+    together,
 };
 
 /// What a decision goes by that is not on the desk.
@@ -28,7 +30,7 @@ pub struct Circumstances<'a> {
 /// What commands have to look at.
 pub fn needs_of<'a>(commands: impl IntoIterator<Item = &'a Command>, now: Timestamp) -> Needs {
     let mut needs = Needs { now, ..Needs::default() };
-    for command in commands {
+    for command in commands.into_iter().flat_map(Command::parts) {
         needs.has_commands = true;
         needs.jobs.extend(command.job());
         needs.jobs.extend(command.watched());
@@ -48,6 +50,31 @@ pub fn decide_on(
     desk: &dyn Desk,
     command: &Command,
     around: &mut Circumstances<'_>,
+) -> Result<Decision, Rejection> {
+    let Command::Together(parts) = command else { return decide_part(desk, command, around, 0) };
+    together::check(parts)?;
+    let mut decided = Vec::with_capacity(parts.len());
+    for part in parts {
+        let beside = decided.iter().map(new_bytes).sum();
+        decided.push(decide_part(desk, part, around, beside)?);
+    }
+    Ok(together::merge(decided))
+}
+
+/// What the jobs take up that a decision makes.
+fn new_bytes(decision: &Decision) -> u64 {
+    let bytes = |event: &Event| {
+        if let Event::JobSubmitted(job) = event { held_bytes(job) } else { 0 }
+    };
+    decision.events.iter().map(bytes).sum()
+}
+
+/// Decides one command; jobs that are made beside it take up `beside` bytes.
+fn decide_part(
+    desk: &dyn Desk,
+    command: &Command,
+    around: &mut Circumstances<'_>,
+    beside: u64,
 ) -> Result<Decision, Rejection> {
     if command.job().is_some_and(|id| desk.is_unreadable(id)) {
         return Err(Rejection::JobUnreadable);
@@ -88,7 +115,8 @@ pub fn decide_on(
         let (held, all) = desk.held(tenant);
         let (tenant_max, all_max) = around.backlog_max;
         facts.fresh_id = (around.fresh_id)();
-        facts.backlog = Backlog { tenant: held, tenant_max, all, all_max };
+        let (tenant, all) = (held + beside, all + beside);
+        facts.backlog = Backlog { tenant, tenant_max, all, all_max };
     };
     #[expect(clippy::wildcard_enum_match_arm, reason = "most commands need nothing fresh")]
     match command {

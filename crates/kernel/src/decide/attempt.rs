@@ -4,6 +4,7 @@
 //! again, because the worker may never have seen the first answer.
 
 use super::{Decision, MoveChain, Receipt, dead_letter};
+use crate::agent;
 use crate::command::{Complete, Fail, Heartbeat, Release};
 use crate::event::{Change, Event, TASK_EXECUTION_FAILED};
 use crate::facts::Facts;
@@ -129,7 +130,8 @@ pub(super) fn end_attempt(
     }
     let Failed { failure, report, .. } = failed;
     let backoff = backoff(job, facts);
-    let delay = chosen_delay_ms.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
+    let said = chosen_delay_ms.or_else(|| agent::backoff_ms(job));
+    let delay = said.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
     let due_at = moves.at.plus_millis(delay);
     moves.push(Change::RetryScheduled { failure, due_at, report });
     moves.into_state(StateName::Retrying)

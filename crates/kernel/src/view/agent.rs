@@ -92,11 +92,14 @@ pub fn failure_reason(job: &Job) -> Option<FailureReason> {
     }
 }
 
+/// Code of an attempt at a run that was ended from outside, as its worker says.
+pub const RUN_KILLED: &str = "RUN_KILLED";
+
 /// The reason that a failure's code stands for.
 pub fn reason_of(code: &str) -> FailureReason {
     match code {
         TASK_TIMEOUT => FailureReason::Timeout,
-        TASK_LEASE_LOST | TASK_EXPIRED | JOB_CANCELLED => FailureReason::Killed,
+        TASK_LEASE_LOST | TASK_EXPIRED | JOB_CANCELLED | RUN_KILLED => FailureReason::Killed,
         _ => FailureReason::Error,
     }
 }

@@ -59,6 +59,10 @@ pub async fn differ(seed: u64, steps: usize, left: Arc<dyn Store>, right: Arc<dy
         for _ in 0..dice.below(4) {
             commands.push(command(&mut dice, &jobs, &granted, &left));
         }
+        if dice.below(4) == 0 && commands.len() > 1 {
+            // Some of them touch the same thing: then none is taken.
+            commands = vec![Command::Together(commands)];
+        }
         let overdue = sorted(left.overdue().await);
         assert_eq!(overdue, sorted(right.overdue().await), "overdue, seed {seed} step {step}");
         // What is overdue may be left alone for a while, and a pull may meet it.
@@ -77,12 +81,12 @@ pub async fn differ(seed: u64, steps: usize, left: Arc<dyn Store>, right: Arc<dy
         assert_eq!(ours, theirs, "answers, seed {seed} step {step}: {commands:?}, {pull:?}");
         for (command, outcome) in commands.iter().zip(&ours.0) {
             match (command, outcome) {
-                (_, Ok(Receipt::Submitted { job })) => jobs.push(*job),
                 (Command::Ring { entity, at, .. }, Ok(Receipt::Wanting { jobs })) => {
                     let (entity, at, jobs) = (*entity, *at, jobs.clone());
                     wanting.push(Command::Ring { entity, at, jobs });
                 }
-                _ => {}
+                (_, Ok(receipt)) => jobs.extend(made(receipt)),
+                (_, Err(_)) => {}
             }
         }
         granted.extend(ours.1);
@@ -193,6 +197,16 @@ fn pull(dice: &mut Dice) -> Pull {
         types: (dice.below(4) == 0).then(|| vec![kind(dice.one_of(&TYPES))]),
         lease_ms: dice.one_of(&[5_000, 60_000]),
         limit: 1 + dice.below(4),
+    }
+}
+
+/// Jobs that a receipt tells of as new.
+fn made(receipt: &Receipt) -> Vec<JobId> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "two receipts tell of new jobs")]
+    match receipt {
+        Receipt::Submitted { job } => vec![*job],
+        Receipt::Together(parts) => parts.iter().flat_map(made).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -344,6 +344,7 @@ fn answer(receipt: Receipt, created_at: i64) -> Answer {
         Receipt::Item { .. }
         | Receipt::Wanting { .. }
         | Receipt::Ensured { .. }
+        | Receipt::Together(_)
         | Receipt::Done => Answer::Done,
     }
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::config::Config;
 use crate::openapi::{Doc, Gives, KeyRule, shape};
 use crate::route::table::{
-    ADMINS, ANYONE, LOOKERS, SUBMITTERS, get, open, post, put, roles, route,
+    ADMINS, ANYONE, LOOKERS, PULLERS, SUBMITTERS, get, open, post, put, roles, route,
 };
 use crate::route::{Route, Rule, Takes};
 use hyper::Method;
@@ -111,7 +111,7 @@ fn work_routes() -> Vec<Route> {
     vec![
         post(
             "/api/v1/work/pull",
-            roles!(work::PULLERS, work::pull),
+            roles!(PULLERS, work::pull),
             Takes::Json,
             Doc::new("work", "pull", "Get jobs to work on")
                 .text("A worker gets jobs of its own tenant, an admin those of every tenant.")
@@ -120,7 +120,7 @@ fn work_routes() -> Vec<Route> {
         ),
         post(
             "/api/v1/work/leave",
-            roles!(work::PULLERS, work::leave),
+            roles!(PULLERS, work::leave),
             Takes::Json,
             Doc::new("work", "leave", "Say that a worker is about to stop")
                 .text("Its waiting pulls are answered at once, so that no job is on its way to it.")
