@@ -12,6 +12,7 @@ pub(crate) mod suggest;
 mod tests;
 
 use crate::memory;
+use mainspring_kernel::entity::trigger::Pace;
 use mainspring_kernel::limits::{BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
 use mainspring_kernel::{TenantId, TypeSpec};
 use mainspring_server::templates::Template;
@@ -111,6 +112,14 @@ pub(crate) struct Alerts {
     pub(crate) webhook_url: String,
 }
 
+/// `[triggers]`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Triggers {
+    /// Conditions about files look below these folders only.
+    pub(crate) roots: Vec<String>,
+    pub(crate) pace: Pace,
+}
+
 /// Everything `mainspring serve` goes by.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
@@ -140,7 +149,7 @@ pub(crate) struct Settings {
     pub(crate) template_tenant: TenantId,
     pub(crate) governance: Governance,
     pub(crate) alerts: Alerts,
-    pub(crate) trigger_roots: Vec<String>,
+    pub(crate) triggers: Triggers,
     /// What was asked for and this version does not do yet, one line each.
     pub(crate) not_yet: Vec<String>,
 }
@@ -192,7 +201,7 @@ impl Settings {
                 invalid_transitions: 5,
                 webhook_url: String::new(),
             },
-            trigger_roots: Vec::new(),
+            triggers: Triggers { roots: Vec::new(), pace: Pace::DEFAULT },
             not_yet: Vec::new(),
         }
     }

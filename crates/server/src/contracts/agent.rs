@@ -12,6 +12,7 @@ mod pull;
 mod routes;
 mod runs;
 mod translate;
+mod triggers;
 mod view;
 mod wire;
 

@@ -3,6 +3,7 @@
 
 mod beacon;
 mod schedule;
+mod trigger;
 
 use super::BadRecord;
 use super::wire::{Pen, Reader};
@@ -10,6 +11,7 @@ use beacon::{read_beacon, write_beacon};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
 use schedule::{read_schedule, write_schedule};
+use trigger::{read_trigger, write_trigger};
 
 type Read<T> = Result<T, BadRecord>;
 
@@ -26,6 +28,7 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
     match body {
         Body::Beacon(beacon) => write_beacon(pen, beacon, *created_at), // 7
         Body::Schedule(schedule) => write_schedule(pen, schedule, *created_at), // 7
+        Body::Trigger(trigger) => write_trigger(pen, trigger, *created_at), // 7
     }
 }
 
@@ -43,6 +46,7 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
         Ok(match kind {
             Kind::Beacon => Body::Beacon(read_beacon(reader, created_at)?),
             Kind::Schedule => Body::Schedule(Box::new(read_schedule(reader, created_at)?)),
+            Kind::Trigger => Body::Trigger(Box::new(read_trigger(reader, created_at)?)),
         })
     })?;
     reader.end(fields)?;

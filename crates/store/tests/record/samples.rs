@@ -7,6 +7,7 @@ use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
     TaskPlan, Template, Waiting,
 };
+use mainspring_kernel::entity::trigger::Trigger;
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
@@ -362,6 +363,8 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_schedule_cron", schedule(cron_schedule())),
         ("event_schedule_fired", schedule(fired_schedule())),
         ("event_schedule_of_plan", schedule(plan_schedule())),
+        ("event_trigger_plain", trigger(crate::triggers::plain())),
+        ("event_trigger_everything", trigger(crate::triggers::full(7, Some(later(70))))),
         ("event_entity_removed", Event::EntityRemoved { entity: entity(None).id, version: 5 }),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
         (
@@ -401,6 +404,14 @@ fn schedule(body: Schedule) -> Event {
     Event::EntitySet(Box::new(Entity {
         id: EntityId { kind: Kind::Schedule, bits: id(10).0 },
         body: Body::Schedule(Box::new(body)),
+        ..entity(None)
+    }))
+}
+
+fn trigger(body: Trigger) -> Event {
+    Event::EntitySet(Box::new(Entity {
+        id: EntityId { kind: Kind::Trigger, bits: id(11).0 },
+        body: Body::Trigger(Box::new(body)),
         ..entity(None)
     }))
 }

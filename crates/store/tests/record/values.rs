@@ -346,8 +346,9 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 2 {
+            match large % 3 {
                 0 => super::samples::body(name, large, at, small),
+                1 => Body::Trigger(Box::new(crate::triggers::full(small, at))),
                 _ => {
                     let full = super::samples::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

@@ -10,6 +10,47 @@ use crate::event::Event;
 use crate::facts::Facts;
 use crate::time::Timestamp;
 
+impl Trigger {
+    /// What a condition comes to that was found to be so at `now`, and when the alarm is to stand.
+    pub fn comes_to(&self, found: &Evaluated, now: Timestamp) -> (Outcome, Option<Timestamp>) {
+        if self.outstanding.is_some() {
+            return (Outcome::Running, None);
+        }
+        let rules = self.spec.rules();
+        match found.truth {
+            Truth::True => {
+                let between_ms =
+                    if found.has_edge { rules.cooldown_ms } else { rules.between_ms() };
+                let last = self.last_triggered_at;
+                let free_at = last.map_or(now, |last| last.plus_millis(between_ms));
+                match free_at > now {
+                    true => (Outcome::Cooling, Some(free_at)),
+                    false => (Outcome::Due, Some(now)),
+                }
+            }
+            Truth::Undecided => (Outcome::Undecided, found.asks.map(|(_, at)| at)),
+            Truth::False => (Outcome::NotYet, self.asks_again_at(&found.leaves, now)),
+        }
+    }
+
+    /// When a question is asked again that decides it now, because the answer was no.
+    fn asks_again_at(&self, leaves: &[LeafState], now: Timestamp) -> Option<Timestamp> {
+        let forget = |leaf: &LeafState| match leaf {
+            LeafState::Llm { asked_at, answer: Some(false) } => {
+                LeafState::Llm { asked_at: *asked_at, answer: None }
+            }
+            LeafState::Llm { .. }
+            | LeafState::Changed { .. }
+            | LeafState::Exists { .. }
+            | LeafState::Task { .. } => leaf.clone(),
+        };
+        let forgotten: Vec<LeafState> = leaves.iter().map(forget).collect();
+        let condition = self.spec.watched_condition()?;
+        let found = evaluate(condition, &forgotten, &[], self.spec.rules(), now);
+        found.asks.map(|(_, at)| at)
+    }
+}
+
 pub(super) struct Turn<'a> {
     pub(super) entity: &'a Entity,
     pub(super) facts: &'a Facts<'a>,
@@ -36,51 +77,13 @@ impl<'a> Turn<'a> {
     /// Sets the alarm by what its condition comes to, and notes that.
     pub(super) fn reckon(&mut self) {
         let Some(found) = self.look(&[]) else { return };
-        if self.next.outstanding.is_some() {
-            self.next.next_run_at = None;
-            return;
-        }
-        let rules = self.next.spec.rules();
-        let (outcome, next_at) = match found.truth {
-            Truth::True => {
-                let between_ms =
-                    if found.has_edge { rules.cooldown_ms } else { rules.between_ms() };
-                let last = self.next.last_triggered_at;
-                let free_at = last.map_or(self.now, |last| last.plus_millis(between_ms));
-                match free_at > self.now {
-                    true => (Outcome::Cooling, Some(free_at)),
-                    false => (Outcome::Due, Some(self.now)),
-                }
-            }
-            Truth::Undecided => (Outcome::Undecided, found.asks.map(|(_, at)| at)),
-            Truth::False => (Outcome::NotYet, self.asks_again_at()),
-        };
+        let (outcome, next_at) = self.next.comes_to(&found, self.now);
         self.next.next_run_at = next_at;
-        let mut line = log::line(self.now, outcome, &found);
-        line.next_at = next_at;
-        log::push(&mut self.next.log, line);
-    }
-
-    /// When a question is asked again that decides it now, because the answer was no.
-    fn asks_again_at(&self) -> Option<Timestamp> {
-        let spec = &self.next.spec;
-        let forgotten: Vec<LeafState> = self
-            .next
-            .leaves
-            .iter()
-            .map(|leaf| match leaf {
-                LeafState::Llm { asked_at, answer: Some(false) } => {
-                    LeafState::Llm { asked_at: *asked_at, answer: None }
-                }
-                LeafState::Llm { .. }
-                | LeafState::Changed { .. }
-                | LeafState::Exists { .. }
-                | LeafState::Task { .. } => leaf.clone(),
-            })
-            .collect();
-        let condition = spec.watched_condition()?;
-        let found = evaluate(condition, &forgotten, &[], spec.rules(), self.now);
-        found.asks.map(|(_, at)| at)
+        if outcome != Outcome::Running {
+            let mut line = log::line(self.now, outcome, &found);
+            line.next_at = next_at;
+            log::push(&mut self.next.log, line);
+        }
     }
 
     /// It waits for `job` from now on.
