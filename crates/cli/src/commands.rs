@@ -21,6 +21,7 @@ pub(crate) mod submit;
 pub(crate) mod supervise;
 pub(crate) mod templates;
 pub(crate) mod tokens;
+pub(crate) mod triggers;
 pub(crate) mod types;
 pub(crate) mod worker;
 pub(crate) mod workers;

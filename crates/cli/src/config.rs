@@ -12,6 +12,7 @@ pub(crate) mod suggest;
 mod tests;
 
 use crate::memory;
+use mainspring_kernel::entity::trigger::Pace;
 use mainspring_kernel::limits::{
     BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT, RUN_CONCURRENCY_DEFAULT,
 };
@@ -121,6 +122,14 @@ pub(crate) struct Agent {
     pub(crate) concurrency: u32,
 }
 
+/// `[triggers]`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Triggers {
+    /// Conditions about files look below these folders only.
+    pub(crate) roots: Vec<String>,
+    pub(crate) pace: Pace,
+}
+
 /// Everything `mainspring serve` goes by.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
@@ -151,7 +160,7 @@ pub(crate) struct Settings {
     pub(crate) governance: Governance,
     pub(crate) alerts: Alerts,
     pub(crate) agent: Agent,
-    pub(crate) trigger_roots: Vec<String>,
+    pub(crate) triggers: Triggers,
     /// What was asked for and this version does not do yet, one line each.
     pub(crate) not_yet: Vec<String>,
 }
@@ -204,7 +213,7 @@ impl Settings {
                 webhook_url: String::new(),
             },
             agent: Agent { max_attempts: 1, backoff_ms: 0, concurrency: RUN_CONCURRENCY_DEFAULT },
-            trigger_roots: Vec::new(),
+            triggers: Triggers { roots: Vec::new(), pace: Pace::DEFAULT },
             not_yet: Vec::new(),
         }
     }

@@ -15,8 +15,8 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     agent_files, bench, completions, config as config_command, dlq, doctor, jobs, migrate,
-    move_store, queues, replay, runs, schedules, serve, supervise, templates, tokens, types, worker,
-    workers,
+    move_store, queues, replay, runs, schedules, serve, supervise, templates, tokens, triggers,
+    types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -59,6 +59,9 @@ enum Command {
     /// Rules that make jobs at set times
     #[command(subcommand)]
     Schedules(schedules::Verb),
+    /// Rules that make agent runs: every so often, once, or on a condition
+    #[command(subcommand)]
+    Triggers(triggers::Verb),
     /// Queues and their numbers
     #[command(subcommand)]
     Queues(queues::Verb),
@@ -144,6 +147,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Types(args) => simple(types::run(args, session()?)),
         Command::Dlq(verb) => simple(dlq::run(verb, session()?)),
         Command::Schedules(verb) => simple(schedules::run(verb, session()?)),
+        Command::Triggers(verb) => simple(triggers::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
@@ -228,6 +232,18 @@ mod tests {
             "schedules preview s --count 5",
             "schedules preview --cron @daily --from 2027-01-01T00:00:00Z",
             "schedules history s",
+            "triggers create p --every 15m --id t",
+            "triggers create p --at 2999-01-01T00:00:00Z",
+            "triggers create p --file-changed src/**/*.ts --cooldown 1h --priority 9",
+            "triggers create p --condition {} --trace-id x --parent-task-id y --timeout 5m",
+            "triggers list --status paused --type conditional -o json",
+            "triggers get t",
+            "triggers explain t",
+            "triggers evaluations t",
+            "triggers dry-run t",
+            "triggers pause t --note n",
+            "triggers resume t",
+            "triggers delete t",
             "templates list -o json",
             "templates recover",
             "runs create p --id i --priority 7 --timeout 60 --defer-until 2999-01-01T00:00:00Z",

@@ -89,11 +89,32 @@ fn a12_a_report_that_is_repeated_makes_nothing_twice(store: Store) {
     let ann = server(store).caller("a12r", "ann", &EVERYTHING);
     plan(&ann, "p");
     let granted = pull_one(&ann);
-    let told = json!({ "status": "done", "tasks": [{ "prompt": "one" }, { "prompt": "two" }] });
+    let recurs = json!({ "type": "recurring", "prompt": "three", "schedule": { "interval": 3600 } });
+    let told = json!({ "status": "done", "tasks": [{ "prompt": "one" }, { "prompt": "two" }, recurs],
+        "triggers": [{ "id": "once", "type": "scheduled", "prompt": "four",
+            "schedule": { "runAt": "2031-01-01T00:00:00Z" } }] });
     let first = report(&ann, "plans", &granted, told.clone());
     let second = report(&ann, "plans", &granted, told);
-    assert_eq!(first["tasks"], second["tasks"]);
+    assert_eq!((&first["tasks"], &first["triggers"]), (&second["tasks"], &second["triggers"]));
     assert_eq!(read(&ann, "/runs")["total"], 2);
+    let triggers = read(&ann, "/triggers");
+    assert_eq!((&triggers["total"], &first["triggers"][1]), (&json!(2), &json!("once")));
+    for trigger in triggers["items"].as_array().unwrap() {
+        let told = (&trigger["traceId"], &trigger["parentTaskId"]);
+        assert_eq!(told, (&json!("t-p"), &json!("p")));
+    }
+    // A trigger that cannot be made: nothing is, not even the runs beside it.
+    plan(&ann, "q");
+    for bad in [json!({ "id": "once", "type": "scheduled", "prompt": "x",
+        "schedule": { "runAt": "2032-01-01T00:00:00Z" } }),
+        json!({ "type": "recurring", "prompt": "x" })]
+    {
+        let body = json!({ "status": "done", "tasks": [{ "id": "beside", "prompt": "y" }, bad] });
+        let answer = ann.post("/agent/plans/q/result", &body);
+        assert!(matches!(answer.status, 400 | 409), "{}", answer.text());
+        assert_eq!(ann.get("/agent/runs/beside").status, 403);
+        assert_eq!(read(&ann, "/plans/q")["status"], "queue");
+    }
     // A plan that nobody was handed is reported on without a lease, once.
     plan(&ann, "unpulled");
     let body = json!({ "status": "done", "tasks": [{ "prompt": "three" }] });

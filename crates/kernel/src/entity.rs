@@ -9,6 +9,7 @@
 pub mod beacon;
 pub mod question;
 pub mod schedule;
+pub mod trigger;
 
 use crate::decide::Decision;
 use crate::facts::Facts;
@@ -21,6 +22,7 @@ use beacon::{Beacon, BeaconCommand};
 use question::{Question, QuestionCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
+use trigger::{Trigger, TriggerCommand};
 
 /// The kinds of entities. The numbers are stored: append only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,13 +32,16 @@ pub enum Kind {
     Beacon = 1,
     /// Makes jobs at set times; see [`schedule`].
     Schedule = 2,
+    /// Makes agent runs; see [`trigger`].
+    Trigger = 7,
     /// Waits for a person's answer; see [`question`].
     Question = 10,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Kind] = &[Kind::Beacon, Kind::Schedule, Kind::Question];
+    pub const ALL: &'static [Kind] =
+        &[Kind::Beacon, Kind::Schedule, Kind::Trigger, Kind::Question];
 
     /// The number it is stored under.
     pub const fn number(self) -> u8 {
@@ -54,6 +59,7 @@ impl Kind {
             Kind::Beacon => "beacon",
             Kind::Schedule => "schedule",
             Kind::Question => "question",
+            Kind::Trigger => "trigger",
         }
     }
 
@@ -63,6 +69,7 @@ impl Kind {
             Kind::Beacon => "bcn",
             Kind::Schedule => "sch",
             Kind::Question => "qst",
+            Kind::Trigger => "trg",
         }
     }
 }
@@ -121,6 +128,8 @@ pub enum Body {
     Schedule(Box<Schedule>),
     /// A question.
     Question(Box<Question>),
+    /// A trigger.
+    Trigger(Box<Trigger>),
 }
 
 impl Body {
@@ -130,6 +139,7 @@ impl Body {
             Body::Beacon(_) => Kind::Beacon,
             Body::Schedule(_) => Kind::Schedule,
             Body::Question(_) => Kind::Question,
+            Body::Trigger(_) => Kind::Trigger,
         }
     }
 }
@@ -141,6 +151,7 @@ impl Entity {
             Body::Beacon(beacon) => beacon.state(),
             Body::Schedule(schedule) => schedule.state(),
             Body::Question(question) => question.state(),
+            Body::Trigger(trigger) => trigger.state(),
         }
     }
 
@@ -150,6 +161,7 @@ impl Entity {
             Body::Beacon(beacon) => beacon.next_at,
             Body::Schedule(schedule) => schedule.alarm_at(),
             Body::Question(question) => question.alarm_at(),
+            Body::Trigger(trigger) => trigger.alarm_at(),
         }
     }
 
@@ -159,6 +171,8 @@ impl Entity {
             Body::Beacon(beacon) => Some(&beacon.job_type),
             Body::Schedule(schedule) => Some(&schedule.spec.job_type),
             Body::Question(_) => None,
+            // The types of runs and questions are built in.
+            Body::Trigger(_) => None,
         }
     }
 
@@ -171,6 +185,7 @@ impl Entity {
                 visit("namespace", &schedule.namespace);
             }
             Body::Question(_) => {}
+            Body::Trigger(trigger) => visit("type", trigger.spec.kind.as_str()),
         }
     }
 
@@ -194,6 +209,8 @@ pub enum EntityCommand {
     Schedule(ScheduleCommand),
     /// Of a question.
     Question(QuestionCommand),
+    /// Of a trigger.
+    Trigger(TriggerCommand),
 }
 
 impl EntityCommand {
@@ -203,6 +220,7 @@ impl EntityCommand {
             EntityCommand::Beacon(command) => command.entity(),
             EntityCommand::Schedule(command) => command.entity(),
             EntityCommand::Question(command) => command.entity(),
+            EntityCommand::Trigger(command) => command.entity(),
         }
     }
 
@@ -212,13 +230,17 @@ impl EntityCommand {
             EntityCommand::Beacon(command) => command.name(),
             EntityCommand::Schedule(command) => command.name(),
             EntityCommand::Question(command) => command.name(),
+            EntityCommand::Trigger(command) => command.name(),
         }
     }
 
     /// The key of the job that it may submit.
     pub fn key(&self) -> Option<Digest> {
         match self {
-            EntityCommand::Beacon(_) | EntityCommand::Question(_) => None,
+            // A trigger fires by its alarm alone.
+            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) | EntityCommand::Question(_) => {
+                None
+            }
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -228,6 +250,7 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(_) | EntityCommand::Question(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
+            EntityCommand::Trigger(command) => command.is_new_work(),
         }
     }
 
@@ -237,13 +260,16 @@ impl EntityCommand {
             EntityCommand::Beacon(_) => 0,
             EntityCommand::Schedule(command) => command.text_bytes(),
             EntityCommand::Question(command) => command.text_bytes(),
+            EntityCommand::Trigger(command) => command.text_bytes(),
         }
     }
 
     /// The type that it names.
     pub fn job_type(&self) -> Option<&JobType> {
         match self {
-            EntityCommand::Beacon(_) | EntityCommand::Question(_) => None,
+            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) | EntityCommand::Question(_) => {
+                None
+            }
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -251,7 +277,9 @@ impl EntityCommand {
     /// The job that it is about, too.
     pub fn job(&self) -> Option<JobId> {
         match self {
-            EntityCommand::Beacon(_) | EntityCommand::Schedule(_) => None,
+            EntityCommand::Beacon(_)
+            | EntityCommand::Schedule(_)
+            | EntityCommand::Trigger(_) => None,
             EntityCommand::Question(command) => Some(command.job()),
         }
     }
@@ -263,6 +291,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
         EntityCommand::Beacon(command) => beacon::decide(command, facts),
         EntityCommand::Schedule(command) => schedule::decide(command, facts),
         EntityCommand::Question(command) => question::decide(command, facts),
+        EntityCommand::Trigger(command) => trigger::decide(command, facts),
     }
 }
 
@@ -277,6 +306,7 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Beacon(beacon) => Ok(beacon::ring(entity, beacon, at, facts)),
         Body::Schedule(schedule) => Ok(schedule::ring(entity, schedule, at, facts)),
         Body::Question(question) => Ok(question::ring(entity, question, facts)),
+        Body::Trigger(trigger) => Ok(trigger::ring(entity, trigger, at, facts)),
     }
 }
 
@@ -286,5 +316,6 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     match &entity.body {
         Body::Beacon(_) | Body::Question(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
+        Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }
 }

@@ -98,6 +98,18 @@ pub const LATE_MS: u64 = 1_000;
 /// A schedule that waits for a job to end looks at it this often, should no word of it come.
 pub const LOOK_AGAIN_MS: u64 = 60_000;
 
+/// How deep a trigger's condition may be nested.
+pub const TRIGGER_DEPTH_MAX: usize = 8;
+/// Most parts of a trigger's condition, `and`, `or` and leaves.
+pub const TRIGGER_NODES_MAX: usize = 64;
+/// Most leaves of a trigger's condition: what is known of each is rewritten with the trigger.
+pub const TRIGGER_LEAVES_MAX: usize = 16;
+/// Longest path of a condition about files.
+pub const TRIGGER_PATH_BYTES_MAX: usize = 1_024;
+/// Longest prompt of a trigger's runs, and longest question of its condition.
+pub const TRIGGER_PROMPT_BYTES_MAX: usize = 16 * 1024;
+/// Evaluations of a trigger that are kept, the latest.
+pub const TRIGGER_LOG_MAX: usize = 32;
 /// Longest id of a run, a plan or a trigger; room is left for what stands before it in a subject.
 pub const RUN_ID_BYTES_MAX: usize = 160;
 /// Highest priority of a run.

@@ -8,12 +8,14 @@ mod jobs;
 mod registry;
 mod schedules;
 mod templates;
+mod triggers;
 mod work;
 
 pub use governance::ItemFilter;
 pub use jobs::JobFilter;
 pub use schedules::ScheduleFilter;
 pub use templates::{RecoveredTemplate, Template, TemplateRecovery};
+pub use triggers::TriggerFilter;
 
 pub use jobs::Submitted;
 

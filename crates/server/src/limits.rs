@@ -60,6 +60,8 @@ pub const PREVIEW_DEFAULT: usize = 10;
 pub const BACKFILL_DEFAULT: usize = 100;
 /// Most schedules of one tenant that a caller can make; those of templates come on top.
 pub const SCHEDULES_PER_TENANT_MAX: usize = 10_000;
+/// Most triggers of one tenant.
+pub const TRIGGERS_PER_TENANT_MAX: usize = 20_000;
 /// Most templates of schedules in a configuration file.
 pub const TEMPLATES_MAX: usize = 256;
 /// Queues that have lines of their own in the metrics; the others are added up.

@@ -256,8 +256,7 @@ pub(crate) async fn export(verb: Export, session: Session) -> anyhow::Result<u8>
             }
         }
     }
-    let triggers = every(client, TRIGGERS, None).await;
-    for trigger in triggers.unwrap_or_default() {
+    for trigger in every(client, TRIGGERS, None).await? {
         write(&directory.join(TRIGGERS), &trigger)?;
         add(&mut counts, TRIGGERS, 1);
     }

@@ -11,7 +11,9 @@ use crate::output::say;
 use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
 use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
-use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
+use mainspring_engine::{
+    Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy, TriggerConfig,
+};
 use mainspring_kernel::agent::Purpose;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::{Command, TypeSpec};
@@ -27,6 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -226,10 +229,26 @@ async fn start_engine(
         backlog_bytes_max,
         backlog_bytes_per_tenant,
         restart_grace: settings.restart_grace,
+        triggers: trigger_config(settings)?,
         ..mainspring_engine::Config::standard()
     };
     let entropy = Arc::new(SystemEntropy::default());
     Engine::start(store, clock, entropy, config).await.context("cannot start the engine")
+}
+
+/// How often triggers are looked for that other servers of the same database made.
+const TRIGGERS_ELSEWHERE: Duration = Duration::from_secs(5);
+
+fn trigger_config(settings: &Settings) -> anyhow::Result<TriggerConfig> {
+    let absolute = |root: &String| {
+        std::path::absolute(root).with_context(|| format!("[triggers] roots: {root:?}"))
+    };
+    let is_shared = matches!(settings.store, StoreChoice::Postgres { .. });
+    Ok(TriggerConfig {
+        roots: settings.triggers.roots.iter().map(absolute).collect::<Result<_, _>>()?,
+        pace: settings.triggers.pace,
+        look_elsewhere_every: is_shared.then_some(TRIGGERS_ELSEWHERE),
+    })
 }
 
 fn server_config(

@@ -2,7 +2,9 @@
 //! refused with a suggestion.
 
 use super::reader::{Problem, Problems, Section};
-use super::{CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Settings, StoreChoice, suggest};
+use super::{
+    CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Settings, StoreChoice, Triggers, suggest,
+};
 use crate::span;
 use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
@@ -107,11 +109,26 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
         section.finish();
     }
     if let Some(section) = root.section("triggers") {
-        set(&mut settings.trigger_roots, section.texts("roots"));
+        read_triggers(&section, &mut settings.triggers);
         section.finish();
-        settings.not_yet.push("[triggers] is read; triggers arrive later".into());
     }
     root.finish();
+}
+
+/// Most folders below which files are looked at.
+const ROOTS_MAX: usize = 64;
+
+fn read_triggers(section: &Section<'_>, triggers: &mut Triggers) {
+    if let Some(roots) = section.texts("roots") {
+        match roots.len() <= ROOTS_MAX && roots.iter().all(|root| !root.is_empty()) {
+            true => triggers.roots = roots,
+            false => section.refuse("roots", "must be up to 64 folders"),
+        }
+    }
+    let pace = &mut triggers.pace;
+    set(&mut pace.check_ms, section.number("check_ms", 100, 24 * 3_600_000));
+    set(&mut pace.settle_ms, section.number("settle_ms", 0, 24 * 3_600_000));
+    set(&mut pace.stuck_ms, section.number("stuck_ms", 1_000, 30 * 24 * 3_600_000));
 }
 
 /// `window = "24h"`, or `window = "forever"`.

@@ -15,6 +15,7 @@ mod routes;
 mod runs;
 mod status;
 mod translate;
+mod triggers;
 mod view;
 mod wire;
 

@@ -8,6 +8,7 @@ use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
     TaskPlan, Template, Waiting,
 };
+use mainspring_kernel::entity::trigger::Trigger;
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
@@ -386,6 +387,8 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_question_defaulted", question(Standing::Defaulted { at: later(21) })),
         ("event_question_expired", question(Standing::Expired { at: later(22) })),
         ("event_question_withdrawn", question(Standing::Withdrawn { at: later(23) })),
+        ("event_trigger_plain", trigger(crate::triggers::plain())),
+        ("event_trigger_everything", trigger(crate::triggers::full(7, Some(later(70))))),
         ("event_entity_removed", Event::EntityRemoved { entity: entity(None).id, version: 5 }),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
         (
@@ -433,6 +436,14 @@ fn question(standing: Standing) -> Event {
     Event::EntitySet(Box::new(Entity {
         id: EntityId { kind: Kind::Question, bits: id(11).0 },
         body: question_body(standing, Some(later(90))),
+        ..entity(None)
+    }))
+}
+
+fn trigger(body: Trigger) -> Event {
+    Event::EntitySet(Box::new(Entity {
+        id: EntityId { kind: Kind::Trigger, bits: id(11).0 },
+        body: Body::Trigger(Box::new(body)),
         ..entity(None)
     }))
 }

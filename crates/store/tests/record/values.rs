@@ -349,7 +349,7 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 3 {
+            match large % 4 {
                 0 => super::samples::body(name, large, at, small),
                 1 => {
                     let answered = |at| Standing::Answered {
@@ -359,6 +359,7 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                     };
                     super::samples::question_body(at.map_or(Standing::Open, answered), at)
                 }
+                2 => Body::Trigger(Box::new(crate::triggers::full(small, at))),
                 _ => {
                     let full = super::samples::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

@@ -3,7 +3,7 @@
 
 use super::find::{self, Wanted};
 use super::wire::{AgentPlans, AnswerPlan, CreateRun, ReportPlan};
-use super::{runs, translate, view};
+use super::{runs, translate, triggers, view};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
@@ -16,12 +16,13 @@ use mainspring_engine::store::EntityFilter;
 use mainspring_kernel::agent::{Purpose, id_of};
 use mainspring_kernel::command::{Complete, Ended, Ending, Fail, RunInternally};
 use mainspring_kernel::entity::question::{self, Asked, Question, QuestionCommand};
+use mainspring_kernel::entity::trigger::TriggerType;
 use mainspring_kernel::entity::{Body, Entity, EntityId, Kind};
 use mainspring_kernel::event::TASK_EXECUTION_FAILED;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::job::{Failure, LeaseToken};
 use mainspring_kernel::limits::TOTAL_MAX;
-use mainspring_kernel::{Command, Job, JobId, Payload, Principal, Rejection, Role};
+use mainspring_kernel::{Command, Job, JobId, Payload, Principal, Rejection, Role, Roles};
 use serde_json::Value;
 
 pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
@@ -41,7 +42,7 @@ pub(super) async fn question(ask: &Ask, job: &Job) -> Result<Option<Question>, R
 fn of_entity(entity: Entity) -> Option<Question> {
     match entity.body {
         Body::Question(question) => Some(*question),
-        Body::Beacon(_) | Body::Schedule(_) => None,
+        Body::Beacon(_) | Body::Schedule(_) | Body::Trigger(_) => None,
     }
 }
 
@@ -148,7 +149,7 @@ pub(super) async fn report(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     };
     let reporter = Reporter { job: &job, token, who: &who };
     let command = match wire.status.as_str() {
-        "done" => done(&ask, &reporter, &wire)?,
+        "done" => done(&ask, &reporter, wire).await?,
         "needs_input" => needs_input(&reporter, &wire)?,
         "failed" => reporter.failed(wire.error.as_deref().unwrap_or("the planner failed")),
         _ => return Err(refusal::invalid("status", "must be done, needs_input or failed")),
@@ -210,52 +211,80 @@ fn needs_input(reporter: &Reporter<'_>, wire: &ReportPlan) -> Result<Command, Re
 }
 
 /// What a plan that is done asks for, and its result, all or none.
-fn done(ask: &Ask, reporter: &Reporter<'_>, wire: &ReportPlan) -> Result<Command, Refusal> {
-    let entries: Vec<&Value> = wire.tasks.iter().flatten().collect();
-    if entries.len() + wire.triggers.as_ref().map_or(0, Vec::len) > PLAN_CHILDREN_MAX {
+async fn done(ask: &Ask, reporter: &Reporter<'_>, wire: ReportPlan) -> Result<Command, Refusal> {
+    let tasks = wire.tasks.unwrap_or_default().into_iter().map(|entry| ("tasks", entry));
+    let triggers = wire.triggers.unwrap_or_default().into_iter().map(|entry| ("triggers", entry));
+    let entries: Vec<(&str, Value)> = tasks.chain(triggers).collect();
+    if entries.len() > PLAN_CHILDREN_MAX {
         return Err(refusal::invalid("tasks", "and triggers must be at most 200 in all"));
     }
     let mut kept = view::PlanKept::default();
     let mut commands = Vec::with_capacity(entries.len() + 1);
-    for (index, entry) in entries.into_iter().enumerate() {
+    for (index, (list, entry)) in entries.into_iter().enumerate() {
         let prompt = entry.get("prompt").and_then(Value::as_str).unwrap_or("");
         if prompt.trim().is_empty() {
             kept.skipped += 1;
             continue;
         }
-        let (id, command) = child(ask, reporter, index, entry)
-            .map_err(|refusal| within(&format!("tasks[{index}]"), refusal))?;
-        kept.tasks.push(id);
-        commands.push(command);
+        let kind = entry.get("type").and_then(Value::as_str).and_then(TriggerType::parse);
+        let place = format!("{list}[{index}]");
+        let (id, entry) = child(reporter.job, index, entry);
+        let told = |refusal| within(&place, refusal);
+        if kind.is_some() || list == "triggers" {
+            commands.push(trigger(ask, reporter, &entry).await.map_err(told)?);
+            kept.triggers.push(id);
+        } else {
+            commands.push(run(ask, reporter, &entry).map_err(told)?);
+            kept.tasks.push(id);
+        }
     }
     let result = serde_json::to_string(&kept).expect("our own shapes are JSON");
-    commands.insert(0, reporter.done(result.into()));
-    Ok(match commands.len() {
-        1 => commands.remove(0),
-        _ => Command::Together(commands),
-    })
+    let ending = reporter.done(result.into());
+    // What ended is told of again, not made again.
+    if commands.is_empty() || reporter.job.state.name().is_terminal() {
+        return Ok(ending);
+    }
+    commands.insert(0, ending);
+    Ok(Command::Together(commands))
 }
 
-/// One run that a plan asks for. Its name follows from the plan and its place, unless it is chosen:
-/// the repeat of a report makes no second one.
-fn child(
-    ask: &Ask,
-    reporter: &Reporter<'_>,
-    index: usize,
-    entry: &Value,
-) -> Result<(String, Command), Refusal> {
+/// An entry of a plan with its name, trace and parent. The name follows from the plan and the place
+/// of the entry, unless it is chosen: the repeat of a report makes no second one.
+fn child(plan: &Job, index: usize, mut entry: Value) -> (String, Value) {
+    let place = (index as u64).to_be_bytes();
+    let bits = u128::from_be_bytes(digest(&[b"plan child", &plan.id.0.to_be_bytes(), &place]).0);
+    let chosen = entry.get("id").and_then(Value::as_str).map(str::to_owned);
+    let id = chosen.unwrap_or_else(|| translate::fresh_id(bits));
+    if let Value::Object(fields) = &mut entry {
+        if fields.get("id").is_none_or(Value::is_null) {
+            fields.insert("id".to_owned(), Value::from(id.as_str()));
+        }
+        fields.insert("traceId".to_owned(), Value::from(plan.trace_id()));
+        fields.insert("parentTaskId".to_owned(), Value::from(id_of(plan)));
+    }
+    (id, entry)
+}
+
+/// One run that a plan asks for.
+fn run(ask: &Ask, reporter: &Reporter<'_>, entry: &Value) -> Result<Command, Refusal> {
     let text = entry.to_string();
     let wire: CreateRun = json::read(&text)?;
     let config = &ask.app.config;
     let plan = reporter.job;
-    let index = (index as u64).to_be_bytes();
-    let bits = u128::from_be_bytes(digest(&[b"plan child", &plan.id.0.to_be_bytes(), &index]).0);
-    let mut wish = translate::run(&wire, Purpose::Run, bits, &config.agent)?;
-    wish.trace = Some(plan.trace_id().into());
-    wish.parent_task_id = Some(id_of(plan).into());
+    let wish = translate::run(&wire, Purpose::Run, plan.id.0, &config.agent)?;
     let submit = wish.submit(&plan.tenant, &plan.user, config.name_window_secs)?;
-    let id = wire.id.unwrap_or_else(|| translate::fresh_id(bits));
-    Ok((id, Command::Submit(Box::new(submit))))
+    Ok(Command::Submit(Box::new(submit)))
+}
+
+/// One trigger that a plan asks for. It belongs to whoever the plan belongs to, and sees no more.
+async fn trigger(ask: &Ask, reporter: &Reporter<'_>, entry: &Value) -> Result<Command, Refusal> {
+    let text = entry.to_string();
+    let (tenant, user) = (reporter.job.tenant.clone(), reporter.job.user.clone());
+    let roles = Roles::of(&[Role::Submitter]);
+    let owner = Principal { tenant, user, roles, ..reporter.who.clone() };
+    let wish = triggers::read(ask, &owner, json::read(&text)?)?;
+    crate::triggers::room(ask, &owner).await?;
+    Ok(crate::triggers::command(ask, &owner, wish).await?.into())
 }
 
 /// The refusal of a part, told of the whole.

@@ -1,10 +1,11 @@
 //! The table of routes of the agent contract.
 
-use super::{files, find, plans, pull, runs, status, wire};
+use super::{files, find, plans, pull, runs, status, triggers, wire};
 use crate::config::Config;
 use crate::openapi::{Doc, Gives, shape};
-use crate::route::table::{ANYONE, OPERATORS, PULLERS, SUBMITTERS, get, post, roles};
+use crate::route::table::{ANYONE, OPERATORS, PULLERS, SUBMITTERS, get, post, roles, route};
 use crate::route::{Route, Takes};
+use hyper::Method;
 
 const TAG: &str = "agent";
 
@@ -13,7 +14,42 @@ pub(super) fn table(_config: &Config) -> Vec<Route> {
     let mut routes = run_routes();
     routes.extend(plan_routes());
     routes.extend(status_routes());
+    routes.extend(trigger_routes());
     routes
+}
+
+fn trigger_routes() -> Vec<Route> {
+    vec![
+        post(
+            "/agent/triggers",
+            roles!(SUBMITTERS, triggers::create),
+            Takes::Json,
+            Doc::new(TAG, "createAgentTrigger", "Create a trigger")
+                .takes(shape::<triggers::CreateTrigger>)
+                .gives(201, Gives::Bare(shape::<triggers::AgentTrigger>)),
+        ),
+        get(
+            "/agent/triggers",
+            roles!(ANYONE, triggers::list),
+            Doc::new(TAG, "listAgentTriggers", "List triggers")
+                .query(&triggers::LIST)
+                .gives(200, Gives::Bare(shape::<triggers::AgentTriggers>)),
+        ),
+        get(
+            "/agent/triggers/{id}",
+            roles!(ANYONE, triggers::get),
+            Doc::new(TAG, "getAgentTrigger", "Read a trigger")
+                .gives(200, Gives::Bare(shape::<triggers::AgentTrigger>)),
+        ),
+        route(
+            Method::DELETE,
+            "/agent/triggers/{id}",
+            roles!(SUBMITTERS, triggers::remove),
+            Takes::Nothing,
+            Doc::new(TAG, "deleteAgentTrigger", "Take a trigger away; a run that it made goes on")
+                .gives(200, Gives::Bare(shape::<triggers::RemovedAgentTrigger>)),
+        ),
+    ]
 }
 
 fn run_routes() -> Vec<Route> {
