@@ -59,14 +59,14 @@ impl World {
         };
         let decision = decide(command, &facts)?;
         for event in decision.events {
-            match event {
-                Event::JobSubmitted(job) => self.job = Some(*job),
-                Event::JobMoved(event) => {
-                    evolve(self.job.as_mut().unwrap(), &event).unwrap();
-                }
-                Event::EntitySet(entity) => self.entity = Some(*entity),
-                Event::ItemOpened(_) => {}
-                other => panic!("{other:?}"),
+            if let Event::JobMoved(event) = &event {
+                evolve(self.job.as_mut().unwrap(), event).unwrap();
+            } else if let Event::JobSubmitted(job) = event {
+                self.job = Some(*job);
+            } else if let Event::EntitySet(entity) = event {
+                self.entity = Some(*entity);
+            } else {
+                assert!(matches!(event, Event::ItemOpened(_)), "{event:?}");
             }
         }
         Ok(decision.receipt)
@@ -77,10 +77,8 @@ impl World {
     }
 
     fn question(&self) -> &Question {
-        match &self.entity.as_ref().unwrap().body {
-            Body::Question(question) => question,
-            other => panic!("{other:?}"),
-        }
+        let Body::Question(question) = &self.entity.as_ref().unwrap().body else { panic!() };
+        question
     }
 
     fn claim(&mut self) -> Result<LeaseToken, Rejection> {

@@ -180,12 +180,10 @@ async fn wait_for_answer(
 }
 
 fn told(rejection: &Rejection) -> String {
-    match rejection {
-        Rejection::IdempotencyConflict => {
-            "there is a run or plan of that id already, and it differs".to_owned()
-        }
-        other => other.to_string(),
+    if *rejection == Rejection::IdempotencyConflict {
+        return "there is a run or plan of that id already, and it differs".to_owned();
     }
+    rejection.to_string()
 }
 
 /// Reads one record; says why it is passed over.
@@ -292,13 +290,11 @@ fn killed(record: &Value, now: Timestamp, message: &str) -> Box<Past> {
 /// How something ended, as its record tells.
 fn ended(record: &Value, now: Timestamp, place: Place) -> Result<Box<Past>, String> {
     let result_type = translate::result_type(text(record, "resultType")).unwrap_or("text");
-    let shown = match place {
-        Place::PlannerResults => Some(plan_kept(record)),
-        _ => record.get("result").map(|result| {
-            translate::wrapped(result_type, &result.to_string()).to_string()
-        }),
+    let told = |result: &Value| translate::wrapped(result_type, &result.to_string());
+    let result = match place == Place::PlannerResults {
+        true => Some(plan_kept(record).into()),
+        false => record.get("result").map(told),
     };
-    let result = shown.map(Into::into);
     let ended = match text(record, "status") {
         Some("done") => Ended::Well { result },
         Some("failed") => {

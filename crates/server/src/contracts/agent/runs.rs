@@ -12,7 +12,7 @@ use hyper::StatusCode;
 use mainspring_engine::store::Scope;
 use mainspring_kernel::agent::{self, Purpose};
 use mainspring_kernel::view::agent as shown;
-use mainspring_kernel::{Command, Job, JobId, Principal, Receipt, Rejection, StateName};
+use mainspring_kernel::{Command, Job, JobId, Principal, Rejection, StateName};
 use serde::Serialize;
 
 pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
@@ -108,10 +108,8 @@ pub(super) async fn report(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let token = token.parse().map_err(|()| Rejection::LeaseLost)?;
     let purposes = [Purpose::Run, Purpose::Evaluation];
     let job = reportable(&ask, &who, &purposes).await?.ok_or(Rejection::LeaseLost)?;
-    match ask.engine().execute_one(outcome.command(job.id, token)).await?? {
-        Receipt::Moved { .. } => reported(&ask, job.id).await,
-        _ => Err(refusal::internal()),
-    }
+    ask.engine().execute_one(outcome.command(job.id, token)).await??;
+    reported(&ask, job.id).await
 }
 
 /// The job of the path, for whoever may have been handed it: not what the caller may see counts, but
