@@ -137,11 +137,17 @@ pub enum Plant {
     PassOver,
     /// A schedule that waits for a job to end forgets what waits.
     ForgetWaiting,
+    /// A trigger forgets an edge that it holds, now and then.
+    LoseEdge,
+    /// A trigger that fired does not take the edge, now and then.
+    KeepEdge,
+    /// A trigger forgets when it last fired.
+    IgnoreCooldown,
 }
 
 impl Plant {
     /// Every mistake.
-    pub const ALL: [Plant; 60] = [
+    pub const ALL: [Plant; 63] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -202,6 +208,9 @@ impl Plant {
         Plant::AlarmStays,
         Plant::PassOver,
         Plant::ForgetWaiting,
+        Plant::LoseEdge,
+        Plant::KeepEdge,
+        Plant::IgnoreCooldown,
     ];
 
     /// Whether it takes several servers to make it.

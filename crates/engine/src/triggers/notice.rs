@@ -69,6 +69,7 @@ impl Notice {
     /// Nothing is watched yet; `None` where the system tells of nothing.
     pub(super) fn new() -> Option<Notice> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
+        #[expect(deprecated, reason = "the other way is unsafe; this descriptor is ours alone")]
         let fd = AsyncFd::new(Arc::new(fd)).ok()?;
         Some(Notice { fd, folders: HashMap::new() })
     }
