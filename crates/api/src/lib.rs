@@ -16,6 +16,7 @@ pub mod registry;
 pub mod runtime;
 pub mod schedule;
 pub mod token;
+pub mod trigger;
 pub mod work;
 
 pub use envelope::{Answer, ErrorBody, ErrorCode, Failure, Meta, Page, Success};

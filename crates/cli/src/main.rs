@@ -14,9 +14,9 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench, completions, config as config_command, conformance, dlq, doctor, jobs, migrate,
-    move_store, queues, replay, schedules, serve, supervise, templates, tokens, types, worker,
-    workers,
+    agent_files, bench, completions, config as config_command, conformance, dlq, doctor, jobs,
+    migrate, move_store, queues, replay, runs, schedules, serve, supervise, templates, tokens, triggers,
+    types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -59,6 +59,9 @@ enum Command {
     /// Rules that make jobs at set times
     #[command(subcommand)]
     Schedules(schedules::Verb),
+    /// Rules that make agent runs: every so often, once, or on a condition
+    #[command(subcommand)]
+    Triggers(triggers::Verb),
     /// Queues and their numbers
     #[command(subcommand)]
     Queues(queues::Verb),
@@ -70,6 +73,18 @@ enum Command {
     /// The schedules that the server's configuration asks for
     #[command(subcommand)]
     Templates(templates::Verb),
+    /// What agents do
+    #[command(subcommand)]
+    Runs(runs::RunVerb),
+    /// What planners turn into runs and triggers, and what they ask
+    #[command(subcommand)]
+    Plans(runs::PlanVerb),
+    /// Take over what another system kept in files
+    #[command(subcommand)]
+    Import(agent_files::Import),
+    /// Write what there is into files
+    #[command(subcommand)]
+    Export(agent_files::Export),
     /// Run a command for every job of a type
     Worker(worker::Args),
     /// Run the replays RP-001 to RP-005 against a server with internal routes
@@ -134,10 +149,15 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Types(args) => simple(types::run(args, session()?)),
         Command::Dlq(verb) => simple(dlq::run(verb, session()?)),
         Command::Schedules(verb) => simple(schedules::run(verb, session()?)),
+        Command::Triggers(verb) => simple(triggers::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
         Command::Templates(verb) => simple(templates::run(verb, session()?)),
+        Command::Runs(verb) => simple(runs::run(verb, session()?)),
+        Command::Plans(verb) => simple(runs::run_plan(verb, session()?)),
+        Command::Import(verb) => simple(agent_files::import(verb, session()?)),
+        Command::Export(verb) => simple(agent_files::export(verb, session()?)),
         Command::Worker(args) => threaded(worker::run(args, session()?)),
         Command::Replay(args) => simple(replay::run(args, session()?)),
         Command::Conformance(args) => simple(conformance::run(args, output)),
@@ -216,8 +236,31 @@ mod tests {
             "schedules preview s --count 5",
             "schedules preview --cron @daily --from 2027-01-01T00:00:00Z",
             "schedules history s",
+            "triggers create p --every 15m --id t",
+            "triggers create p --at 2999-01-01T00:00:00Z",
+            "triggers create p --file-changed src/**/*.ts --cooldown 1h --priority 9",
+            "triggers create p --condition {} --trace-id x --parent-task-id y --timeout 5m",
+            "triggers list --status paused --type conditional -o json",
+            "triggers get t",
+            "triggers explain t",
+            "triggers evaluations t",
+            "triggers dry-run t",
+            "triggers pause t --note n",
+            "triggers resume t",
+            "triggers delete t",
             "templates list -o json",
             "templates recover",
+            "runs create p --id i --priority 7 --timeout 60 --defer-until 2999-01-01T00:00:00Z",
+            "runs list --status queue --limit 5 -o json",
+            "runs get r",
+            "runs result r",
+            "runs cancel r",
+            "plans create p",
+            "plans list --status needs_input",
+            "plans get p",
+            "plans answer p yes",
+            "import agent d",
+            "export agent d",
             "queues list",
             "queues pause q",
             "queues resume q",

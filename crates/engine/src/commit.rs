@@ -10,6 +10,7 @@ use crate::engine::Shared;
 use crate::limits::ATTEMPTS_PER_TURN;
 use crate::pull::Pull;
 use crate::request::{Patience, Request};
+use crate::triggers::Hint;
 use draft::{Draft, Effects};
 use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};
 use mainspring_store::{Circumstances, Desk, Error, Needs, decide_on, needs_of};
@@ -246,6 +247,7 @@ fn answer_all(
     }
     if outcome.is_ok() {
         tell_entities(shared, effects);
+        tell_triggers(shared, effects);
     }
     for request in served {
         if let (Ok(()), Some(pull)) = (outcome, &request.pull) {
@@ -269,6 +271,15 @@ fn tell_entities(shared: &Shared, effects: &Effects) {
         request.patience = Patience::ComesAgain;
         let _ = shared.requests.try_send(request);
     }
+}
+
+/// Tells whoever looks at the world for triggers what it should know.
+fn tell_triggers(shared: &Shared, effects: &Effects) {
+    let changed = effects.triggers.iter().map(|(id, now)| Hint::Trigger(*id, now.clone()));
+    let ended = effects.ended.iter().zip(&effects.ended_as);
+    let ended = ended.filter(|_| shared.hints.wants_ends());
+    let ended = ended.map(|(job, alias)| Hint::Ended(*job, *alias));
+    shared.hints.tell(changed.chain(ended));
 }
 
 fn refuse_new_work(batch: Vec<Request>) -> Vec<Request> {

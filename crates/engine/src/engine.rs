@@ -14,6 +14,7 @@ use crate::limits::{PASS_OVER_EVERY, QUEUE_MAX, RESTORED_COUNTED_MAX};
 use crate::pull::{Grant, Pull};
 use crate::request::Request;
 use crate::timers;
+use crate::triggers::{self, Hints};
 use crate::waiters::{self, Waiters};
 use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
@@ -113,6 +114,8 @@ pub(crate) struct Shared {
     /// Rung when jobs may have moved elsewhere.
     pub(crate) moved_elsewhere: Notify,
     pub(crate) waiters: Waiters,
+    /// What triggers should know.
+    pub(crate) hints: Hints,
     /// Rung when a waiting job has become due, so that pulls that wait are served.
     pub(crate) work_is_due: Notify,
     pub(crate) ids: Ids,
@@ -166,6 +169,7 @@ impl Engine {
             tokens_changed: watch::Sender::new(0),
             moved_elsewhere: Notify::new(),
             waiters: Waiters::default(),
+            hints: Hints::default(),
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
             ids: Ids::default(),
@@ -181,6 +185,7 @@ impl Engine {
         let reaper = timers::Reaper::new(&engine.shared, grace_until).await?;
         engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
         engine.shared.keep("the waiters", waiters::look_elsewhere(engine.shared.clone()));
+        engine.shared.keep("the triggers", triggers::run(engine.shared.clone()));
         Ok(engine)
     }
 

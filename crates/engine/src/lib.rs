@@ -26,6 +26,7 @@ mod registers;
 mod request;
 pub mod schedules;
 mod timers;
+pub mod triggers;
 mod waiters;
 
 pub use clock::{Clock, Course, SharedClock, Sources, SystemClock};
@@ -40,4 +41,5 @@ pub use mainspring_store::Error;
 pub use oldest::Most;
 pub use pull::{Grant, Pull};
 pub use schedules::{Backfilled, Ensured};
+pub use triggers::{TriggerConfig, Unseeable};
 pub use workers::WorkerSeen;

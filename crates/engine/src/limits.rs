@@ -57,6 +57,25 @@ pub(crate) const RESTORED_COUNTED_MAX: usize = 1_000_000;
 /// Jobs read at once for a list that begins with the oldest.
 pub(crate) const OLDEST_STEP: usize = 100;
 
+/// Names and files that one look at the path of a trigger goes through.
+pub(crate) const WALK_MAX: usize = 1_000_000;
+/// Folders below a root that such a look goes down.
+pub(crate) const WALK_DEPTH_MAX: usize = 64;
+/// Folders that one server has watched for triggers; files in others are looked at now and then.
+pub(crate) const WATCHES_MAX: usize = 16_384;
+/// Looks at paths that are made one after the other on one thread.
+pub(crate) const LOOKS_AT_ONCE: usize = 256;
+/// The same path is looked at at most this often, whatever happens to its files.
+pub(crate) const LOOK_GAP: Duration = Duration::from_millis(50);
+/// A look that takes time is made again after this many times that long.
+pub(crate) const LOOK_SHARE: u32 = 50;
+/// What triggers are told before they take it in: with more, everything is looked at anew.
+pub(crate) const TRIGGER_HINTS_MAX: usize = 50_000;
+/// Tasks that triggers wait for, looked up at once.
+pub(crate) const TASKS_LOOKED_UP: usize = 200;
+/// Triggers read at once.
+pub(crate) const TRIGGERS_STEP: usize = 500;
+
 const _: () = assert!(PAYLOAD_BYTES_MAX <= BATCH_BYTES_MAX && PAYLOAD_BYTES_MAX <= PULL_BYTES_MAX);
 const _: () =
     assert!(BATCH_MAX * COMMAND_BYTES <= BATCH_BYTES_MAX, "small commands count by number");

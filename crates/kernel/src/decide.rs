@@ -9,6 +9,7 @@ mod dead_letter;
 mod effect;
 mod internal;
 mod item;
+mod park;
 mod reap;
 mod registry;
 mod submit;
@@ -22,6 +23,8 @@ use crate::job::{Actor, Job, Payload, StateName};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 pub(crate) use cancel::cancel;
+pub(crate) use internal::give_up;
+pub(crate) use park::{hasten, is_parked, park};
 pub(crate) use submit::submit;
 
 /// What a command brought about.
@@ -139,7 +142,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::Settle { .. } => entity::settle(facts),
         Command::Together(_) => unreachable!("each part is decided on facts of its own"),
         Command::SetType(spec) => registry::set_type(spec, facts),
-        Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone()))),
+        Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone().kept()))),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::RevokeToken { token } => match facts.token {
             Some(_) => Ok(done(Event::TokenRevoked { token: *token, at: facts.now })),

@@ -9,8 +9,9 @@ mod turns;
 pub use book::{Book, Place, Rank, Wanted};
 pub use lane::{LaneKey, LimitKey, Taken, has_room};
 
+use crate::agent;
 use crate::job::Job;
-use crate::limits::AGING_MICROS_PER_POINT;
+use crate::limits::{AGING_MICROS_PER_POINT, RUN_AGING_MICROS_PER_POINT};
 use crate::registry::QueueOrder;
 use crate::time::Timestamp;
 
@@ -38,7 +39,18 @@ pub fn order_key(order: QueueOrder, due_at: Timestamp, priority: u8) -> i64 {
     }
 }
 
+/// The order key of `job` in a queue of that order, due at `due_at`. In the queue of agent runs,
+/// whose priorities go up to ten, a point is worth a minute of waiting instead of a second.
+pub fn key_of(order: QueueOrder, job: &Job, due_at: Timestamp) -> i64 {
+    match job.queue.as_str() {
+        agent::QUEUE => {
+            due_at.0.saturating_sub(i64::from(job.priority) * RUN_AGING_MICROS_PER_POINT)
+        }
+        _ => order_key(order, due_at, job.priority),
+    }
+}
+
 /// The rank of a waiting job.
 pub fn rank(order: QueueOrder, job: &Job) -> Rank {
-    Rank::of(order_key(order, job.due_at().unwrap_or_default(), job.priority), job.id)
+    Rank::of(key_of(order, job, job.due_at().unwrap_or_default()), job.id)
 }

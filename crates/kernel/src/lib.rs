@@ -14,6 +14,7 @@ pub mod text;
 pub mod time;
 
 pub mod access;
+pub mod agent;
 pub mod dlq;
 pub mod entity;
 pub mod job;

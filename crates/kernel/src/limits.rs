@@ -98,6 +98,43 @@ pub const LATE_MS: u64 = 1_000;
 /// A schedule that waits for a job to end looks at it this often, should no word of it come.
 pub const LOOK_AGAIN_MS: u64 = 60_000;
 
+/// How deep a trigger's condition may be nested.
+pub const TRIGGER_DEPTH_MAX: usize = 8;
+/// Most parts of a trigger's condition, `and`, `or` and leaves.
+pub const TRIGGER_NODES_MAX: usize = 64;
+/// Most leaves of a trigger's condition: what is known of each is rewritten with the trigger.
+pub const TRIGGER_LEAVES_MAX: usize = 16;
+/// Longest path of a condition about files.
+pub const TRIGGER_PATH_BYTES_MAX: usize = 1_024;
+/// Longest prompt of a trigger's runs, and longest question of its condition.
+pub const TRIGGER_PROMPT_BYTES_MAX: usize = 16 * 1024;
+/// Evaluations of a trigger that are kept, the latest.
+pub const TRIGGER_LOG_MAX: usize = 32;
+/// Longest id of a run, a plan or a trigger; room is left for what stands before it in a subject.
+pub const RUN_ID_BYTES_MAX: usize = 160;
+/// Highest priority of a run.
+pub const RUN_PRIORITY_MAX: u8 = 10;
+/// Priority of a run that does not say.
+pub const RUN_PRIORITY_DEFAULT: u8 = 5;
+/// What one point of priority is worth in waiting time in the queue of runs: one minute.
+pub const RUN_AGING_MICROS_PER_POINT: i64 = 60_000_000;
+/// How long one attempt at a run or a plan may take, unless it says: ten minutes.
+pub const RUN_TIMEOUT_MS_DEFAULT: u32 = 600_000;
+/// How long an evaluation of a condition may take: two minutes.
+pub const EVALUATION_TIMEOUT_MS: u32 = 120_000;
+/// Most bytes of a question to a person, with its options and default, and of an answer.
+pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
+/// Most answers that a question offers.
+pub const QUESTION_OPTIONS_MAX: usize = 50;
+/// How long an answer is waited for, unless the question says: one hour.
+pub const QUESTION_MS_DEFAULT: u64 = 3_600_000;
+/// Longest that an answer is waited for: 90 days.
+pub const QUESTION_MS_MAX: u64 = 90 * 24 * 3_600_000;
+/// Most questions that one job may ask.
+pub const QUESTIONS_PER_JOB_MAX: u32 = 100;
+/// Runs of one tenant that may be executed at a time, unless configured.
+pub const RUN_CONCURRENCY_DEFAULT: u32 = 3;
+
 const _: () = assert!((MISFIRE_LIMIT_MAX as usize) < FIRINGS_LOOKED_AT_MAX);
 const _: () = assert!(SCHEDULE_PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX <= PAYLOAD_BYTES_MAX);

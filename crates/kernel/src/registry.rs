@@ -1,7 +1,11 @@
 //! The registries: what kinds of work exist with their service levels, and how queues behave.
 
+use crate::agent::{self, Purpose};
 use crate::fingerprint::Digest;
-use crate::limits::{PRIORITY_DEFAULT, RETRIES_DEFAULT, TIMEOUT_MS_DEFAULT};
+use crate::limits::{
+    EVALUATION_TIMEOUT_MS, PRIORITY_DEFAULT, RETRIES_DEFAULT, RUN_CONCURRENCY_DEFAULT,
+    RUN_PRIORITY_DEFAULT, RUN_TIMEOUT_MS_DEFAULT, TIMEOUT_MS_DEFAULT,
+};
 use crate::name::{JobType, QueueName};
 use crate::retry::Backoff;
 
@@ -90,11 +94,42 @@ impl TypeSpec {
 
     /// The type of that name that is there without being registered, if there is one.
     pub fn built_in(name: &JobType) -> Option<Self> {
-        (name.as_str() == TASK).then(TypeSpec::task)
+        match Purpose::of(name) {
+            Some(purpose) => Some(TypeSpec::agent(purpose)),
+            None => (name.as_str() == TASK).then(TypeSpec::task),
+        }
+    }
+
+    /// The type of agent runs for that purpose: there without being registered. A run says itself
+    /// how often and after how long it is tried again; schedules make none, triggers do.
+    pub fn agent(purpose: Purpose) -> Self {
+        let (timeout_ms, limit) = match purpose {
+            Purpose::Run => (RUN_TIMEOUT_MS_DEFAULT, Some(RUN_CONCURRENCY_DEFAULT)),
+            Purpose::Plan => (RUN_TIMEOUT_MS_DEFAULT, None),
+            Purpose::Evaluation => (EVALUATION_TIMEOUT_MS, None),
+        };
+        TypeSpec {
+            domain: "agent".into(),
+            is_schedulable: false,
+            priority: RUN_PRIORITY_DEFAULT,
+            timeout_ms,
+            max_retries: 0,
+            concurrency_limit: limit,
+            concurrency_scope: ConcurrencyScope::Tenant,
+            queue: agent::queue(),
+            backoff: Backoff::NONE,
+            ..TypeSpec::plain(purpose.job_type())
+        }
+    }
+
+    /// Whether it belongs to a contract that has words of its own for it. Lists of the types that
+    /// people registered do not show it.
+    pub fn is_of_a_contract(&self) -> bool {
+        Purpose::of(&self.name).is_some()
     }
 
     /// What is kept of a type that somebody registers: a task that failed is ready again at once,
-    /// because its contract knows no wait.
+    /// because its contract knows no wait, and a run says itself how long it waits.
     #[must_use]
     pub fn kept(mut self) -> Self {
         self.backoff = TypeSpec::built_in(&self.name).map_or(self.backoff, |known| known.backoff);
@@ -149,6 +184,14 @@ impl QueueSpec {
     /// A queue as it is before anybody configures it.
     pub fn plain(name: QueueName) -> Self {
         QueueSpec { name, is_paused: false, order: QueueSpec::order_of(None) }
+    }
+
+    /// What is kept of a queue that somebody configures: that of agent runs has an order of its
+    /// own, see [`crate::dispatch::key_of`], and is never handed out by due time alone.
+    #[must_use]
+    pub fn kept(self) -> Self {
+        let is_agents = self.name.as_str() == agent::QUEUE;
+        QueueSpec { order: if is_agents { QueueOrder::Aged } else { self.order }, ..self }
     }
 
     /// The order of a queue that is configured so, or not at all.

@@ -20,6 +20,8 @@ pub struct Config {
     pub contracts: Vec<&'static str>,
     /// Schedules that the configuration asks for.
     pub templates: Templates,
+    /// What runs get that do not say.
+    pub agent: AgentSettings,
     /// How jobs are executed; only `pull` is built so far.
     pub executor_mode: &'static str,
     /// Whether the routes for moving jobs by hand exist.
@@ -69,6 +71,7 @@ impl Config {
             hosts: Vec::new(),
             contracts: contracts::names(),
             templates: Templates::none(),
+            agent: AgentSettings::standard(),
             executor_mode: "pull",
             has_internal_routes: false,
             is_key_required: false,
@@ -89,5 +92,21 @@ impl Config {
             body_timeout: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(10),
         }
+    }
+}
+
+/// What agent runs get that do not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentSettings {
+    /// How many attempts.
+    pub max_attempts: u16,
+    /// How long before each but the first.
+    pub backoff_ms: u64,
+}
+
+impl AgentSettings {
+    /// One attempt.
+    pub const fn standard() -> Self {
+        AgentSettings { max_attempts: 1, backoff_ms: 0 }
     }
 }

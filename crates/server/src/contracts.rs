@@ -6,6 +6,7 @@
 
 mod errors;
 
+pub(crate) mod agent;
 pub(crate) mod jobs;
 pub(crate) mod native;
 pub(crate) mod tasks;
@@ -43,7 +44,8 @@ pub(crate) struct Contract {
 pub(crate) type Word = fn(&Refusal, &Ids) -> Response<Body>;
 
 /// Every contract there is.
-static ALL: &[&Contract] = &[&native::CONTRACT, &tasks::CONTRACT, &jobs::CONTRACT];
+static ALL: &[&Contract] =
+    &[&native::CONTRACT, &tasks::CONTRACT, &jobs::CONTRACT, &agent::CONTRACT];
 
 /// Words what is refused at paths that no contract has.
 static FALLBACK: &Contract = &native::CONTRACT;
@@ -104,4 +106,16 @@ impl Spoken {
 /// How a refusal is worded while nobody knows what is asked for.
 pub(crate) fn word_of_nobody() -> Word {
     FALLBACK.word
+}
+
+/// A field of ours as contracts spell it whose words run together.
+fn camel(field: &str) -> String {
+    let mut parts = field.split('_');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (first, rest) = part.split_at(part.chars().next().map_or(0, char::len_utf8));
+        text.push_str(&first.to_uppercase());
+        text.push_str(rest);
+    }
+    text
 }

@@ -32,6 +32,7 @@ mod route;
 mod schedules;
 mod seats;
 mod shares;
+mod triggers;
 mod write;
 
 pub use answer::Body;

@@ -102,6 +102,7 @@ pub(crate) const CODES: &[&str] = &[
     "TOO_MANY_BODIES",
     "TOO_MANY_CONNECTIONS",
     "TOO_MANY_SCHEDULES",
+    "TOO_MANY_TRIGGERS",
     "TOO_MANY_STREAMS",
     "TOO_MANY_WAITS",
     "TRACE_ID_REQUIRED",
@@ -406,6 +407,12 @@ pub(crate) fn limit_reached() -> Refusal {
 pub(crate) fn too_many_schedules(most: usize) -> Refusal {
     let message = format!("a tenant may have at most {most} schedules; delete some");
     Refusal::new(Kind::Conflict, "TOO_MANY_SCHEDULES", message)
+}
+
+/// A tenant has as many triggers as it may have.
+pub(crate) fn too_many_triggers(most: usize) -> Refusal {
+    let message = format!("a tenant may have at most {most} triggers; delete some");
+    Refusal::new(Kind::Conflict, "TOO_MANY_TRIGGERS", message)
 }
 
 pub(crate) fn too_many_bodies(full: Full) -> Refusal {

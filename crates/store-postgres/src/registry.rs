@@ -6,7 +6,7 @@ use crate::connections::{Call, Part, Value};
 use crate::fault::Fault;
 use crate::queries::Query;
 use crate::this_server::ThisServer;
-use mainspring_kernel::dispatch::{LaneKey, LimitKey, order_key};
+use mainspring_kernel::dispatch::{LaneKey, LimitKey, key_of};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
     Job, JobType, QueueName, QueueOrder, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
@@ -81,7 +81,7 @@ impl Registry {
 
     /// The order key of a job that is due at `due_at`.
     pub(crate) fn key(&self, job: &Job, due_at: Timestamp) -> i64 {
-        order_key(self.order(&job.queue), due_at, job.priority)
+        key_of(self.order(&job.queue), job, due_at)
     }
 
     /// What a job is counted under now, as `live.limit_key` has it: if it runs and is limited.

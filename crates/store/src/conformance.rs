@@ -28,6 +28,7 @@ mod schedules;
 mod submit;
 mod time;
 mod together;
+mod triggers;
 
 pub use bench::{Outcome, act, complete, fail, submit, token, wish};
 pub use differ::differ;
@@ -114,6 +115,8 @@ cases! {
         failures_in_a_row_pause_a_schedule, a_schedule_outlives_its_jobs;
     together: parts_are_taken_all_or_none, parts_of_different_things_are_one_change,
         parts_that_touch_the_same_thing_are_refused, parts_share_one_room;
+    triggers: an_edge_has_one_run_whoever_saw_it, a_scheduled_trigger_is_gone_when_it_has_fired,
+        a_run_that_is_stuck_holds_its_trigger_up_no_longer;
     registry: types_are_kept_by_name, queues_are_kept_by_name, tokens_are_issued_and_revoked,
         a_type_is_seen_by_the_rest_of_its_batch;
 }

@@ -5,6 +5,8 @@
 mod golden;
 #[path = "record/samples.rs"]
 mod samples;
+#[path = "record/triggers.rs"]
+mod triggers;
 #[path = "record/values.rs"]
 mod values;
 

@@ -140,11 +140,17 @@ pub enum Plant {
     /// What the clocks show twice fires twice where it should once, and once where it should twice.
     /// No simulated world lasts long enough for it: `tests/folds.rs` looks for it.
     WrongFold,
+    /// A trigger forgets an edge that it holds, now and then.
+    LoseEdge,
+    /// A trigger that fired does not take the edge, now and then.
+    KeepEdge,
+    /// A trigger forgets when it last fired.
+    IgnoreCooldown,
 }
 
 impl Plant {
     /// Every mistake that shows in simulated worlds.
-    pub const ALL: [Plant; 60] = [
+    pub const ALL: [Plant; 63] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -205,6 +211,9 @@ impl Plant {
         Plant::AlarmStays,
         Plant::PassOver,
         Plant::ForgetWaiting,
+        Plant::LoseEdge,
+        Plant::KeepEdge,
+        Plant::IgnoreCooldown,
     ];
 
     /// Whether it takes several servers to make it.

@@ -14,6 +14,7 @@ mod nodes;
 mod schedules;
 mod server;
 mod time;
+mod triggers;
 mod workers;
 mod world;
 

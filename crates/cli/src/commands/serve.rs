@@ -11,8 +11,13 @@ use crate::output::say;
 use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
 use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
-use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
-use mainspring_kernel::Command;
+use mainspring_engine::{
+    Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy, TriggerConfig,
+};
+use mainspring_kernel::agent::Purpose;
+use mainspring_kernel::fingerprint::digest;
+use mainspring_kernel::{Command, TypeSpec};
+use mainspring_server::config::AgentSettings;
 use mainspring_server::templates::{self, Templates};
 use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::RealDisk;
@@ -24,6 +29,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -223,10 +229,26 @@ async fn start_engine(
         backlog_bytes_max,
         backlog_bytes_per_tenant,
         restart_grace: settings.restart_grace,
+        triggers: trigger_config(settings)?,
         ..mainspring_engine::Config::standard()
     };
     let entropy = Arc::new(SystemEntropy::default());
     Engine::start(store, clock, entropy, config).await.context("cannot start the engine")
+}
+
+/// How often triggers are looked for that other servers of the same database made.
+const TRIGGERS_ELSEWHERE: Duration = Duration::from_secs(5);
+
+fn trigger_config(settings: &Settings) -> anyhow::Result<TriggerConfig> {
+    let absolute = |root: &String| {
+        std::path::absolute(root).with_context(|| format!("[triggers] roots: {root:?}"))
+    };
+    let is_shared = matches!(settings.store, StoreChoice::Postgres { .. });
+    Ok(TriggerConfig {
+        roots: settings.triggers.roots.iter().map(absolute).collect::<Result<_, _>>()?,
+        pace: settings.triggers.pace,
+        look_elsewhere_every: is_shared.then_some(TRIGGERS_ELSEWHERE),
+    })
 }
 
 fn server_config(
@@ -236,6 +258,10 @@ fn server_config(
 ) -> mainspring_server::Config {
     mainspring_server::Config {
         templates,
+        agent: AgentSettings {
+            max_attempts: settings.agent.max_attempts,
+            backoff_ms: settings.agent.backoff_ms,
+        },
         is_public: !is_loopback(address.ip()),
         contracts: settings.contracts.clone(),
         has_internal_routes: settings.internal_routes,
@@ -342,7 +368,8 @@ fn write_token(directory: &Path, token: &str) -> anyhow::Result<()> {
 async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<()> {
     let known = engine.types().await?;
     let mut commands = Vec::new();
-    for spec in &settings.types {
+    let runs = run_type(settings);
+    for spec in settings.types.iter().chain([&runs]) {
         let stored = known.iter().find(|stored| stored.name == spec.name);
         match stored {
             Some(stored) if stored.file_entry == spec.file_entry => {
@@ -369,6 +396,16 @@ async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<
         tracing::info!(count, "types of the configuration file applied");
     }
     Ok(())
+}
+
+/// The type of agent runs as `[agent]` has it. It counts as an entry of the file like any other.
+fn run_type(settings: &Settings) -> TypeSpec {
+    let limit = settings.agent.concurrency;
+    TypeSpec {
+        concurrency_limit: Some(limit),
+        file_entry: Some(digest(&[b"agent", &limit.to_be_bytes()])),
+        ..TypeSpec::agent(Purpose::Run)
+    }
 }
 
 /// Makes the schedules of the file's templates that are not there yet, and changes those whose

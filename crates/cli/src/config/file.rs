@@ -2,12 +2,16 @@
 //! refused with a suggestion.
 
 use super::reader::{Problem, Problems, Section};
-use super::{CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Settings, StoreChoice, suggest};
+use super::{
+    CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Settings, StoreChoice, Triggers, suggest,
+};
 use crate::span;
 use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
 use mainspring_kernel::fingerprint::{Digest, digest};
-use mainspring_kernel::limits::{RETRIES_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX};
+use mainspring_kernel::limits::{
+    RETRIES_MAX, RETRY_DELAY_MS_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX,
+};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, TenantId, TypeSpec};
@@ -95,12 +99,36 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
         section.finish();
         settings.not_yet.push("[alerts] is read, but not acted on by this version".into());
     }
-    if let Some(section) = root.section("triggers") {
-        set(&mut settings.trigger_roots, section.texts("roots"));
+    if let Some(section) = root.section("agent") {
+        let agent = &mut settings.agent;
+        let attempts = section.number("max_attempts", 1, u64::from(RETRIES_MAX));
+        set(&mut agent.max_attempts, narrow(attempts));
+        set(&mut agent.backoff_ms, section.number("backoff_ms", 0, RETRY_DELAY_MS_MAX));
+        let concurrency = section.number("concurrency", 0, u64::from(u32::MAX));
+        set(&mut agent.concurrency, narrow(concurrency));
         section.finish();
-        settings.not_yet.push("[triggers] is read; triggers arrive later".into());
+    }
+    if let Some(section) = root.section("triggers") {
+        read_triggers(&section, &mut settings.triggers);
+        section.finish();
     }
     root.finish();
+}
+
+/// Most folders below which files are looked at.
+const ROOTS_MAX: usize = 64;
+
+fn read_triggers(section: &Section<'_>, triggers: &mut Triggers) {
+    if let Some(roots) = section.texts("roots") {
+        match roots.len() <= ROOTS_MAX && roots.iter().all(|root| !root.is_empty()) {
+            true => triggers.roots = roots,
+            false => section.refuse("roots", "must be up to 64 folders"),
+        }
+    }
+    let pace = &mut triggers.pace;
+    set(&mut pace.check_ms, section.number("check_ms", 100, 24 * 3_600_000));
+    set(&mut pace.settle_ms, section.number("settle_ms", 0, 24 * 3_600_000));
+    set(&mut pace.stuck_ms, section.number("stuck_ms", 1_000, 30 * 24 * 3_600_000));
 }
 
 /// `window = "24h"`, or `window = "forever"`.

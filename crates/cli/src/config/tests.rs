@@ -68,6 +68,9 @@ invalid_transitions = 5
 webhook_url = ""
 [triggers]
 roots = ["/srv/inbox"]
+check_ms = 1000
+settle_ms = 200
+stuck_ms = 60000
 "#;
 
 #[test]

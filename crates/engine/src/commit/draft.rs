@@ -8,8 +8,10 @@ use crate::limits::PULL_BYTES_MAX;
 use crate::pull::Grant;
 use crate::request::Request;
 use mainspring_kernel::command::Claim;
+use mainspring_kernel::entity::Kind;
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    Command, Decision, EntityId, Event, Job, JobId, Receipt, Rejection, TenantId, Timestamp, firing,
+    Command, Decision, Entity, EntityId, Event, Job, JobId, Receipt, Rejection, TenantId, Timestamp, firing,
 };
 use mainspring_store::Desk;
 use std::sync::atomic::Ordering;
@@ -39,6 +41,10 @@ pub(super) struct Effects {
     pub(super) has_left_over: bool,
     /// Jobs that ended.
     pub(super) ended: Vec<JobId>,
+    /// The names that their callers chose for them, in the same order.
+    pub(super) ended_as: Vec<Option<Digest>>,
+    /// Triggers that changed, as they are now.
+    pub(super) triggers: Vec<(EntityId, Option<Box<Entity>>)>,
     /// Jobs among them whose end their entities want to hear of.
     pub(super) settled: Vec<(EntityId, JobId)>,
     /// Whose jobs moved; may name one several times.
@@ -153,11 +159,20 @@ impl Draft {
                 }
                 Event::LeaseRenewed { .. } => effects.has_new_timer = true,
                 Event::TokenIssued(_) | Event::TokenRevoked { .. } => effects.has_new_tokens = true,
-                Event::EntitySet(_) => effects.has_new_timer = true,
+                Event::EntitySet(entity) => {
+                    effects.has_new_timer = true;
+                    if entity.id.kind == Kind::Trigger {
+                        effects.triggers.push((entity.id, Some(entity.clone())));
+                    }
+                }
+                Event::EntityRemoved { entity, .. } => {
+                    if entity.kind == Kind::Trigger {
+                        effects.triggers.push((*entity, None));
+                    }
+                }
                 Event::EffectCommitted { .. }
                 | Event::ItemOpened(_)
                 | Event::ItemChanged { .. }
-                | Event::EntityRemoved { .. }
                 | Event::TypeSet(_)
                 | Event::QueueSet(_) => {}
             }
@@ -170,6 +185,7 @@ impl Draft {
             effects.tenants.push(job.tenant.clone());
             if job.state.name().is_terminal() {
                 effects.ended.push(job.id);
+                effects.ended_as.push(job.alias().map(|alias| alias.hash));
                 let watched = firing::origin(job).filter(|origin| origin.is_watched);
                 effects.settled.extend(watched.map(|origin| (origin.entity, job.id)));
                 effects.settled.extend(job.plan().map(|plan| (plan, job.id)));

@@ -4,6 +4,7 @@
 //! again, because the worker may never have seen the first answer.
 
 use super::{Decision, MoveChain, Receipt, dead_letter};
+use crate::agent;
 use crate::command::{Complete, Fail, Heartbeat, Release};
 use crate::event::{Change, Event, TASK_EXECUTION_FAILED};
 use crate::facts::Facts;
@@ -67,6 +68,7 @@ pub(super) fn release(report: &Release, facts: &Facts<'_>) -> Result<Decision, R
     moves.push(Change::Released {
         reason: report.reason.as_deref().map(cut),
         report: Box::new(AcceptedReport { token: report.token, digest: said }),
+        due_at: None,
     });
     Ok(moves.into_state(StateName::Retrying))
 }
@@ -129,7 +131,8 @@ pub(super) fn end_attempt(
     }
     let Failed { failure, report, .. } = failed;
     let backoff = backoff(job, facts);
-    let delay = chosen_delay_ms.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
+    let said = chosen_delay_ms.or_else(|| agent::backoff_ms(job));
+    let delay = said.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
     let due_at = moves.at.plus_millis(delay);
     moves.push(Change::RetryScheduled { failure, due_at, report });
     moves.into_state(StateName::Retrying)
@@ -146,6 +149,11 @@ fn within_bounds(result: Option<&Payload>) -> Result<&str, Rejection> {
     }
 }
 
+/// Refuses a result that is too large.
+pub(super) fn check_result(result: Option<&Payload>) -> Result<(), Rejection> {
+    within_bounds(result).map(|_| ())
+}
+
 /// How long `job` waits between tries: what its type says, registered or not.
 pub(super) fn backoff(job: &Job, facts: &Facts<'_>) -> Backoff {
     match facts.job_type {
@@ -154,14 +162,14 @@ pub(super) fn backoff(job: &Job, facts: &Facts<'_>) -> Backoff {
     }
 }
 
-enum Reporter<'a> {
+pub(super) enum Reporter<'a> {
     /// The token is the live lease.
     Holds(&'a Job, &'a Lease),
     /// The report was accepted before; this is its answer.
     Repeats(Decision),
 }
 
-fn holder<'a>(
+pub(super) fn holder<'a>(
     token: LeaseToken,
     said: Digest,
     facts: &Facts<'a>,

@@ -16,6 +16,7 @@ mod runtime;
 mod schedules;
 mod tokens;
 mod translate;
+mod triggers;
 mod types;
 mod view;
 mod wire;

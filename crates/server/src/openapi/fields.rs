@@ -1,6 +1,9 @@
 //! Where which values belong: every field of a request, every parameter, and the words of answers.
 //! A test fails when a request has a field that is not told of here.
 
+mod agent;
+mod triggers;
+
 use super::values::{Allowed, label, no_control, padded, unpadded};
 use super::{INTERNAL_HEADER, KEY_HEADER};
 use crate::cursor;
@@ -17,6 +20,7 @@ use mainspring_kernel::limits::{
     BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, JITTER_SECS_MAX,
     KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
     MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
+    RUN_ID_BYTES_MAX,
     SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
@@ -212,7 +216,10 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("OrchestrationTransition", "toStatus") | ("OrchestrationJob", "status") => {
             orchestration_states()
         }
-        _ => return schedule_field(of, field),
+        _ => {
+            let found = schedule_field(of, field).or_else(|| agent::field(of, field));
+            return found.or_else(|| triggers::field(of, field));
+        }
     })
 }
 
@@ -286,6 +293,9 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
         "dlq_id" => id(DlqId::PREFIX),
         "token_id" => id(TokenId::PREFIX),
         "schedule_id" | "scheduleId" => id(Kind::Schedule.prefix()),
+        "trigger_id" | "id" if path.contains("/triggers") => {
+            text(1, RUN_ID_BYTES_MAX, unpadded())
+        }
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
         _ => name(),
     }
@@ -314,7 +324,11 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
         "status" if path.contains("/dlq/") => item_states(),
         "status" if path.starts_with("/jobs") => orchestration_states(),
+        "status" if path.contains("/triggers") => triggers::states(),
+        "status" if path.starts_with("/agent") => agent::statuses(path),
+        "traceId" | "sourceTriggerId" | "parentTaskId" => text(1, NAME_BYTES_MAX, no_control()),
         "status" if path.contains("/schedules") => schedule_states(),
+        "type" if path.contains("/triggers") => triggers::types(),
         "job_type" | "owner" => name(),
         "count" => whole(1, PREVIEW_MAX as u64),
         "from" => Allowed::Instant,

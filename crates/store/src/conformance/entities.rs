@@ -38,8 +38,10 @@ pub(super) fn remove(bits: u128) -> Command {
 /// Something that people do, by lot. An id that was removed is given again here: stores must not
 /// mind.
 pub fn any_command(below: &mut dyn FnMut(usize) -> usize) -> Command {
-    if below(2) == 0 {
-        return super::schedules::any_command(below);
+    match below(4) {
+        0 | 1 => return super::schedules::any_command(below),
+        2 => return super::triggers::any_command(below),
+        _ => {}
     }
     let bits = 1 + below(6) as u128;
     match below(5) {

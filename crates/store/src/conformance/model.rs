@@ -11,7 +11,7 @@ use crate::{
 };
 use futures_util::future::{BoxFuture, ready};
 use mainspring_kernel::backlog::held_bytes;
-use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, has_room, order_key};
+use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, has_room, key_of};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
@@ -72,7 +72,7 @@ impl Memory {
 
     pub(super) fn order_of(&self, job: &Job) -> Option<(i64, JobId)> {
         let order = QueueSpec::order_of(self.queues.get(&job.queue));
-        Some((order_key(order, job.due_at()?, job.priority), job.id))
+        Some((key_of(order, job, job.due_at()?), job.id))
     }
 
     /// When a tenant, or one of its queues, was last served; zero if never.

@@ -3,10 +3,12 @@
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
+use mainspring_kernel::entity::question::{Asked, Question, Standing};
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
     TaskPlan, Template, Waiting,
 };
+use mainspring_kernel::entity::trigger::Trigger;
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
@@ -272,6 +274,17 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
         ("event_released", moved(by_worker(), released(Some("going home")))),
         ("event_released_without_reason", moved(by_worker(), released(None))),
         (
+            "event_released_to_wait",
+            moved(
+                by_worker(),
+                Change::Released {
+                    reason: None,
+                    report: report(),
+                    due_at: Some(Timestamp::NEVER),
+                },
+            ),
+        ),
+        (
             "event_dead_lettered",
             moved(
                 by_worker(),
@@ -313,7 +326,7 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
 }
 
 fn released(reason: Option<&str>) -> Change {
-    Change::Released { reason: reason.map(Into::into), report: report() }
+    Change::Released { reason: reason.map(Into::into), report: report(), due_at: None }
 }
 
 pub(crate) fn events() -> Vec<(&'static str, Event)> {
@@ -362,6 +375,20 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_schedule_cron", schedule(cron_schedule())),
         ("event_schedule_fired", schedule(fired_schedule())),
         ("event_schedule_of_plan", schedule(plan_schedule())),
+        ("event_question_open", question(Standing::Open)),
+        (
+            "event_question_answered",
+            question(Standing::Answered {
+                answer: "blue".into(),
+                by: user("bob"),
+                at: later(20),
+            }),
+        ),
+        ("event_question_defaulted", question(Standing::Defaulted { at: later(21) })),
+        ("event_question_expired", question(Standing::Expired { at: later(22) })),
+        ("event_question_withdrawn", question(Standing::Withdrawn { at: later(23) })),
+        ("event_trigger_plain", trigger(crate::triggers::plain())),
+        ("event_trigger_everything", trigger(crate::triggers::full(7, Some(later(70))))),
         ("event_entity_removed", Event::EntityRemoved { entity: entity(None).id, version: 5 }),
         ("event_type_set", Event::TypeSet(Box::new(spec(Some(4), ConcurrencyScope::User)))),
         (
@@ -402,6 +429,37 @@ fn schedule(body: Schedule) -> Event {
         id: EntityId { kind: Kind::Schedule, bits: id(10).0 },
         body: Body::Schedule(Box::new(body)),
         ..entity(None)
+    }))
+}
+
+fn question(standing: Standing) -> Event {
+    Event::EntitySet(Box::new(Entity {
+        id: EntityId { kind: Kind::Question, bits: id(11).0 },
+        body: question_body(standing, Some(later(90))),
+        ..entity(None)
+    }))
+}
+
+fn trigger(body: Trigger) -> Event {
+    Event::EntitySet(Box::new(Entity {
+        id: EntityId { kind: Kind::Trigger, bits: id(11).0 },
+        body: Body::Trigger(Box::new(body)),
+        ..entity(None)
+    }))
+}
+
+/// A question, made of whatever there is.
+pub(crate) fn question_body(standing: Standing, deadline: Option<Timestamp>) -> Body {
+    Body::Question(Box::new(Question {
+        job: id(11),
+        asked: Asked {
+            text: "which colour?".into(),
+            options: vec!["blue".into(), "gr\u{fc}n".into()],
+            default: deadline.map(|_| "blue".into()),
+            deadline,
+        },
+        count: 2,
+        standing,
     }))
 }
 

@@ -4,6 +4,7 @@ use super::{Plant, lot};
 use mainspring_kernel::calendar::{Fold, Rhythm};
 use mainspring_kernel::entity::Body;
 use mainspring_kernel::entity::schedule::Schedule;
+use mainspring_kernel::entity::trigger::LeafState;
 use mainspring_kernel::event::Change;
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{Event, Failure, JobEvent, JobId, Timestamp};
@@ -35,6 +36,10 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
             events.into_iter().filter(is_kept).collect()
         }
         Plant::FireTwice if is_firing(&events) => events.into_iter().flat_map(twice).collect(),
+        Plant::LoseEdge | Plant::KeepEdge | Plant::IgnoreCooldown => {
+            let fired = events.iter().any(|event| matches!(event, Event::JobSubmitted(_)));
+            events.into_iter().map(|event| mistaken(plant, fired, event)).collect()
+        }
         Plant::SkipUntold
         | Plant::AlarmStays
         | Plant::PassOver
@@ -87,6 +92,27 @@ fn mistake_fold(schedule: &mut Schedule, now: Timestamp) {
         };
     }
     schedule.next_at = schedule.spec.next_fire_after(now);
+}
+
+/// A trigger that is kept otherwise than was decided.
+fn mistaken(plant: Plant, fired: bool, event: Event) -> Event {
+    let Event::EntitySet(mut entity) = event else { return event };
+    let is_chosen = entity.version.is_multiple_of(3);
+    if let Body::Trigger(trigger) = &mut entity.body
+        && let Some(LeafState::Changed { taken, held, .. }) = trigger.leaves.first_mut()
+    {
+        match plant {
+            // It passes for taken, and no run was made.
+            Plant::LoseEdge if is_chosen && !fired && held.is_some() => {
+                *taken = held.take();
+                trigger.next_run_at = None;
+            }
+            Plant::KeepEdge if is_chosen && fired => *held = *taken,
+            Plant::IgnoreCooldown if fired => trigger.last_triggered_at = None,
+            _ => {}
+        }
+    }
+    Event::EntitySet(entity)
 }
 
 /// Another job beside the one that is submitted.

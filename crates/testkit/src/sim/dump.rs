@@ -1,6 +1,7 @@
 //! The final answer of a server, read as any client with all rights could read it.
 
 use super::entities;
+use super::triggers::{self, FILES, SimFile};
 use crate::drive;
 use crate::history::{Dump, EventDump, ItemDump, JobDump, TypeRules};
 use mainspring_engine::Engine;
@@ -11,7 +12,7 @@ use mainspring_store::{Error, ItemFilter, JobFilter, JobWithHistory, Scope};
 const PAGE: usize = 50;
 
 /// Reads everything.
-pub(super) async fn take(engine: &Engine) -> Dump {
+pub(super) async fn take(engine: &Engine, files: [SimFile; FILES]) -> Dump {
     let mut dump = Dump { is_settled: true, ..Dump::default() };
     if let Ok(ids) = jobs(engine, Scope::All).await {
         for id in ids {
@@ -22,6 +23,7 @@ pub(super) async fn take(engine: &Engine) -> Dump {
     }
     dump.items = items(engine).await.unwrap_or_default().iter().map(item_dump).collect();
     dump.firings = entities::firings(engine).await;
+    dump.firings.extend(triggers::firings(engine, &files).await);
     dump.by_state = engine.counts().await.ok().map(|counts| counts.by_state);
     dump
 }

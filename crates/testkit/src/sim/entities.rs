@@ -3,6 +3,7 @@
 
 use super::schedules;
 use super::server::Server;
+use super::triggers;
 use crate::drive;
 use crate::history::FiringDump;
 use mainspring_engine::Engine;
@@ -46,6 +47,7 @@ pub(super) async fn lighter(server: Server) {
 /// them. Those that did not fire, by name.
 pub(super) async fn put_out(server: &Server) -> Vec<String> {
     let mut quiet = schedules::end(server).await;
+    quiet.extend(triggers::end(server).await);
     let before = lit(&server.engine()).await;
     let deadline = tokio::time::Instant::now() + PATIENCE + server.world.time.behind();
     let mut silent = before.clone();

@@ -5,6 +5,7 @@ use super::clients::{client, subscriber};
 use super::entities::{self, lighter};
 use super::nemesis::{BadLuck, Hazards, Plan, nemesis};
 use super::schedules::planner;
+use super::triggers::scribe;
 use super::server::{Server, holder};
 use super::workers::worker;
 use super::world::World;
@@ -218,6 +219,7 @@ impl Life<'_> {
         }
         tokio::spawn(lighter(server.clone()));
         tokio::spawn(planner(server.clone()));
+        tokio::spawn(scribe(server.clone()));
         let plan = self.plan;
         let hazards = Hazards {
             has_write_errors: plan.has_write_errors,
@@ -275,7 +277,7 @@ pub(super) async fn settle(server: &Server) {
     }
     // One more look for the subscriber.
     server.pass(6_000).await;
-    let dump = Dump { silent, ..dump::take(&server.engine()).await };
+    let dump = Dump { silent, ..dump::take(&server.engine(), world.lock().files).await };
     world.lock().history.dump = dump;
 }
 

@@ -7,6 +7,7 @@ use super::entities::lighter;
 use super::life::{SeededEntropy, WorldFate, register, settle};
 use super::nemesis::Plan;
 use super::schedules::planner;
+use super::triggers::scribe;
 use super::server::Server;
 use super::time::SimTime;
 use super::workers::worker;
@@ -160,6 +161,7 @@ impl Nodes<'_> {
         }
         tokio::spawn(lighter(server.clone()));
         tokio::spawn(planner(server.clone()));
+        tokio::spawn(scribe(server.clone()));
         for _ in 0..rng.within(3, 9) {
             server.pass(1_000 + rng.below(6_000)).await;
             let nth = rng.below(count) as usize;

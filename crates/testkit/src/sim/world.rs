@@ -2,6 +2,7 @@
 //! of chance. Every actor holds it; it is never held across a wait.
 
 use super::time::SimTime;
+use super::triggers::{FILES, SimFile};
 use crate::history::{Answer, Call, Grant, History, Injected, Operation, Outcome, Work, lines};
 use crate::rng::Rng;
 use mainspring_kernel::fingerprint::{Digest, digest};
@@ -37,6 +38,8 @@ pub(super) struct Memory {
     pub(super) is_unlucky: bool,
     /// Whether the disk was told to fail in this life.
     pub(super) has_bad_disk: bool,
+    /// Files that triggers go by.
+    pub(super) files: [SimFile; FILES],
     /// Submissions so far.
     pub(super) submitted: u64,
     hash: Digest,
@@ -60,6 +63,7 @@ impl World {
                 is_up: false,
                 is_unlucky: false,
                 has_bad_disk: false,
+                files: [SimFile::default(); FILES],
                 submitted: 0,
                 hash: digest(&[&seed.to_le_bytes()]),
                 trace: is_verbose.then(Vec::new),

@@ -2,7 +2,7 @@
 
 use crate::answer::{Body, refused};
 use crate::app::Ids;
-use crate::contracts::errors;
+use crate::contracts::{self, errors};
 use crate::refusal::{Kind, Refusal};
 use crate::write::Out;
 use hyper::{Response, StatusCode};
@@ -84,20 +84,12 @@ fn cannot_move(from: State, to: State) -> String {
 
 /// A field of ours as this contract spells it.
 fn camel(field: &str) -> String {
-    let field = match field {
+    contracts::camel(match field {
         "job_type" => "task_type",
         "interval_seconds" => "every_seconds",
         "cron" => "cron_expr",
         other => other,
-    };
-    let mut parts = field.split('_');
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (first, rest) = part.split_at(part.chars().next().map_or(0, char::len_utf8));
-        text.push_str(&first.to_uppercase());
-        text.push_str(rest);
-    }
-    text
+    })
 }
 
 /// The one answer about jobs that are not the caller's, or not there: it tells neither apart.

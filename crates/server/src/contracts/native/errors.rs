@@ -95,6 +95,7 @@ mod tests {
             (refusal::body_too_large(1), (413, "BODY_TOO_LARGE", None)),
             (refusal::content_type(), (415, "CONTENT_TYPE_UNSUPPORTED", None)),
             (refusal::too_many_schedules(1), (409, "TOO_MANY_SCHEDULES", None)),
+            (refusal::too_many_triggers(1), (409, "TOO_MANY_TRIGGERS", None)),
         ] {
             assert_eq!(told(&refusal), expected);
         }

@@ -47,6 +47,7 @@ async fn change(
     }
     let mut spec = known.unwrap_or_else(|| QueueSpec::plain(name.clone()));
     edit(&mut spec);
+    let spec = spec.kept();
     let plain = shown(&spec);
     ask.engine().execute_one(Command::SetQueue(spec)).await??;
     let found = numbered(&ask).await?.into_iter().find(|queue| queue.name == name.as_str());

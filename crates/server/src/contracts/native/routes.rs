@@ -1,6 +1,8 @@
 //! The table of routes: where, who may, what comes in and what goes out. The OpenAPI document is
 //! made from it, so that the two cannot disagree.
 
+mod triggers;
+
 use super::filters::{FILTERS, PAGE};
 use super::{
     dlq, events, internal, jobs, queues, runtime, schedules, tokens, types, work, workers,
@@ -8,7 +10,7 @@ use super::{
 use crate::config::Config;
 use crate::openapi::{Doc, Gives, KeyRule, shape};
 use crate::route::table::{
-    ADMINS, ANYONE, LOOKERS, SUBMITTERS, get, open, post, put, roles, route,
+    ADMINS, ANYONE, LOOKERS, PULLERS, SUBMITTERS, get, open, post, put, roles, route,
 };
 use crate::route::{Route, Rule, Takes};
 use hyper::Method;
@@ -26,6 +28,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     routes.extend(dlq_routes());
     routes.extend(schedule_routes());
     routes.extend(schedule_steering_routes());
+    routes.extend(triggers::table());
     routes.extend(admin_routes());
     if config.has_internal_routes {
         routes.extend(internal_routes());
@@ -111,7 +114,7 @@ fn work_routes() -> Vec<Route> {
     vec![
         post(
             "/api/v1/work/pull",
-            roles!(work::PULLERS, work::pull),
+            roles!(PULLERS, work::pull),
             Takes::Json,
             Doc::new("work", "pull", "Get jobs to work on")
                 .text("A worker gets jobs of its own tenant, an admin those of every tenant.")
@@ -120,7 +123,7 @@ fn work_routes() -> Vec<Route> {
         ),
         post(
             "/api/v1/work/leave",
-            roles!(work::PULLERS, work::leave),
+            roles!(PULLERS, work::leave),
             Takes::Json,
             Doc::new("work", "leave", "Say that a worker is about to stop")
                 .text("Its waiting pulls are answered at once, so that no job is on its way to it.")

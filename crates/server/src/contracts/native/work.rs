@@ -9,19 +9,17 @@ use crate::auth;
 use crate::json;
 use crate::limits::LEASE_ITEMS_MAX;
 use crate::refusal::{self, Refusal};
+use crate::route::table::PULLERS;
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_api as api;
 use mainspring_engine::{Grant, Pull};
 use mainspring_kernel::command::CommitEffect;
 use mainspring_kernel::job::LeaseToken;
-use mainspring_kernel::{Command, JobId, Payload, Principal, Receipt, Rejection, Role};
+use mainspring_kernel::{Command, JobId, Payload, Principal, Receipt, Rejection};
 use serde::Deserialize;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
-
-/// Who may pull.
-pub(super) const PULLERS: &[Role] = &[Role::Worker];
 
 pub(super) async fn pull(mut ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let pull = {
