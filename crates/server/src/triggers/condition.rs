@@ -63,7 +63,8 @@ fn part(
         let list = list.ok_or_else(|| {
             refusal::invalid("condition", format_args!("lacks the list conditions in {kind}"))
         })?;
-        list.iter().map(|value| part(value, spelling, depth + 1, count)).collect()
+        let parts = list.iter().map(|value| part(value, spelling, depth + 1, count));
+        parts.collect::<Result<Vec<Condition>, Refusal>>()
     };
     let (task, fires_on_init) = (spelling.task(), spelling.fires_on_init());
     Ok(match kind {
