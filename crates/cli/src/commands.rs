@@ -1,5 +1,6 @@
 //! One file per verb of the command line.
 
+pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -14,7 +14,7 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
+    audit, bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
     replay, schedules, serve, supervise, templates, tokens, types, worker, workers,
 };
 use output::Output;
@@ -58,6 +58,9 @@ enum Command {
     /// Rules that make jobs at set times
     #[command(subcommand)]
     Schedules(schedules::Verb),
+    /// Who changed what, and whether that record is whole
+    #[command(subcommand)]
+    Audit(audit::Verb),
     /// Queues and their numbers
     #[command(subcommand)]
     Queues(queues::Verb),
@@ -131,6 +134,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Types(args) => simple(types::run(args, session()?)),
         Command::Dlq(verb) => simple(dlq::run(verb, session()?)),
         Command::Schedules(verb) => simple(schedules::run(verb, session()?)),
+        Command::Audit(verb) => simple(audit::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
@@ -213,6 +217,8 @@ mod tests {
             "schedules history s",
             "templates list -o json",
             "templates recover",
+            "audit list --limit 5",
+            "audit verify",
             "queues list",
             "queues pause q",
             "queues resume q",

@@ -1,6 +1,7 @@
 //! What the engine can be told, and what it is told where nobody says otherwise. The command line
 //! takes the latter and changes what the configuration file names.
 
+use mainspring_kernel::governance::Governance;
 use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
 use mainspring_store::Fatal;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub struct Config {
     pub maintain_every: Duration,
     /// How long a worker that is not heard of is still listed.
     pub worker_memory: Duration,
+    /// What is true of governed objects that do not say it themselves.
+    pub governance: Governance,
     /// Told when one of the engine's tasks dies.
     pub fatal: Fatal,
 }
@@ -37,6 +40,7 @@ impl Config {
             restart_grace: Duration::from_secs(5),
             maintain_every: Duration::from_secs(1),
             worker_memory: Duration::from_secs(120),
+            governance: Governance::DEFAULT,
             fatal: Fatal::default(),
         }
     }

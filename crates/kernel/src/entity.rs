@@ -6,17 +6,23 @@
 //! An entity changes as a whole: every change is a new version of all of it. Kinds that change
 //! often, or of which there are millions, do not belong here.
 
+pub mod audit;
 pub mod beacon;
+pub mod gate;
+pub mod object;
 pub mod schedule;
 
 use crate::decide::Decision;
 use crate::facts::Facts;
 use crate::fingerprint::Digest;
-use crate::id;
+use crate::id::{self, JobId};
 use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
+use audit::{AuditCommand, AuditEntry, AuditHead};
 use beacon::{Beacon, BeaconCommand};
+use gate::{GateCard, GateCommand};
+use object::{Object, ObjectCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
 
@@ -28,11 +34,26 @@ pub enum Kind {
     Beacon = 1,
     /// Makes jobs at set times; see [`schedule`].
     Schedule = 2,
+    /// What governed jobs are done to; see [`object`].
+    Object = 20,
+    /// What stands before jobs on high-risk objects; see [`gate`].
+    Gate = 21,
+    /// Where a tenant's audit trail ends; see [`audit`].
+    AuditHead = 22,
+    /// One line of it.
+    AuditEntry = 23,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Kind] = &[Kind::Beacon, Kind::Schedule];
+    pub const ALL: &'static [Kind] = &[
+        Kind::Beacon,
+        Kind::Schedule,
+        Kind::Object,
+        Kind::Gate,
+        Kind::AuditHead,
+        Kind::AuditEntry,
+    ];
 
     /// The number it is stored under.
     pub const fn number(self) -> u8 {
@@ -49,6 +70,10 @@ impl Kind {
         match self {
             Kind::Beacon => "beacon",
             Kind::Schedule => "schedule",
+            Kind::Object => "object",
+            Kind::Gate => "gate",
+            Kind::AuditHead => "audit_head",
+            Kind::AuditEntry => "audit_entry",
         }
     }
 
@@ -57,6 +82,10 @@ impl Kind {
         match self {
             Kind::Beacon => "bcn",
             Kind::Schedule => "sch",
+            Kind::Object => "obj",
+            Kind::Gate => "gat",
+            Kind::AuditHead => "auh",
+            Kind::AuditEntry => "aud",
         }
     }
 }
@@ -113,6 +142,14 @@ pub enum Body {
     Beacon(Beacon),
     /// A schedule.
     Schedule(Box<Schedule>),
+    /// A governed object.
+    Object(Box<Object>),
+    /// A gate.
+    Gate(GateCard),
+    /// Where an audit trail ends.
+    AuditHead(AuditHead),
+    /// A line of an audit trail.
+    AuditEntry(Box<AuditEntry>),
 }
 
 impl Body {
@@ -121,6 +158,10 @@ impl Body {
         match self {
             Body::Beacon(_) => Kind::Beacon,
             Body::Schedule(_) => Kind::Schedule,
+            Body::Object(_) => Kind::Object,
+            Body::Gate(_) => Kind::Gate,
+            Body::AuditHead(_) => Kind::AuditHead,
+            Body::AuditEntry(_) => Kind::AuditEntry,
         }
     }
 }
@@ -131,6 +172,10 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => beacon.state(),
             Body::Schedule(schedule) => schedule.state(),
+            Body::Object(object) => object.state(),
+            Body::Gate(gate) => gate.state.as_str(),
+            Body::AuditHead(_) => "open",
+            Body::AuditEntry(entry) => entry.state(),
         }
     }
 
@@ -139,6 +184,9 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => beacon.next_at,
             Body::Schedule(schedule) => schedule.alarm_at(),
+            Body::Object(object) => object.alarm_at,
+            Body::AuditEntry(entry) => Some(entry.keep_until),
+            Body::Gate(_) | Body::AuditHead(_) => None,
         }
     }
 
@@ -147,6 +195,8 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => Some(&beacon.job_type),
             Body::Schedule(schedule) => Some(&schedule.spec.job_type),
+            // A type that is there without being registered.
+            Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
         }
     }
 
@@ -157,6 +207,11 @@ impl Entity {
             Body::Schedule(schedule) => {
                 visit("job_type", schedule.spec.job_type.as_str());
                 visit("namespace", &schedule.namespace);
+            }
+            Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) => {}
+            Body::AuditEntry(entry) => {
+                visit("object_id", &entry.note.object_id);
+                visit("actor", entry.note.user.as_str());
             }
         }
     }
@@ -179,6 +234,12 @@ pub enum EntityCommand {
     Beacon(BeaconCommand),
     /// Of a schedule.
     Schedule(ScheduleCommand),
+    /// Of a governed object.
+    Object(ObjectCommand),
+    /// Of a gate.
+    Gate(GateCommand),
+    /// Of an audit trail.
+    Audit(AuditCommand),
 }
 
 impl EntityCommand {
@@ -187,6 +248,9 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(command) => command.entity(),
             EntityCommand::Schedule(command) => command.entity(),
+            EntityCommand::Object(command) => command.entity(),
+            EntityCommand::Gate(command) => command.entity(),
+            EntityCommand::Audit(command) => command.entity(),
         }
     }
 
@@ -195,13 +259,19 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(command) => command.name(),
             EntityCommand::Schedule(command) => command.name(),
+            EntityCommand::Object(command) => command.name(),
+            EntityCommand::Gate(_) => "set_gate",
+            EntityCommand::Audit(_) => "append_audit",
         }
     }
 
     /// The key of the job that it may submit.
     pub fn key(&self) -> Option<Digest> {
         match self {
-            EntityCommand::Beacon(_) => None,
+            EntityCommand::Beacon(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -209,15 +279,30 @@ impl EntityCommand {
     /// Whether it asks for more work, or for something that will.
     pub fn is_new_work(&self) -> bool {
         match self {
-            EntityCommand::Beacon(_) => false,
+            EntityCommand::Beacon(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
+        }
+    }
+
+    /// Jobs that it looks at besides.
+    pub fn watched(&self) -> &[JobId] {
+        match self {
+            EntityCommand::Object(command) => command.watched(),
+            EntityCommand::Beacon(_)
+            | EntityCommand::Schedule(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => &[],
         }
     }
 
     /// How many bytes of text it carries, roughly.
     pub fn text_bytes(&self) -> usize {
         match self {
-            EntityCommand::Beacon(_) => 0,
+            EntityCommand::Beacon(_) | EntityCommand::Object(_) | EntityCommand::Gate(_) => 0,
+            EntityCommand::Audit(command) => command.text_bytes(),
             EntityCommand::Schedule(command) => command.text_bytes(),
         }
     }
@@ -225,7 +310,10 @@ impl EntityCommand {
     /// The type that it names.
     pub fn job_type(&self) -> Option<&JobType> {
         match self {
-            EntityCommand::Beacon(_) => None,
+            EntityCommand::Beacon(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -236,6 +324,9 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
     match command {
         EntityCommand::Beacon(command) => beacon::decide(command, facts),
         EntityCommand::Schedule(command) => schedule::decide(command, facts),
+        EntityCommand::Object(command) => object::decide(command, facts),
+        EntityCommand::Gate(command) => gate::decide(command, facts),
+        EntityCommand::Audit(command) => audit::decide(command, facts),
     }
 }
 
@@ -249,6 +340,9 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
     match &entity.body {
         Body::Beacon(beacon) => Ok(beacon::ring(entity, beacon, at, facts)),
         Body::Schedule(schedule) => Ok(schedule::ring(entity, schedule, at, facts)),
+        Body::Object(object) => Ok(object::ring(entity, object, at, facts)),
+        Body::AuditEntry(_) => Ok(audit::ring(entity)),
+        Body::Gate(_) | Body::AuditHead(_) => Err(Rejection::NotDue),
     }
 }
 
@@ -256,7 +350,11 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
 pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let entity = facts.entity.ok_or(Rejection::NotDue)?;
     match &entity.body {
-        Body::Beacon(_) => Err(Rejection::NotDue),
+        Body::Beacon(_)
+        | Body::Object(_)
+        | Body::Gate(_)
+        | Body::AuditHead(_)
+        | Body::AuditEntry(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
     }
 }

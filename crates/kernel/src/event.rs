@@ -6,6 +6,7 @@ use crate::access::Token;
 use crate::dlq::{DlqItem, DlqState};
 use crate::entity::{Entity, EntityId};
 use crate::fingerprint::Digest;
+use crate::governance::{Gate, words};
 use crate::id::{DlqId, JobId, TokenId};
 use crate::job::{AcceptedReport, Actor, Effect, Failure, Job, Lease, Payload};
 use crate::registry::{QueueSpec, TypeSpec};
@@ -117,6 +118,8 @@ pub enum Change {
         reason: Option<Box<str>>,
         /// The report.
         report: Box<AcceptedReport>,
+        /// What holds it, if it was not given back but taken.
+        hold: Option<Hold>,
     },
     /// To `dlq_pending`.
     DeadLettered {
@@ -133,7 +136,8 @@ pub enum Change {
     DlqRecorded,
     /// To `failed`.
     Failed,
-    /// Not to another state: a waiting job may start at once, by hand.
+    /// Not to another state: a waiting job may start at once, by hand or because nothing holds it
+    /// any more.
     Hastened,
     /// To `cancelled`.
     Cancelled {
@@ -144,6 +148,46 @@ pub enum Change {
     },
 }
 
+/// What holds a governed job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// Why.
+    pub code: HoldCode,
+    /// Not before this.
+    pub until: Timestamp,
+}
+
+words! {
+    /// Why a governed job is held.
+    HoldCode {
+        /// A gate before its high-risk object is closed.
+        GateClosed = "GATE_CLOSED",
+        /// Its high-risk object is uncertain.
+        ObjectUncertain = "OBJECT_UNCERTAIN",
+        /// Its uncertain object was verified as often as it may be by itself.
+        AutoVerifyBudget = "AUTO_VERIFY_BUDGET",
+    }
+}
+
+impl HoldCode {
+    /// The same for people.
+    pub fn text(self, gate: Option<Gate>) -> String {
+        match self {
+            HoldCode::GateClosed => {
+                format!("the gate {} is closed", gate.map_or("", Gate::as_str))
+            }
+            HoldCode::ObjectUncertain => {
+                "the object is uncertain and of high risk: only its verification may go".to_owned()
+            }
+            HoldCode::AutoVerifyBudget => {
+                "the object was verified by itself as often as it may be".to_owned()
+            }
+        }
+    }
+}
+
+/// Code of a verification that will not be handed out any more.
+pub const UNKNOWABLE_TRIES_EXHAUSTED: &str = "UNKNOWABLE_TRIES_EXHAUSTED";
 /// Code of a cancellation by request.
 pub const JOB_CANCELLED: &str = "JOB_CANCELLED";
 /// Code of a cancellation because the job was not started in time.
@@ -171,6 +215,10 @@ pub const REASON_CODES: &[&str] = &[
     TASK_EXECUTION_FAILED,
     RELEASED,
     INTERNAL_TRANSITION,
+    HoldCode::GateClosed.as_str(),
+    HoldCode::ObjectUncertain.as_str(),
+    HoldCode::AutoVerifyBudget.as_str(),
+    UNKNOWABLE_TRIES_EXHAUSTED,
 ];
 
 /// Who holds an idempotency key.

@@ -74,10 +74,20 @@ impl std::error::Error for Mismatch {}
 /// for an event that [`crate::decide`] produced from this very job; the job is then unchanged.
 pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
     let from = job.state.name();
-    let to = target(&event.change);
-    // A job that is hastened stays where it is: it waits for less long.
+    let to = match event.change {
+        // A job that is hastened stays where it is: it waits for less long.
+        Change::Hastened => from,
+        Change::Claimed(_)
+        | Change::Succeeded { .. }
+        | Change::RetryScheduled { .. }
+        | Change::Released { .. }
+        | Change::DeadLettered { .. }
+        | Change::DlqRecorded
+        | Change::Failed
+        | Change::Cancelled { .. } => target(&event.change),
+    };
     let is_legal = match event.change {
-        Change::Hastened => from == StateName::Queued,
+        Change::Hastened => matches!(from, StateName::Queued | StateName::Retrying),
         Change::Claimed(_)
         | Change::Succeeded { .. }
         | Change::RetryScheduled { .. }
@@ -96,7 +106,13 @@ pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
         });
     }
     let attempt = job.attempt();
-    let reason = reason(&event.change);
+    let reason = match (&event.change, from) {
+        (Change::Hastened, StateName::Retrying) => {
+            let message = "nothing holds it any more".into();
+            Some(Box::new(Reason { code: RELEASED.into(), message }))
+        }
+        (change, _) => reason(change),
+    };
     apply(job, event);
     job.seq = event.seq;
     job.updated_at = event.at;
@@ -196,9 +212,10 @@ fn apply(job: &mut Job, event: &JobEvent) {
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::Retrying { due_at: *due_at };
         }
-        Change::Released { report, .. } => {
+        Change::Released { report, hold, .. } => {
             job.last_report = Some(report.clone());
-            job.state = State::Retrying { due_at: at };
+            let due_at = hold.map_or(at, |hold| hold.until);
+            job.state = State::Retrying { due_at };
         }
         Change::DeadLettered { failure, is_exhausted, report, result } => {
             job.last_report.clone_from(report);
@@ -206,6 +223,9 @@ fn apply(job: &mut Job, event: &JobEvent) {
             let last_failure = LastFailure { failure, at, is_exhausted: *is_exhausted, result };
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::DlqPending;
+        }
+        Change::Hastened if matches!(job.state, State::Retrying { .. }) => {
+            job.state = State::Retrying { due_at: at };
         }
         // It has waited, if only for an instant: views tell by it that it was pending.
         Change::Hastened => job.run_at = at.max(Timestamp(job.created_at.0 + 1)),
@@ -232,8 +252,9 @@ fn reason(change: &Change) -> Option<Box<Reason>> {
             (failure.code.to_string().into(), failure.message.clone())
         }
         Change::Hastened => (INTERNAL_TRANSITION.into(), "made ready by hand".into()),
-        Change::Released { reason, .. } => {
-            (RELEASED.into(), reason.clone().unwrap_or_else(|| "given back unused".into()))
+        Change::Released { reason, hold, .. } => {
+            let code = hold.map_or(RELEASED, |hold| hold.code.as_str());
+            (code.into(), reason.clone().unwrap_or_else(|| "given back unused".into()))
         }
         Change::DeadLettered { failure, is_exhausted: true, .. } => (
             TASK_RETRY_EXHAUSTED.into(),

@@ -1,7 +1,8 @@
 //! The registries: what kinds of work exist with their service levels, and how queues behave.
 
 use crate::fingerprint::Digest;
-use crate::limits::{PRIORITY_DEFAULT, RETRIES_DEFAULT, TIMEOUT_MS_DEFAULT};
+use crate::governance::{self, Duty};
+use crate::limits::{PRIORITY_DEFAULT, RETRIES_DEFAULT, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX};
 use crate::name::{JobType, QueueName};
 use crate::retry::Backoff;
 
@@ -88,9 +89,26 @@ impl TypeSpec {
         TypeSpec { backoff: Backoff::NONE, ..TypeSpec::plain(JobType::stored(TASK.into())) }
     }
 
+    /// A type of governed jobs: there without being registered; three executions, tried again at
+    /// once unless the worker says when, and bounded by the lease alone. No schedule makes them.
+    pub fn governed(name: JobType) -> Self {
+        TypeSpec {
+            domain: "governance".into(),
+            is_schedulable: false,
+            timeout_ms: TIMEOUT_MS_MAX,
+            max_retries: 2,
+            queue: QueueName::stored(governance::QUEUE.into()),
+            backoff: Backoff::NONE,
+            ..TypeSpec::plain(name)
+        }
+    }
+
     /// The type of that name that is there without being registered, if there is one.
     pub fn built_in(name: &JobType) -> Option<Self> {
-        (name.as_str() == TASK).then(TypeSpec::task)
+        match Duty::of(name) {
+            Some(_) => Some(TypeSpec::governed(name.clone())),
+            None => (name.as_str() == TASK).then(TypeSpec::task),
+        }
     }
 
     /// What is kept of a type that somebody registers: a task that failed is ready again at once,

@@ -6,6 +6,7 @@
 
 pub(crate) mod jobs;
 pub(crate) mod native;
+pub(crate) mod scheduler;
 pub(crate) mod tasks;
 
 #[cfg(test)]
@@ -41,7 +42,8 @@ pub(crate) struct Contract {
 pub(crate) type Word = fn(&Refusal, &Ids) -> Response<Body>;
 
 /// Every contract there is.
-static ALL: &[&Contract] = &[&native::CONTRACT, &tasks::CONTRACT, &jobs::CONTRACT];
+static ALL: &[&Contract] =
+    &[&native::CONTRACT, &tasks::CONTRACT, &jobs::CONTRACT, &scheduler::CONTRACT];
 
 /// Words what is refused at paths that no contract has.
 static FALLBACK: &Contract = &native::CONTRACT;

@@ -123,6 +123,7 @@ pub(crate) fn act(
         jumps: &[],
         silences: &[],
         backlog_max: (u64::MAX, u64::MAX),
+        governance: Governance::DEFAULT,
     };
     let Decision { events, receipt } = decide_on(desk, command, &mut around)?;
     if !events.is_empty() {

@@ -75,6 +75,23 @@ impl Client {
         self.call(Call::get(path_with(&["workers"], &query))).await
     }
 
+    /// The latest lines of the audit trail, up to 100.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn audit(&self, limit: u32) -> Result<Page<AuditLine>, Error> {
+        let query = [("limit", Some(limit.to_string()))];
+        self.call(Call::get(path_with(&["audit"], &query))).await
+    }
+
+    /// Whether the audit trail is whole.
+    ///
+    /// # Errors
+    /// If it is not, or if the server refuses or cannot be reached.
+    pub async fn verify_audit(&self) -> Result<AuditVerdict, Error> {
+        self.call(Call::get(path(&["audit", "verify"]))).await
+    }
+
     /// The server at a glance.
     ///
     /// # Errors

@@ -248,6 +248,7 @@ pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) 
         jumps: &[],
         silences: &[],
         backlog_max: BACKLOG_MAX,
+        governance: Governance::DEFAULT,
     };
     let Decision { events, receipt } = decide_on(desk, command, &mut around)?;
     if !events.is_empty() {

@@ -12,7 +12,7 @@ use super::job::{read_effect, read_job, write_effect, write_job};
 use super::names::Names;
 use super::registry::{read_queue, read_type, write_queue, write_type};
 use super::wire::{Fields, Pen, Reader, length};
-use mainspring_kernel::event::{Change, JOB_CANCELLED, TASK_EXPIRED};
+use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, TASK_EXPIRED};
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{DlqId, Event, JobEvent, JobId, Timestamp, TokenId, WorkerId};
 
@@ -269,12 +269,17 @@ fn write_change(pen: &mut Pen<'_>, what: &Change, holder: Option<&WorkerId>, at:
                 write_report(pen, report); // 3
             }
         }
-        Change::Released { reason, report } => {
-            pen.array(length(2, [reason.is_some()]));
+        Change::Released { reason, report, hold } => {
+            let len = length(2, [reason.is_some(), hold.is_some(), hold.is_some()]);
+            pen.array(len);
             pen.number(change::RELEASED);
             write_report(pen, report); // 1
-            if let Some(reason) = reason {
-                pen.text(reason); // 2
+            if len > 2 {
+                pen.optional(reason.as_deref(), Pen::text); // 2
+            }
+            if let Some(Hold { code, until }) = hold {
+                pen.number(code.number()); // 3
+                pen.instant(*until, at); // 4
             }
         }
         Change::DeadLettered { failure, is_exhausted, report, result } => {
@@ -326,7 +331,16 @@ fn read_change(
         },
         change::RELEASED => {
             let report = reader.field(at, read_report)?;
-            Change::Released { report, reason: reader.optional(at, Reader::boxed)? }
+            let reason = reader.optional(at, Reader::boxed)?;
+            let hold = match reader.optional(at, Reader::small)? {
+                Some(code) => Some(Hold {
+                    code: HoldCode::of_number(code)
+                        .ok_or_else(|| reader.bad("unknown code of a hold"))?,
+                    until: reader.field(at, |reader| reader.instant(base))?,
+                }),
+                None => None,
+            };
+            Change::Released { report, reason, hold }
         }
         change::DEAD_LETTERED => Change::DeadLettered {
             failure: reader.field(at, read_failure)?,

@@ -65,6 +65,10 @@ impl Desk for PlantedDesk<'_> {
         self.inner.job_type(name)
     }
 
+    fn queue(&self, name: &QueueName) -> Option<&QueueSpec> {
+        self.inner.queue(name)
+    }
+
     fn key_holder(&self, key: Digest) -> Option<KeyHolder> {
         let tried = self.trial.as_ref().and_then(|trial| trial.keys.get(&key).copied());
         let mut holder = tried.or_else(|| self.inner.key_holder(key))?;
