@@ -8,7 +8,6 @@ use crate::batch::Batch;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Shared;
 use crate::limits::ATTEMPTS_PER_TURN;
-use crate::pull::Pull;
 use crate::request::{Patience, Request};
 use draft::{Draft, Effects};
 use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};

@@ -3,6 +3,7 @@
 
 use mainspring_kernel::command::{Claim, Submit};
 use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::governance::Governance;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::{
     Command, Decision, Event, Job, JobType, QueueName, Receipt, Rejection, TenantId, Timestamp,

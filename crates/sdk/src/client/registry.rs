@@ -3,6 +3,7 @@
 use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
 use mainspring_api::Page;
+use mainspring_api::audit::{AuditLine, AuditVerdict};
 use mainspring_api::registry::{Queue, SetQueue, SetType, Type, Worker};
 use mainspring_api::runtime::Runtime;
 use reqwest::Method;

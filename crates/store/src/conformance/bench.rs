@@ -6,6 +6,7 @@ use crate::ticket::Ticket;
 use crate::{Error, JobFilter, JobWithHistory, Scope};
 use mainspring_kernel::command::{Claim, Complete, Fail, Submit};
 use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::governance::Governance;
 use mainspring_kernel::job::{Effect, Idempotency, LeaseToken};
 use mainspring_kernel::{
     Command, Decision, Failure, Job, JobId, JobType, QueueName, Receipt, Rejection, StateName,

@@ -12,10 +12,10 @@ use crate::{
 use futures_util::future::{BoxFuture, ready};
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, has_room, order_key};
-use mainspring_kernel::governance::is_held;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::governance::is_held;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueSpec,
     TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,

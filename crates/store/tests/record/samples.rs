@@ -2,6 +2,7 @@
 
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::dlq::Proposal;
+use mainspring_kernel::entity::audit::{AuditEntry, AuditHead, AuditNote, Fate};
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::gate::{GateCard, GateState};
 use mainspring_kernel::entity::object::{
@@ -396,6 +397,9 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_object_plain", governed(Kind::Object, plain_object())),
         ("event_object", governed(Kind::Object, object("exp_1", Some(later(70)), 3))),
         ("event_gate", governed(Kind::Gate, gate(None))),
+        ("event_audit_head", governed(Kind::AuditHead, audit_head())),
+        ("event_audit_entry", governed(Kind::AuditEntry, audit_entry(Some("{}"), 12))),
+        ("event_audit_denied", governed(Kind::AuditEntry, audit_entry(None, 13))),
         ("event_gate_with_reason", governed(Kind::Gate, gate(Some("an incident")))),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
     ];
@@ -454,6 +458,40 @@ pub(crate) fn object(name: &str, at: Option<Timestamp>, small: u32) -> Body {
 pub(crate) fn gate(reason: Option<&str>) -> Body {
     let reason = reason.map(Into::into);
     Body::Gate(GateCard { gate: Gate::Social, state: GateState::Block, by: user("ada"), reason })
+}
+
+/// Where an audit trail ends.
+fn audit_head() -> Body {
+    let (at, hash) = (later(9), [7; 32]);
+    Body::AuditHead(AuditHead { seq: 12, hash, at, day: 20_700, changes: 3, denials: 1 })
+}
+
+/// A line of an audit trail, made of whatever there is.
+pub(crate) fn audit_entry(text: Option<&str>, small: u32) -> Body {
+    let boxed = |text: Option<&str>| text.map(Into::into);
+    Body::AuditEntry(Box::new(AuditEntry {
+        seq: u64::from(small),
+        at: later(9),
+        last_at: later(8),
+        keep_until: later(9_000),
+        note: AuditNote {
+            fate: if text.is_some() { Fate::Done } else { Fate::Denied },
+            user: user("ada"),
+            token: text.map(|_| TokenId(77)),
+            action: "gate.set".into(),
+            object_type: "gate".into(),
+            object_id: "risk".into(),
+            before: boxed(text),
+            after: boxed(text),
+            reason: boxed(text),
+            evidence_refs: text.into_iter().map(Into::into).collect(),
+            trace_id: boxed(text),
+            risk_tier: text.map(|_| RiskTier::High),
+            decision_trace_id: boxed(text),
+        },
+        prev_hash: [1; 32],
+        hash: [2; 32],
+    }))
 }
 
 fn governed(kind: Kind, body: Body) -> Event {

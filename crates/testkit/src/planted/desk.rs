@@ -7,8 +7,8 @@ use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, StateName, TenantId, Timestamp,
-    Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, QueueName, QueueSpec, StateName,
+    TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::Desk;
 use std::collections::BTreeMap;

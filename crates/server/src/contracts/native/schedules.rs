@@ -24,7 +24,7 @@ use mainspring_kernel::entity::schedule::{Schedule, ScheduleCommand, ScheduleSpe
 use mainspring_kernel::entity::{Body, Entity, EntityId, Kind};
 use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::BACKFILL_MAX;
-use mainspring_kernel::{JobType, Principal, Rejection, Timestamp, UserId};
+use mainspring_kernel::{Command, JobType, Principal, Rejection, Timestamp, UserId};
 
 /// The parameters of the list.
 pub(super) const FILTERS: [(&str, &str); 5] = [

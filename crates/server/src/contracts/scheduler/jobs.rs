@@ -25,6 +25,7 @@ use mainspring_kernel::{
     Command, Job, JobId, Principal, QueueName, QueueOrder, QueueSpec, StateName,
 };
 use serde::Serialize;
+use std::cmp::Reverse;
 
 pub(super) async fn enqueue(mut ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish = {
@@ -174,11 +175,9 @@ pub(super) async fn audits(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
             found.extend(ask.engine().job_within(job.id, &scope).await?);
         }
     }
-    let mut items: Vec<_> = found.iter().flat_map(view::audits).collect();
-    items.sort_by(|one, other| {
-        (&other.timestamp, &other.id).cmp(&(&one.timestamp, &one.id))
-    });
-    items.truncate(limit);
+    let mut all: Vec<_> = found.iter().flat_map(view::audits).collect();
+    all.sort_by_key(|(place, _)| Reverse(*place));
+    let items = all.into_iter().take(limit).map(|(_, audit)| audit).collect();
     Ok(bare(StatusCode::OK, &SchedulerAudits { items }))
 }
 

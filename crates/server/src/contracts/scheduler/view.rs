@@ -6,7 +6,7 @@ use mainspring_engine::store::JobWithHistory;
 use mainspring_kernel::governance::{self, Duty, decision_trace_id};
 use mainspring_kernel::job::{Actor, NEVER};
 use mainspring_kernel::view::scheduler;
-use mainspring_kernel::{Job, State, StateName, Timestamp};
+use mainspring_kernel::{Job, JobId, State, StateName, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -35,7 +35,6 @@ pub(super) struct Said<'a> {
     #[serde(borrow)]
     pub(super) result: Option<&'a RawValue>,
     pub(super) audit_event_id: Option<String>,
-    pub(super) next_action_at: Option<String>,
 }
 
 /// What the worker of `job` said, if it was done.
@@ -96,8 +95,8 @@ pub(super) fn granted(job: &Job) -> Option<SchedulerGranted> {
     })
 }
 
-/// The moves of a job, each as an entry.
-pub(super) fn audits(found: &JobWithHistory) -> Vec<SchedulerAudit> {
+/// The moves of a job, each as an entry, with what they are sorted by.
+pub(super) fn audits(found: &JobWithHistory) -> Vec<((Timestamp, JobId, u32), SchedulerAudit)> {
     let JobWithHistory { job, history } = found;
     let Some(duty) = Duty::of(&job.job_type) else { return Vec::new() };
     let Some((object_type, object_id)) = governance::object_name(job) else { return Vec::new() };
@@ -108,7 +107,7 @@ pub(super) fn audits(found: &JobWithHistory) -> Vec<SchedulerAudit> {
         if step.to == StateName::Succeeded {
             evidence_refs.extend(said(job).audit_event_id);
         }
-        SchedulerAudit {
+        let audit = SchedulerAudit {
             id: format!("{}:{}", job.id, step.seq),
             event_type: "scheduler_job",
             actor: actor(&step.actor),
@@ -123,7 +122,8 @@ pub(super) fn audits(found: &JobWithHistory) -> Vec<SchedulerAudit> {
             risk_tier: duty.risk_tier.as_str(),
             correlation_id: job.trace.as_deref().map(str::to_owned),
             decision_trace_id: (fence > 0).then(|| decision_trace_id(job.id, fence)),
-        }
+        };
+        ((step.at, job.id, step.seq), audit)
     };
     history.iter().map(entry).collect()
 }
