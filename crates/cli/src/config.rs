@@ -17,6 +17,7 @@ use mainspring_kernel::limits::{
     BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT, RUN_CONCURRENCY_DEFAULT,
 };
 use mainspring_kernel::{TenantId, TypeSpec};
+use mainspring_server::config::Shards;
 use mainspring_server::templates::Template;
 use mainspring_server::{Bounds, limits};
 use mainspring_store_memory::MemoryConfig;
@@ -144,6 +145,8 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) executor_mode: &'static str,
     pub(crate) allow_client_clock: bool,
+    /// How the jobs of `/scheduler` are spread over queues.
+    pub(crate) shards: Shards,
     /// How long workers have to come back after a restart before their leases run out.
     pub(crate) restart_grace: Duration,
     pub(crate) strict: Strict,
@@ -158,6 +161,8 @@ pub(crate) struct Settings {
     /// The tenant that the schedules of templates belong to.
     pub(crate) template_tenant: TenantId,
     pub(crate) governance: Governance,
+    /// Where the last line of each audit trail is noted; in the data directory if it does not say.
+    pub(crate) audit_anchor: Option<PathBuf>,
     pub(crate) alerts: Alerts,
     pub(crate) agent: Agent,
     pub(crate) triggers: Triggers,
@@ -190,6 +195,7 @@ impl Settings {
             },
             executor_mode: EXECUTOR_MODES[0],
             allow_client_clock: false,
+            shards: Shards::None,
             restart_grace: Duration::from_secs(5),
             strict: Strict { idempotency_key: false, trace_id: false },
             key_window: Some(Duration::from_secs(u64::from(KEY_WINDOW_SECS_DEFAULT))),
@@ -205,6 +211,7 @@ impl Settings {
             types: Vec::new(),
             templates: Vec::new(),
             template_tenant: TenantId::stored("default".into()),
+            audit_anchor: None,
             governance: Governance { auto_verify_budget: 2, unknowable_tries_max: 3 },
             alerts: Alerts {
                 retrying_ratio: 0.2,

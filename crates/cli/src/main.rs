@@ -14,9 +14,9 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    agent_files, bench, completions, config as config_command, conformance, dlq, doctor, jobs,
-    migrate, move_store, queues, replay, runs, schedules, serve, supervise, templates, tokens, triggers,
-    types, worker, workers,
+    agent_files, audit, bench, completions, config as config_command, conformance, dlq, doctor,
+    jobs, migrate, move_store, queues, replay, runs, schedules, serve, supervise, templates, tokens,
+    triggers, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -62,6 +62,9 @@ enum Command {
     /// Rules that make agent runs: every so often, once, or on a condition
     #[command(subcommand)]
     Triggers(triggers::Verb),
+    /// Who changed what, and whether that record is whole
+    #[command(subcommand)]
+    Audit(audit::Verb),
     /// Queues and their numbers
     #[command(subcommand)]
     Queues(queues::Verb),
@@ -150,6 +153,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Dlq(verb) => simple(dlq::run(verb, session()?)),
         Command::Schedules(verb) => simple(schedules::run(verb, session()?)),
         Command::Triggers(verb) => simple(triggers::run(verb, session()?)),
+        Command::Audit(verb) => simple(audit::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
@@ -261,6 +265,8 @@ mod tests {
             "plans answer p yes",
             "import agent d",
             "export agent d",
+            "audit list --limit 5",
+            "audit verify",
             "queues list",
             "queues pause q",
             "queues resume q",

@@ -8,7 +8,6 @@ use crate::batch::Batch;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Shared;
 use crate::limits::ATTEMPTS_PER_TURN;
-use crate::pull::Pull;
 use crate::request::{Patience, Request};
 use crate::triggers::Hint;
 use draft::{Draft, Effects};
@@ -293,7 +292,10 @@ fn refuse_new_work(batch: Vec<Request>) -> Vec<Request> {
 fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
     let mut needs = needs_of(batch.iter().flat_map(|request| &request.commands), now);
     let pulls = batch.iter().chain(parked).filter_map(|request| request.pull.as_ref());
-    needs.pulls.extend(pulls.map(Pull::needs));
+    for pull in pulls {
+        needs.due_by = needs.due_by.max(pull.due_by(now));
+        needs.pulls.push(pull.needs());
+    }
     needs
 }
 
@@ -312,6 +314,7 @@ fn decide_one(
         jumps: &shared.clock.jumps(),
         silences: &shared.clock.silences(),
         backlog_max: (config.backlog_bytes_per_tenant, config.backlog_bytes_max),
+        governance: config.governance,
     };
     decide_on(desk, command, &mut around)
 }

@@ -2,6 +2,7 @@
 //! takes the latter and changes what the configuration file names.
 
 use crate::triggers::TriggerConfig;
+use mainspring_kernel::governance::Governance;
 use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
 use mainspring_store::Fatal;
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub struct Config {
     pub worker_memory: Duration,
     /// What triggers look at, and how quickly.
     pub triggers: TriggerConfig,
+    /// What is true of governed objects that do not say it themselves.
+    pub governance: Governance,
     /// Told when one of the engine's tasks dies.
     pub fatal: Fatal,
 }
@@ -41,6 +44,7 @@ impl Config {
             maintain_every: Duration::from_secs(1),
             worker_memory: Duration::from_secs(120),
             triggers: TriggerConfig::none(),
+            governance: Governance::DEFAULT,
             fatal: Fatal::default(),
         }
     }

@@ -52,6 +52,7 @@ impl Inside {
             limit: wish.limit.clamp(1, PULL_MAX),
             wait: wish.wait.min(Duration::from_millis(WAIT_MS_MAX)),
             lease_ms: millis(wish.lease),
+            governed: None,
         })
     }
 

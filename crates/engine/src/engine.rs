@@ -20,6 +20,7 @@ use crate::workers::{WorkerSeen, Workers};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::entity::{Kind, schedule};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::governance::is_reserved;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     Command, Job, JobId, Receipt, Rejection, StateName, TenantId, Timestamp, TokenId, WorkerId,
@@ -458,7 +459,9 @@ impl Engine {
     /// # Errors
     /// If the store failed.
     pub async fn counts(&self) -> Result<Counts, Error> {
-        self.shared.store.counts(self.now()).await
+        let mut counts = self.shared.store.counts(self.now()).await?;
+        counts.queues.retain(|queue| !is_reserved(&queue.name));
+        Ok(counts)
     }
 
     /// Durable moves of all jobs after `position`, waiting up to `wait` for the first one.

@@ -2,9 +2,11 @@
 
 use crate::colleagues;
 use crate::engine::Shared;
+use crate::governed;
 use mainspring_kernel::dispatch::has_room;
+use mainspring_kernel::job::NEVER;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp};
-use mainspring_store::{Error, Standing};
+use mainspring_store::{Error, JobWithHistory, Standing};
 
 /// What a job is doing and, if it waits, for what.
 #[derive(Debug, Clone)]
@@ -32,25 +34,27 @@ pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explana
     let now = shared.clock.now();
     let Some(found) = shared.store.job(id).await? else { return Ok(None) };
     let standing = shared.store.standing(id, now).await?;
-    let job = found.job;
+    let JobWithHistory { job, history } = found;
+    let held = governed::held(shared, &job, &history).await?;
     let workers = colleagues::everywhere(shared).await?;
     let has_worker = workers.iter().any(|seen| seen.wants(&job.tenant, &job.job_type, &job.queue));
-    let reasons = reasons(&job, standing.as_ref(), has_worker, now);
+    let reasons = reasons(&job, (standing.as_ref(), held), has_worker, now);
     let summary = summary(&job, &reasons);
-    let earliest = job.due_at();
+    let earliest = job.due_at().filter(|at| *at != NEVER || job.plan().is_some());
     Ok(Some(Explanation { job, summary, reasons, earliest }))
 }
 
 fn reasons(
     job: &Job,
-    standing: Option<&Standing>,
+    (standing, held): (Option<&Standing>, Option<WhyWaiting>),
     has_worker: bool,
     now: Timestamp,
 ) -> Vec<WhyWaiting> {
-    let mut reasons = Vec::new();
+    let is_held = held.is_some();
+    let mut reasons: Vec<WhyWaiting> = held.into_iter().collect();
     let mut because = |code, message| reasons.push(WhyWaiting { code, message });
     let Some(due_at) = job.due_at() else { return reasons };
-    if due_at > now {
+    if due_at > now && !(is_held && due_at == NEVER) {
         let seconds = due_at.since(now).as_secs_f64();
         if job.state.name() == StateName::Retrying {
             because("RETRY_BACKOFF", format!("retry {} is due in {seconds:.1} s", job.retry_count));

@@ -1,6 +1,9 @@
 //! What a worker asks for and what it gets.
 
-use mainspring_kernel::{Job, JobType, QueueName, TenantId, TokenId, WorkerId};
+use mainspring_kernel::command::DueClock;
+use mainspring_kernel::{
+    Job, JobType, QueueName, TenantId, Timestamp, TokenId, UserId, WorkerId,
+};
 use mainspring_store::PullNeeds;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +27,25 @@ pub struct Pull {
     pub wait: Duration,
     /// For how long each is leased.
     pub lease_ms: u32,
+    /// Whether jobs on governed objects are asked for, and in what way.
+    pub governed: Option<GovernedPull>,
+}
+
+/// A pull of jobs on governed objects.
+#[derive(Debug, Clone)]
+pub struct GovernedPull {
+    /// Whose token asks.
+    pub holder: UserId,
+    /// By whose clock jobs are due.
+    pub clock: DueClock,
 }
 
 impl Pull {
+    /// What it may take is due by then, if that is later than `now`.
+    pub(crate) fn due_by(&self, now: Timestamp) -> Option<Timestamp> {
+        self.governed.as_ref().map(|it| it.clock.due_by(now)).filter(|at| *at > now)
+    }
+
     /// What the store has to look for.
     pub(crate) fn needs(&self) -> PullNeeds {
         PullNeeds {

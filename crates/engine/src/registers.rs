@@ -2,6 +2,7 @@
 //! store answers; nothing here waits for anything else.
 
 use crate::engine::Engine;
+use mainspring_kernel::governance::is_reserved;
 use mainspring_kernel::{DlqId, DlqItem, Entity, EntityId, QueueSpec, Token, TokenId, TypeSpec};
 use mainspring_store::{EntityFilter, Error, ItemFilter, Page, Scope};
 
@@ -80,12 +81,14 @@ impl Engine {
         self.shared.store.types().await
     }
 
-    /// Every configured queue, by name.
+    /// Every configured queue, by name; those of gates are told as gates.
     ///
     /// # Errors
     /// If the store failed.
     pub async fn queues(&self) -> Result<Vec<QueueSpec>, Error> {
-        self.shared.store.queues().await
+        let mut queues = self.shared.store.queues().await?;
+        queues.retain(|spec| !is_reserved(&spec.name));
+        Ok(queues)
     }
 
     /// Every token, by id.

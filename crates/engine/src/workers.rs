@@ -186,6 +186,7 @@ mod tests {
             limit: 1,
             wait: Duration::ZERO,
             lease_ms: 1_000,
+            governed: None,
         }
     }
 

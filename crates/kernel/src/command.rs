@@ -20,6 +20,12 @@ pub enum Command {
     Submit(Box<Submit>),
     /// Hand a waiting job to a worker.
     Claim(Claim),
+    /// Hand a waiting job on a governed object to a worker.
+    ClaimGoverned(Box<GovernedClaim>),
+    /// Report that a governed job was done.
+    Ack(Box<Ack>),
+    /// Renew the lease of a governed job.
+    Renew(Box<Renew>),
     /// Report that an attempt succeeded.
     Complete(Complete),
     /// Report that an attempt failed.
@@ -278,6 +284,63 @@ pub struct Claim {
     pub lease_ms: u32,
 }
 
+/// Hand a governed job to a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GovernedClaim {
+    /// Which job, to whom, for how long.
+    pub claim: Claim,
+    /// Whose token asks.
+    pub holder: UserId,
+    /// By whose clock.
+    pub clock: DueClock,
+}
+
+/// By whose clock a governed job is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DueClock {
+    /// The server's.
+    Server,
+    /// The server's, and not later than this.
+    Narrowed(Timestamp),
+    /// The caller's, where the configuration allows that.
+    Callers(Timestamp),
+}
+
+impl DueClock {
+    /// What is due by this clock when the server's shows `now`.
+    pub fn due_by(self, now: Timestamp) -> Timestamp {
+        match self {
+            DueClock::Server => now,
+            DueClock::Narrowed(at) => at.min(now),
+            DueClock::Callers(at) => at,
+        }
+    }
+}
+
+/// A governed job was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ack {
+    /// Which job, under which lease, with what result.
+    pub report: Complete,
+    /// Its object.
+    pub object: EntityId,
+    /// When the next action is due, if not as the table says.
+    pub next_action_at: Option<Timestamp>,
+    /// What the worker calls the entry that tells of it.
+    pub audit_event_id: Option<Box<str>>,
+    /// Whether the object is written even if it is not there: not if there are too many.
+    pub keeps_object: bool,
+}
+
+/// Renew the lease of a governed job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renew {
+    /// Which job, under which lease, for how long.
+    pub beat: Heartbeat,
+    /// Its object.
+    pub object: EntityId,
+}
+
 /// An attempt succeeded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complete {
@@ -392,6 +455,9 @@ impl Command {
             | Command::MoveTask { job, .. }
             | Command::RunInternally(RunInternally { job, .. })
             | Command::MoveShown { job, .. } => Some(*job),
+            Command::ClaimGoverned(wish) => Some(wish.claim.job),
+            Command::Ack(ack) => Some(ack.report.job),
+            Command::Renew(renew) => Some(renew.beat.job),
             Command::Submit(_)
             | Command::RequeueItem { .. }
             | Command::RequestDiscard { .. }
@@ -416,6 +482,9 @@ impl Command {
             Command::CommitEffect(CommitEffect { job, name, .. }) => Some((*job, name)),
             Command::Submit(_)
             | Command::Claim(_)
+            | Command::ClaimGoverned(_)
+            | Command::Ack(_)
+            | Command::Renew(_)
             | Command::Complete(_)
             | Command::Fail(_)
             | Command::Release(_)
@@ -455,6 +524,9 @@ impl Command {
             | Command::BreakGlass { item, .. } => Some(*item),
             Command::Submit(_)
             | Command::Claim(_)
+            | Command::ClaimGoverned(_)
+            | Command::Ack(_)
+            | Command::Renew(_)
             | Command::Complete(_)
             | Command::Fail(_)
             | Command::Release(_)
@@ -485,6 +557,8 @@ impl Command {
             Command::Entity(command) => Some(command.entity()),
             Command::Ring { entity, .. } | Command::Settle { entity, .. } => Some(*entity),
             Command::Submit(wish) => wish.plan.as_ref().map(|plan| plan.schedule),
+            Command::Ack(ack) => Some(ack.object),
+            Command::Renew(renew) => Some(renew.object),
             _ => None,
         }
     }
@@ -505,6 +579,7 @@ impl Command {
         #[expect(clippy::wildcard_enum_match_arm, reason = "entities watch jobs")]
         match self {
             Command::Ring { jobs, .. } | Command::Settle { jobs, .. } => jobs,
+            Command::Entity(command) => command.watched(),
             _ => &[],
         }
     }
@@ -533,6 +608,9 @@ impl Command {
         match self {
             Command::Submit(_) => "submit",
             Command::Claim(_) => "claim",
+            Command::ClaimGoverned(_) => "claim_governed",
+            Command::Ack(_) => "ack",
+            Command::Renew(_) => "renew",
             Command::Complete(_) => "complete",
             Command::Fail(_) => "fail",
             Command::Release(_) => "release",

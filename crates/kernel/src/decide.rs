@@ -7,6 +7,7 @@ mod cancel;
 mod claim;
 mod dead_letter;
 mod effect;
+mod governed;
 mod internal;
 mod item;
 mod park;
@@ -18,8 +19,9 @@ use crate::command::Command;
 use crate::entity;
 use crate::event::{Change, Event, JobEvent};
 use crate::facts::Facts;
+use crate::governance::{Gate, is_governed};
 use crate::id::{DlqId, JobId};
-use crate::job::{Actor, Job, Payload, StateName};
+use crate::job::{Actor, Job, LeaseToken, Payload, StateName};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 pub(crate) use cancel::cancel;
@@ -98,6 +100,18 @@ pub enum Receipt {
         /// Those jobs.
         jobs: Vec<JobId>,
     },
+    /// A gate was closed since the job was handed out: it waits again, and no try is used up.
+    TakenBack {
+        /// Which gate.
+        gate: Gate,
+    },
+    /// A line of the audit trail was written.
+    Audited {
+        /// Its number.
+        seq: u64,
+        /// Its hash.
+        hash: [u8; 32],
+    },
     /// The entity is there.
     Ensured {
         /// Whether it was not before.
@@ -117,18 +131,39 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
     match command {
         Command::Submit(wish) => submit(wish, facts),
         Command::Claim(claim) => claim::claim(claim, facts),
-        Command::Complete(report) => attempt::complete(report, facts),
+        Command::ClaimGoverned(claim) => governed::claim(claim, facts),
+        Command::Ack(ack) => governed::ack(ack, facts),
+        Command::Renew(renew) => governed::renew(renew, facts),
+        Command::Complete(report) => {
+            not_governed(Some(report.token), facts)?;
+            attempt::complete(report, facts)
+        }
         Command::Fail(report) => attempt::fail(report, facts),
         Command::Release(report) => attempt::release(report, facts),
-        Command::Heartbeat(beat) => attempt::heartbeat(beat, facts),
+        Command::Heartbeat(beat) => {
+            not_governed(Some(beat.token), facts)?;
+            attempt::heartbeat(beat, facts)
+        }
         Command::CommitEffect(wish) => effect::commit(wish, facts),
         Command::Cancel { by, reason, .. } => cancel(by, reason.as_deref(), facts),
         Command::Reap { .. } => reap::reap(facts),
         Command::ExtendLease { until, .. } => reap::extend(*until, facts),
-        Command::Transition { to, by, .. } => internal::transition(*to, by, facts),
-        Command::MoveTask { to, by, .. } => internal::move_task(*to, by, facts),
-        Command::RunInternally(run) => internal::run(run, facts),
-        Command::MoveShown { to, by, .. } => internal::move_shown(*to, by, facts),
+        Command::Transition { to, by, .. } => {
+            not_governed(None, facts)?;
+            internal::transition(*to, by, facts)
+        }
+        Command::MoveTask { to, by, .. } => {
+            not_governed(None, facts)?;
+            internal::move_task(*to, by, facts)
+        }
+        Command::RunInternally(run) => {
+            not_governed(None, facts)?;
+            internal::run(run, facts)
+        }
+        Command::MoveShown { to, by, .. } => {
+            not_governed(None, facts)?;
+            internal::move_shown(*to, by, facts)
+        }
         Command::RequeueItem { by, key, .. } => item::requeue(by, key.as_deref(), facts),
         Command::RequestDiscard { by, reason, .. } => item::request_discard(by, reason, facts),
         Command::ApproveDiscard { by, version, .. } => item::approve_discard(by, *version, facts),
@@ -142,12 +177,24 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::Settle { .. } => entity::settle(facts),
         Command::Together(_) => unreachable!("each part is decided on facts of its own"),
         Command::SetType(spec) => registry::set_type(spec, facts),
-        Command::SetQueue(spec) => Ok(done(Event::QueueSet(spec.clone().kept()))),
+        Command::SetQueue(spec) => registry::set_queue(spec),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::RevokeToken { token } => match facts.token {
             Some(_) => Ok(done(Event::TokenRevoked { token: *token, at: facts.now })),
             None => Err(Rejection::TokenUnknown),
         },
+    }
+}
+
+/// Refuses what would get a governed job past its gates: it is started and ended by its contract
+/// alone. With a token, only whoever holds the lease learns so.
+fn not_governed(token: Option<LeaseToken>, facts: &Facts<'_>) -> Result<(), Rejection> {
+    let is_holder = |job: &&Job| {
+        token.is_none_or(|token| attempt::live_lease(job, token, facts).is_some())
+    };
+    match facts.job.filter(|job| is_governed(&job.job_type)).filter(is_holder) {
+        Some(_) => Err(Rejection::JobGoverned),
+        None => Ok(()),
     }
 }
 

@@ -6,8 +6,11 @@
 //! An entity changes as a whole: every change is a new version of all of it. Kinds that change
 //! often, or of which there are millions, do not belong here.
 
+pub mod audit;
 pub mod beacon;
 pub mod question;
+pub mod gate;
+pub mod object;
 pub mod schedule;
 pub mod trigger;
 
@@ -18,8 +21,11 @@ use crate::id::{self, JobId};
 use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
+use audit::{AuditCommand, AuditEntry, AuditHead};
 use beacon::{Beacon, BeaconCommand};
 use question::{Question, QuestionCommand};
+use gate::{GateCard, GateCommand};
+use object::{Object, ObjectCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
 use trigger::{Trigger, TriggerCommand};
@@ -36,12 +42,28 @@ pub enum Kind {
     Trigger = 7,
     /// Waits for a person's answer; see [`question`].
     Question = 10,
+    /// What governed jobs are done to; see [`object`].
+    Object = 20,
+    /// What stands before jobs on high-risk objects; see [`gate`].
+    Gate = 21,
+    /// Where a tenant's audit trail ends; see [`audit`].
+    AuditHead = 22,
+    /// One line of it.
+    AuditEntry = 23,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Kind] =
-        &[Kind::Beacon, Kind::Schedule, Kind::Trigger, Kind::Question];
+    pub const ALL: &'static [Kind] = &[
+        Kind::Beacon,
+        Kind::Schedule,
+        Kind::Question,
+        Kind::Trigger,
+        Kind::Object,
+        Kind::Gate,
+        Kind::AuditHead,
+        Kind::AuditEntry,
+    ];
 
     /// The number it is stored under.
     pub const fn number(self) -> u8 {
@@ -60,6 +82,10 @@ impl Kind {
             Kind::Schedule => "schedule",
             Kind::Question => "question",
             Kind::Trigger => "trigger",
+            Kind::Object => "object",
+            Kind::Gate => "gate",
+            Kind::AuditHead => "audit_head",
+            Kind::AuditEntry => "audit_entry",
         }
     }
 
@@ -70,6 +96,10 @@ impl Kind {
             Kind::Schedule => "sch",
             Kind::Question => "qst",
             Kind::Trigger => "trg",
+            Kind::Object => "obj",
+            Kind::Gate => "gat",
+            Kind::AuditHead => "auh",
+            Kind::AuditEntry => "aud",
         }
     }
 }
@@ -130,6 +160,14 @@ pub enum Body {
     Question(Box<Question>),
     /// A trigger.
     Trigger(Box<Trigger>),
+    /// A governed object.
+    Object(Box<Object>),
+    /// A gate.
+    Gate(GateCard),
+    /// Where an audit trail ends.
+    AuditHead(AuditHead),
+    /// A line of an audit trail.
+    AuditEntry(Box<AuditEntry>),
 }
 
 impl Body {
@@ -140,6 +178,10 @@ impl Body {
             Body::Schedule(_) => Kind::Schedule,
             Body::Question(_) => Kind::Question,
             Body::Trigger(_) => Kind::Trigger,
+            Body::Object(_) => Kind::Object,
+            Body::Gate(_) => Kind::Gate,
+            Body::AuditHead(_) => Kind::AuditHead,
+            Body::AuditEntry(_) => Kind::AuditEntry,
         }
     }
 }
@@ -152,6 +194,10 @@ impl Entity {
             Body::Schedule(schedule) => schedule.state(),
             Body::Question(question) => question.state(),
             Body::Trigger(trigger) => trigger.state(),
+            Body::Object(object) => object.state(),
+            Body::Gate(gate) => gate.state.as_str(),
+            Body::AuditHead(_) => "open",
+            Body::AuditEntry(entry) => entry.state(),
         }
     }
 
@@ -162,6 +208,9 @@ impl Entity {
             Body::Schedule(schedule) => schedule.alarm_at(),
             Body::Question(question) => question.alarm_at(),
             Body::Trigger(trigger) => trigger.alarm_at(),
+            Body::Object(object) => object.alarm_at,
+            Body::AuditEntry(entry) => Some(entry.keep_until),
+            Body::Gate(_) | Body::AuditHead(_) => None,
         }
     }
 
@@ -173,6 +222,8 @@ impl Entity {
             Body::Question(_) => None,
             // The types of runs and questions are built in.
             Body::Trigger(_) => None,
+            // A type that is there without being registered.
+            Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
         }
     }
 
@@ -186,6 +237,11 @@ impl Entity {
             }
             Body::Question(_) => {}
             Body::Trigger(trigger) => visit("type", trigger.spec.kind.as_str()),
+            Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) => {}
+            Body::AuditEntry(entry) => {
+                visit("object_id", &entry.note.object_id);
+                visit("actor", entry.note.user.as_str());
+            }
         }
     }
 
@@ -211,6 +267,12 @@ pub enum EntityCommand {
     Question(QuestionCommand),
     /// Of a trigger.
     Trigger(TriggerCommand),
+    /// Of a governed object.
+    Object(ObjectCommand),
+    /// Of a gate.
+    Gate(GateCommand),
+    /// Of an audit trail.
+    Audit(AuditCommand),
 }
 
 impl EntityCommand {
@@ -221,6 +283,9 @@ impl EntityCommand {
             EntityCommand::Schedule(command) => command.entity(),
             EntityCommand::Question(command) => command.entity(),
             EntityCommand::Trigger(command) => command.entity(),
+            EntityCommand::Object(command) => command.entity(),
+            EntityCommand::Gate(command) => command.entity(),
+            EntityCommand::Audit(command) => command.entity(),
         }
     }
 
@@ -231,6 +296,9 @@ impl EntityCommand {
             EntityCommand::Schedule(command) => command.name(),
             EntityCommand::Question(command) => command.name(),
             EntityCommand::Trigger(command) => command.name(),
+            EntityCommand::Object(command) => command.name(),
+            EntityCommand::Gate(_) => "set_gate",
+            EntityCommand::Audit(_) => "append_audit",
         }
     }
 
@@ -238,9 +306,12 @@ impl EntityCommand {
     pub fn key(&self) -> Option<Digest> {
         match self {
             // A trigger fires by its alarm alone.
-            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) | EntityCommand::Question(_) => {
-                None
-            }
+            EntityCommand::Beacon(_)
+            | EntityCommand::Trigger(_)
+            | EntityCommand::Question(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -248,16 +319,32 @@ impl EntityCommand {
     /// Whether it asks for more work, or for something that will.
     pub fn is_new_work(&self) -> bool {
         match self {
-            EntityCommand::Beacon(_) | EntityCommand::Question(_) => false,
+            EntityCommand::Beacon(_)
+            | EntityCommand::Question(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
             EntityCommand::Trigger(command) => command.is_new_work(),
+        }
+    }
+
+    /// Jobs that it looks at besides.
+    pub fn watched(&self) -> &[JobId] {
+        match self {
+            EntityCommand::Object(command) => command.watched(),
+            EntityCommand::Beacon(_)
+            | EntityCommand::Schedule(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => &[],
         }
     }
 
     /// How many bytes of text it carries, roughly.
     pub fn text_bytes(&self) -> usize {
         match self {
-            EntityCommand::Beacon(_) => 0,
+            EntityCommand::Beacon(_) | EntityCommand::Object(_) | EntityCommand::Gate(_) => 0,
+            EntityCommand::Audit(command) => command.text_bytes(),
             EntityCommand::Schedule(command) => command.text_bytes(),
             EntityCommand::Question(command) => command.text_bytes(),
             EntityCommand::Trigger(command) => command.text_bytes(),
@@ -267,9 +354,12 @@ impl EntityCommand {
     /// The type that it names.
     pub fn job_type(&self) -> Option<&JobType> {
         match self {
-            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) | EntityCommand::Question(_) => {
-                None
-            }
+            EntityCommand::Beacon(_)
+            | EntityCommand::Trigger(_)
+            | EntityCommand::Question(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -292,6 +382,9 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
         EntityCommand::Schedule(command) => schedule::decide(command, facts),
         EntityCommand::Question(command) => question::decide(command, facts),
         EntityCommand::Trigger(command) => trigger::decide(command, facts),
+        EntityCommand::Object(command) => object::decide(command, facts),
+        EntityCommand::Gate(command) => gate::decide(command, facts),
+        EntityCommand::Audit(command) => audit::decide(command, facts),
     }
 }
 
@@ -307,6 +400,9 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Schedule(schedule) => Ok(schedule::ring(entity, schedule, at, facts)),
         Body::Question(question) => Ok(question::ring(entity, question, facts)),
         Body::Trigger(trigger) => Ok(trigger::ring(entity, trigger, at, facts)),
+        Body::Object(object) => Ok(object::ring(entity, object, at, facts)),
+        Body::AuditEntry(_) => Ok(audit::ring(entity)),
+        Body::Gate(_) | Body::AuditHead(_) => Err(Rejection::NotDue),
     }
 }
 
@@ -314,7 +410,12 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
 pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let entity = facts.entity.ok_or(Rejection::NotDue)?;
     match &entity.body {
-        Body::Beacon(_) | Body::Question(_) => Err(Rejection::NotDue),
+        Body::Beacon(_)
+        | Body::Question(_)
+        | Body::Object(_)
+        | Body::Gate(_)
+        | Body::AuditHead(_)
+        | Body::AuditEntry(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }

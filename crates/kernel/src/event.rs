@@ -7,6 +7,7 @@ use crate::dlq::{DlqItem, DlqState};
 use crate::entity::question::QUESTION_EXPIRED;
 use crate::entity::{Entity, EntityId};
 use crate::fingerprint::Digest;
+use crate::governance::{Gate, words};
 use crate::id::{DlqId, JobId, TokenId};
 use crate::job::{AcceptedReport, Actor, Effect, Failure, Job, Lease, Payload};
 use crate::registry::{QueueSpec, TypeSpec};
@@ -121,6 +122,8 @@ pub enum Change {
         report: Box<AcceptedReport>,
         /// Not before this; at once if `None`.
         due_at: Option<Timestamp>,
+        /// What holds it, if it was not given back but taken.
+        hold: Option<Hold>,
     },
     /// To `dlq_pending`.
     DeadLettered {
@@ -137,7 +140,8 @@ pub enum Change {
     DlqRecorded,
     /// To `failed`.
     Failed,
-    /// Not to another state: a waiting job may start at once, by hand.
+    /// Not to another state: a waiting job may start at once, by hand or because nothing holds it
+    /// any more.
     Hastened,
     /// To `cancelled`.
     Cancelled {
@@ -148,6 +152,46 @@ pub enum Change {
     },
 }
 
+/// What holds a governed job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hold {
+    /// Why.
+    pub code: HoldCode,
+    /// Not before this.
+    pub until: Timestamp,
+}
+
+words! {
+    /// Why a governed job is held.
+    HoldCode {
+        /// A gate before its high-risk object is closed.
+        GateClosed = "GATE_CLOSED",
+        /// Its high-risk object is uncertain.
+        ObjectUncertain = "OBJECT_UNCERTAIN",
+        /// Its uncertain object was verified as often as it may be by itself.
+        AutoVerifyBudget = "AUTO_VERIFY_BUDGET",
+    }
+}
+
+impl HoldCode {
+    /// The same for people.
+    pub fn text(self, gate: Option<Gate>) -> String {
+        match self {
+            HoldCode::GateClosed => {
+                format!("the gate {} is closed", gate.map_or("", Gate::as_str))
+            }
+            HoldCode::ObjectUncertain => {
+                "the object is uncertain and of high risk: only its verification may go".to_owned()
+            }
+            HoldCode::AutoVerifyBudget => {
+                "the object was verified by itself as often as it may be".to_owned()
+            }
+        }
+    }
+}
+
+/// Code of a verification that will not be handed out any more.
+pub const UNKNOWABLE_TRIES_EXHAUSTED: &str = "UNKNOWABLE_TRIES_EXHAUSTED";
 /// Code of a cancellation by request.
 pub const JOB_CANCELLED: &str = "JOB_CANCELLED";
 /// Code of a cancellation because the job was not started in time.
@@ -177,6 +221,10 @@ pub const REASON_CODES: &[&str] = &[
     INTERNAL_TRANSITION,
     RUN_KILLED,
     QUESTION_EXPIRED,
+    HoldCode::GateClosed.as_str(),
+    HoldCode::ObjectUncertain.as_str(),
+    HoldCode::AutoVerifyBudget.as_str(),
+    UNKNOWABLE_TRIES_EXHAUSTED,
 ];
 
 /// Who holds an idempotency key.

@@ -96,7 +96,13 @@ pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
         });
     }
     let attempt = job.attempt();
-    let reason = reason(&event.change);
+    let reason = match (&event.change, from) {
+        (Change::Hastened, StateName::Retrying) => {
+            let message = "nothing holds it any more".into();
+            Some(Box::new(Reason { code: RELEASED.into(), message }))
+        }
+        (change, _) => reason(change),
+    };
     apply(job, event);
     job.seq = event.seq;
     job.updated_at = event.at;
@@ -196,9 +202,10 @@ fn apply(job: &mut Job, event: &JobEvent) {
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::Retrying { due_at: *due_at };
         }
-        Change::Released { report, due_at, .. } => {
+        Change::Released { report, due_at, hold, .. } => {
             job.last_report = Some(report.clone());
-            job.state = State::Retrying { due_at: due_at.unwrap_or(at) };
+            let due_at = hold.map_or(due_at.unwrap_or(at), |hold| hold.until);
+            job.state = State::Retrying { due_at };
         }
         Change::DeadLettered { failure, is_exhausted, report, result } => {
             job.last_report.clone_from(report);
@@ -235,8 +242,9 @@ fn reason(change: &Change) -> Option<Box<Reason>> {
             (failure.code.to_string().into(), failure.message.clone())
         }
         Change::Hastened => (INTERNAL_TRANSITION.into(), "made ready by hand".into()),
-        Change::Released { reason, .. } => {
-            (RELEASED.into(), reason.clone().unwrap_or_else(|| "given back unused".into()))
+        Change::Released { reason, hold, .. } => {
+            let code = hold.map_or(RELEASED, |hold| hold.code.as_str());
+            (code.into(), reason.clone().unwrap_or_else(|| "given back unused".into()))
         }
         Change::DeadLettered { failure, is_exhausted: true, .. } => (
             TASK_RETRY_EXHAUSTED.into(),

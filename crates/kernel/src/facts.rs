@@ -6,6 +6,7 @@ use crate::backlog::Backlog;
 use crate::dlq::DlqItem;
 use crate::entity::Entity;
 use crate::event::KeyHolder;
+use crate::governance::{Gate, Governance};
 use crate::id::JobId;
 use crate::job::Job;
 use crate::registry::TypeSpec;
@@ -51,6 +52,10 @@ pub struct Facts<'a> {
     pub tokens: &'a [&'a Token],
     /// What waits already, where new work is asked for.
     pub backlog: Backlog,
+    /// A gate of the tenant that is closed, where a governed job or object is concerned.
+    pub closed_gate: Option<Gate>,
+    /// What is configured for governed objects.
+    pub governance: Governance,
 }
 
 impl Facts<'_> {
@@ -75,6 +80,8 @@ impl Facts<'_> {
             token: None,
             tokens: &[],
             backlog: Backlog::UNBOUNDED,
+            closed_gate: None,
+            governance: Governance::DEFAULT,
         }
     }
 }

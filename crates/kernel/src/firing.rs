@@ -127,6 +127,8 @@ pub(crate) fn fire(
         | Receipt::Item { .. }
         | Receipt::Wanting { .. }
         | Receipt::Ensured { .. }
+        | Receipt::TakenBack { .. }
+        | Receipt::Audited { .. }
         | Receipt::Together(_)
         | Receipt::Done => unreachable!("a submission is taken or found"),
     }

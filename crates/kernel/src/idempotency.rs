@@ -3,6 +3,7 @@
 
 use crate::canonical::{NotCanonical, canonical};
 use crate::fingerprint::{Digest, digest};
+use crate::governance::KEY_SCOPE;
 use crate::job::Idempotency;
 use crate::limits::{KEY_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::name::{JobType, TenantId, UserId};
@@ -69,6 +70,23 @@ impl Keyed<'_> {
         let fingerprint = Some(fingerprint(self.job_type, self.payload)?);
         Ok(Idempotency { fingerprint, ..made })
     }
+}
+
+/// A key of the contract `/scheduler`: one space for each tenant, held for ever, and compared by
+/// nothing but itself.
+///
+/// # Errors
+/// If the key is no such text.
+pub fn scheduler_key(tenant: &TenantId, key: &str) -> Result<Idempotency, Rejection> {
+    let made = Idempotency {
+        hash: digest(&[b"scheduler key", tenant.as_str().as_bytes(), key.as_bytes()]),
+        scope: KEY_SCOPE.into(),
+        key: key.into(),
+        fingerprint: None,
+        window_secs: None,
+    };
+    check(&made)?;
+    Ok(made)
 }
 
 /// The name `id` that a caller chose for a job, among those of `namespace` in a tenant. It is held

@@ -36,6 +36,7 @@ pub mod error_class;
 pub mod evolve;
 pub mod fingerprint;
 pub mod firing;
+pub mod governance;
 pub mod retry;
 pub mod together;
 pub mod totals;

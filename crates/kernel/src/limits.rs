@@ -64,6 +64,22 @@ pub const DLQ_UNFINISHED_MS: u64 = 30_000;
 pub const KEY_WINDOW_SECS_DEFAULT: u32 = 24 * 3600;
 /// What one point of priority is worth in waiting time: a job this much older outranks it.
 pub const AGING_MICROS_PER_POINT: i64 = 1_000_000;
+/// Longest name of a governed object.
+pub const OBJECT_ID_BYTES_MAX: usize = 160;
+/// Jobs that one governed object can have parked; more of them look for themselves now and then.
+pub const PARKED_MAX: usize = 100;
+/// What a closed gate holds is looked at this often, should no word of its opening come.
+pub const HELD_LOOK_MS: u64 = 60_000;
+/// Changes by users of one tenant that its audit trail takes in a day; more are refused. Operators
+/// are not bound.
+pub const AUDIT_PER_DAY_MAX: u32 = 100_000;
+/// Refused attempts of one tenant that its audit trail takes in a day; more are not written.
+pub const AUDIT_DENIALS_PER_DAY_MAX: u32 = 1_000;
+/// Longest text of what a thing was before or after, in an entry of the audit trail; longer text is
+/// told by its digest.
+pub const AUDIT_TEXT_BYTES_MAX: usize = 4096;
+/// Most references to evidence in an entry of the audit trail.
+pub const AUDIT_EVIDENCE_MAX: usize = 16;
 /// Longest text of a cron pattern.
 pub const CRON_BYTES_MAX: usize = 256;
 /// Most dates and ranges that one schedule may leave out.

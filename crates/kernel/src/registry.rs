@@ -2,9 +2,10 @@
 
 use crate::agent::{self, Purpose};
 use crate::fingerprint::Digest;
+use crate::governance::{self, Duty};
 use crate::limits::{
     EVALUATION_TIMEOUT_MS, PRIORITY_DEFAULT, RETRIES_DEFAULT, RUN_CONCURRENCY_DEFAULT,
-    RUN_PRIORITY_DEFAULT, RUN_TIMEOUT_MS_DEFAULT, TIMEOUT_MS_DEFAULT,
+    RUN_PRIORITY_DEFAULT, RUN_TIMEOUT_MS_DEFAULT, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX,
 };
 use crate::name::{JobType, QueueName};
 use crate::retry::Backoff;
@@ -92,11 +93,26 @@ impl TypeSpec {
         TypeSpec { backoff: Backoff::NONE, ..TypeSpec::plain(JobType::stored(TASK.into())) }
     }
 
+    /// A type of governed jobs: there without being registered; three executions, tried again at
+    /// once unless the worker says when, and bounded by the lease alone. No schedule makes them.
+    pub fn governed(name: JobType) -> Self {
+        TypeSpec {
+            domain: "governance".into(),
+            is_schedulable: false,
+            timeout_ms: TIMEOUT_MS_MAX,
+            max_retries: 2,
+            queue: QueueName::stored(governance::QUEUE.into()),
+            backoff: Backoff::NONE,
+            ..TypeSpec::plain(name)
+        }
+    }
+
     /// The type of that name that is there without being registered, if there is one.
     pub fn built_in(name: &JobType) -> Option<Self> {
-        match Purpose::of(name) {
-            Some(purpose) => Some(TypeSpec::agent(purpose)),
-            None => (name.as_str() == TASK).then(TypeSpec::task),
+        match (Purpose::of(name), Duty::of(name)) {
+            (Some(purpose), _) => Some(TypeSpec::agent(purpose)),
+            (None, Some(_)) => Some(TypeSpec::governed(name.clone())),
+            (None, None) => (name.as_str() == TASK).then(TypeSpec::task),
         }
     }
 

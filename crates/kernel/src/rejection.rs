@@ -1,6 +1,7 @@
 //! Why not: the domain says no. A rejection is a value, expected and matchable; nothing changed.
 
 use crate::entity::Kind;
+use crate::governance::Gate;
 use crate::job::StateName;
 use crate::view::tasks;
 use std::fmt;
@@ -96,6 +97,21 @@ rejections! {
     /// The question has been answered, or is not waited for any more.
     QuestionConflict { state: &'static str } => "QUESTION_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "a question that is {state} cannot be answered");
+    /// The entity is not what it was when it was read.
+    EntityChanged { kind: Kind } => "ENTITY_CHANGED", Conflict,
+        |f: F<'_, '_>, kind: &Kind| write!(f, "the {} has changed since it was read", kind.as_str());
+    /// The job is started and ended by its contract alone.
+    JobGoverned => "JOB_GOVERNED", Conflict,
+        |f: F<'_, '_>| f.write_str("this job is governed: report on it through /scheduler");
+    /// A gate before a high-risk object is closed.
+    GateClosed { gate: Gate } => "GATE_CLOSED", Conflict,
+        |f: F<'_, '_>, gate: &Gate| write!(f, "the gate {} is closed: the job waits again", gate.as_str());
+    /// The audit trail of the tenant has taken as much today as it may.
+    AuditFull => "AUDIT_FULL", Share,
+        |f: F<'_, '_>| f.write_str("the audit trail of this tenant takes no more changes today");
+    /// What has a high risk needs the name of the decision behind it.
+    DecisionMissing => "DECISION_TRACE_REQUIRED", Validation,
+        |f: F<'_, '_>| f.write_str("an entry of high risk needs a decision_trace_id");
     /// The firing has had its job, which is not remembered any more.
     FiringDone => "FIRING_DONE", Conflict,
         |f: F<'_, '_>| f.write_str("this firing has had its job, or is too long past to tell");

@@ -1,8 +1,10 @@
 //! One request from head to answer: ids, host, route, who asks, body, handler. The only thing
 //! between hyper and the handlers.
 
+use crate::anchor::Anchor;
 use crate::answer::{Body, Reply};
 use crate::ask::{Ask, Query, idempotency_key};
+use crate::audit;
 use crate::auth;
 use crate::config::Config;
 use crate::contracts::Spoken;
@@ -20,11 +22,12 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Response, Version};
 use mainspring_api::{IDEMPOTENCY_HEADER, TRACE_HEADER};
 use mainspring_engine::Engine;
-use mainspring_kernel::{Principal, Role};
+use mainspring_kernel::{Principal, QueueName, Role};
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The server without its socket.
 pub struct App {
@@ -44,6 +47,10 @@ pub struct App {
     pub(crate) docs: Bytes,
     contracts: Spoken,
     router: Router,
+    /// Queues that are known to hand out what is due first. Only a memory: the store knows.
+    due_queues: Mutex<HashSet<QueueName>>,
+    /// What is known of audit trails outside of the store.
+    pub(crate) anchor: Anchor,
 }
 
 /// What names a request and its trace.
@@ -69,6 +76,7 @@ impl App {
         let openapi = serde_json::to_vec(&document).expect("our own document is JSON");
         // The seats bound them all together; here it is only counted whose they are.
         let connections = Bounds { all: usize::MAX, ..config.connections };
+        let anchor = Anchor::open(config.audit_anchor.clone());
         Arc::new(App {
             connections: Shares::new(connections),
             streams: Shares::new(config.streams),
@@ -80,7 +88,19 @@ impl App {
             config,
             contracts,
             router,
+            due_queues: Mutex::default(),
+            anchor,
         })
+    }
+
+    /// Whether a queue is known to be configured.
+    pub(crate) fn has_due_queue(&self, name: &QueueName) -> bool {
+        self.due_queues.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    /// From now on it is.
+    pub(crate) fn knows_due_queue(&self, name: QueueName) {
+        self.due_queues.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
     }
 
     /// Answers one request; whatever happens, there is an answer.
@@ -219,6 +239,9 @@ impl App {
             Rule::Local(..) if !self.config.is_public => return Ok(self.named(headers).await),
             Rule::Roles(roles, _) | Rule::Local(roles, _) => {
                 let who = auth::principal(&self.engine, headers).await?;
+                if !who.roles.any(roles) {
+                    audit::denied(self, route, &who).await;
+                }
                 who.roles.any(roles).then_some(who)
             }
             Rule::Internal(_) => {

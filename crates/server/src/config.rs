@@ -6,6 +6,7 @@ use crate::limits;
 use crate::shares::Bounds;
 use crate::templates::Templates;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Settings of one server.
@@ -30,6 +31,14 @@ pub struct Config {
     pub is_key_required: bool,
     /// Whether requests need an `x-trace-id`.
     pub is_trace_required: bool,
+    /// Whether workers of `/scheduler` may say what time it is, for tests and replays.
+    pub allow_client_clock: bool,
+    /// How the jobs of `/scheduler` are spread over queues.
+    pub shards: Shards,
+    /// How long lines of the audit trail are kept.
+    pub audit_keep: Duration,
+    /// Where the last line of each audit trail is noted outside of the store.
+    pub audit_anchor: Option<PathBuf>,
     /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
     pub key_window_secs: Option<u32>,
     /// Seconds after the end of a job after which nothing of it is kept any more: so long, and not
@@ -63,6 +72,26 @@ pub struct Config {
     pub shutdown_grace: Duration,
 }
 
+/// How the jobs of `/scheduler` are spread over queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shards {
+    /// Not: all are in one.
+    None,
+    /// One queue for each type of object.
+    ObjectType,
+    /// One queue for each risk tier.
+    RiskTier,
+}
+
+impl Shards {
+    /// Every way, by its name in the configuration.
+    pub const ALL: [(&'static str, Shards); 3] = [
+        ("none", Shards::None),
+        ("object_type", Shards::ObjectType),
+        ("risk_tier", Shards::RiskTier),
+    ];
+}
+
 impl Config {
     /// The settings `mainspring serve` starts with, on a loopback address.
     pub fn standard() -> Self {
@@ -76,6 +105,10 @@ impl Config {
             has_internal_routes: false,
             is_key_required: false,
             is_trace_required: false,
+            allow_client_clock: false,
+            shards: Shards::None,
+            audit_keep: Duration::from_secs(365 * 24 * 3600),
+            audit_anchor: None,
             key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
             name_window_secs: None,
             body_bytes_max: limits::BODY_BYTES_MAX,

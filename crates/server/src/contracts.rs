@@ -9,6 +9,7 @@ mod errors;
 pub(crate) mod agent;
 pub(crate) mod jobs;
 pub(crate) mod native;
+pub(crate) mod scheduler;
 pub(crate) mod tasks;
 
 #[cfg(test)]
@@ -45,7 +46,7 @@ pub(crate) type Word = fn(&Refusal, &Ids) -> Response<Body>;
 
 /// Every contract there is.
 static ALL: &[&Contract] =
-    &[&native::CONTRACT, &tasks::CONTRACT, &jobs::CONTRACT, &agent::CONTRACT];
+    &[&native::CONTRACT, &tasks::CONTRACT, &jobs::CONTRACT, &agent::CONTRACT, &scheduler::CONTRACT];
 
 /// Words what is refused at paths that no contract has.
 static FALLBACK: &Contract = &native::CONTRACT;

@@ -14,13 +14,16 @@ pub mod templates;
 pub mod app;
 pub mod auth;
 
+mod anchor;
 mod answer;
 mod ask;
+mod audit;
 mod contracts;
 mod cursor;
 mod docs_page;
 mod envelope;
 mod follow;
+mod governed;
 mod instant;
 mod json;
 mod metrics;

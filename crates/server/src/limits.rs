@@ -72,6 +72,14 @@ pub const SCHEDULES_PAGE_MAX: usize = 1_000;
 pub const JOBS_PAGE_MAX: usize = 1_000;
 /// Bytes of payloads and results in one page of the contract `/jobs`; one job is always shown.
 pub const JOBS_PAGE_BYTES_MAX: usize = 16 << 20;
+/// Most jobs in one pull of the contract `/scheduler`.
+pub const SCHEDULER_PULL_MAX: usize = 1_000;
+/// Jobs in each state that the numbers of the contract `/scheduler` look at one by one.
+pub const SCHEDULER_LOOK_MAX: usize = 1_000;
+/// Most governed objects of one tenant; a job on another one leaves nothing behind.
+pub const OBJECTS_PER_TENANT_MAX: usize = 100_000;
+/// Lines of an audit trail that are looked at in one go.
+pub const AUDIT_PAGE: usize = 1_000;
 /// Longest id of a task; room is left in a name for the time of a firing.
 pub const TASK_ID_BYTES_MAX: usize = 160;
 /// Most runs and triggers that one plan may make.

@@ -74,6 +74,7 @@ pub(crate) struct Refusal {
 
 /// Codes that the server makes itself; the others are the kernel's or a contract's own.
 pub(crate) const CODES: &[&str] = &[
+    "AUDIT_INTEGRITY_BROKEN",
     "AUTH_FORBIDDEN",
     "AUTH_UNAUTHORIZED",
     "BATCH_TOO_LARGE",
@@ -101,6 +102,7 @@ pub(crate) const CODES: &[&str] = &[
     "TENANT_SCOPE_VIOLATION",
     "TOO_MANY_BODIES",
     "TOO_MANY_CONNECTIONS",
+    "TOO_MANY_OBJECTS",
     "TOO_MANY_SCHEDULES",
     "TOO_MANY_TRIGGERS",
     "TOO_MANY_STREAMS",
@@ -413,6 +415,21 @@ pub(crate) fn too_many_schedules(most: usize) -> Refusal {
 pub(crate) fn too_many_triggers(most: usize) -> Refusal {
     let message = format!("a tenant may have at most {most} triggers; delete some");
     Refusal::new(Kind::Conflict, "TOO_MANY_TRIGGERS", message)
+/// A line of the audit trail was changed, moved or taken away.
+pub(crate) fn audit_broken(checked: u64, seq: u64) -> Refusal {
+    let message = format!("the audit trail is not whole: line {seq} is wrong or missing");
+    let mut refusal = Refusal::new(Kind::Conflict, "AUDIT_INTEGRITY_BROKEN", message);
+    let details = serde_json::json!({
+        "valid": false, "checked": checked, "first_bad_seq": seq,
+    });
+    refusal.details = Some(Box::new(details));
+    refusal
+}
+
+/// A tenant has as many governed objects as it may have.
+pub(crate) fn too_many_objects(most: usize) -> Refusal {
+    let message = format!("a tenant may have at most {most} governed objects");
+    Refusal::new(Kind::Conflict, "TOO_MANY_OBJECTS", message)
 }
 
 pub(crate) fn too_many_bodies(full: Full) -> Refusal {

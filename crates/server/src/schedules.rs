@@ -2,6 +2,7 @@
 //! number of them.
 
 use crate::ask::Ask;
+use crate::audit;
 use crate::refusal::Refusal;
 use mainspring_kernel::Principal;
 use mainspring_kernel::entity::schedule::{ScheduleCommand, ScheduleSpec};
@@ -17,6 +18,7 @@ pub(crate) async fn make(
     let id = EntityId { kind: Kind::Schedule, bits: ask.engine().fresh_id() };
     let (tenant, owner) = (who.tenant.clone(), who.user.clone());
     let command = ScheduleCommand::Create { id, tenant, owner, spec: Box::new(spec) };
-    ask.engine().execute_one(command.into()).await??;
+    let note = audit::of_schedule("schedule.create", id);
+    audit::change(ask, who, command.into(), note).await?;
     Ok(id)
 }

@@ -118,6 +118,7 @@ async fn finish(engine: &Engine, jobs: usize) {
             token: None,
             limit: BATCH,
             lease_ms: 60_000,
+            governed: None,
             wait: Duration::ZERO,
         };
         let grants = engine.pull(pull).await.expect("pulled");

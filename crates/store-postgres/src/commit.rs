@@ -174,6 +174,7 @@ impl Writer {
         let loaded = Loaded::load_named(server, &mut transaction, wants).await?;
         let mut desk = PostgresDesk::new(Ground {
             now: needs.now,
+            due_by: needs.due_by.map_or(needs.now, |at| at.max(needs.now)),
             shown: known.clone(),
             registry: &registry,
             book: &mut self.book,

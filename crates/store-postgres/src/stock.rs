@@ -11,8 +11,9 @@ use crate::registry::Registry;
 use crate::rows::Stored;
 use crate::throttle::Throttle;
 use crate::values::{Map, uuid};
-use mainspring_kernel::JobId;
-use mainspring_kernel::dispatch::has_room;
+use mainspring_kernel::dispatch::{LaneKey, has_room};
+use mainspring_kernel::governance::is_held;
+use mainspring_kernel::{JobId, QueueOrder};
 use mainspring_store::PullNeeds;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -197,6 +198,7 @@ impl Stock {
         let is_wanted = |number: &i32| {
             lanes.key(*number).is_none_or(|lane| {
                 registry.is_open(&lane.queue)
+                    && !is_held(lane, &mut |queue| registry.is_open(queue))
                     && registry.limit(lane).is_none_or(|(most, _)| has_room(0, most))
                     && pulls.iter().any(|pull| pull.wanted().lane(lane))
             })
@@ -210,8 +212,12 @@ impl Stock {
         }
         let is_locking = self.locking_until.is_some_and(|until| now < until);
         let most: usize = pulls.iter().map(|pull| pull.limit).sum();
+        let is_by_due = |lane: &LaneKey| registry.order(&lane.queue) == QueueOrder::Due;
+        let has_due_order = chosen.iter().any(|lane| lanes.key(*lane).is_some_and(is_by_due));
         let share = match chosen.len() {
             0 | 1 => most,
+            // There the lanes compete by due time alone: any of them may have all that is due next.
+            _ if has_due_order => most,
             lanes => (most * 3 / 2 / lanes).max(PER_LANE_MIN).min(most),
         };
         let per_lane = share + named.min(NAMED_MAX);

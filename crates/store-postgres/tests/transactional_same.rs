@@ -4,6 +4,7 @@
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::dispatch::order_key;
+use mainspring_kernel::governance::Governance;
 use mainspring_kernel::idempotency::Keyed;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use mainspring_kernel::{
@@ -156,6 +157,7 @@ async fn decided(
             jumps: &[],
             silences: &[],
             backlog_max: (u64::MAX, u64::MAX),
+            governance: Governance::DEFAULT,
         };
         outcome = decide_on(desk, &command, &mut around).map(|decision| {
             desk.apply(decision.events);

@@ -3,10 +3,11 @@
 
 use crate::store::{Desk, Needs};
 use mainspring_kernel::backlog::held_bytes;
+use mainspring_kernel::governance::{self, Gate, Governance};
 use mainspring_kernel::shared_time::{Jump, Silence};
 use mainspring_kernel::{
-    Backlog, Command, Decision, Entity, Event, Facts, Rejection, TenantId, Timestamp, decide,
-    together,
+    Backlog, Command, Decision, Entity, Event, Facts, QueueSpec, Rejection, TenantId, Timestamp,
+    decide, together,
 };
 
 /// What a decision goes by that is not on the desk.
@@ -25,6 +26,8 @@ pub struct Circumstances<'a> {
     pub silences: &'a [Silence],
     /// What the jobs of a tenant, and all jobs, may take up before they have ended.
     pub backlog_max: (u64, u64),
+    /// What is configured for governed objects.
+    pub governance: Governance,
 }
 
 /// What commands have to look at.
@@ -61,6 +64,11 @@ pub fn decide_on(
     Ok(together::merge(decided))
 }
 
+/// A gate of the tenant that is closed.
+fn closed_gate(desk: &dyn Desk, tenant: &TenantId) -> Option<Gate> {
+    governance::closed_gate(tenant, &mut |queue| QueueSpec::is_open(desk.queue(queue)))
+}
+
 /// What the jobs take up that a decision makes.
 fn new_bytes(decision: &Decision) -> u64 {
     let bytes = |event: &Event| {
@@ -92,6 +100,7 @@ fn decide_part(
         jumps: around.jumps,
         silences: around.silences,
         tokens: &tokens,
+        governance: around.governance,
         ..Facts::at(around.now)
     };
     if let Some(key) = command.key() {
@@ -126,6 +135,7 @@ fn decide_part(
         }
         Command::Ring { .. } => {
             if let Some(entity) = facts.entity {
+                facts.closed_gate = closed_gate(desk, &entity.tenant);
                 facts.job_type = entity.job_type().and_then(|name| desk.job_type(name));
                 new_job_of(&mut facts, &entity.tenant);
             }
@@ -146,6 +156,14 @@ fn decide_part(
             }
         }
         Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
+        Command::ClaimGoverned(_) => {
+            facts.fresh_secret = (around.fresh_secret)();
+            facts.entity = job.and_then(governance::object_of).and_then(|id| desk.entity(id));
+            facts.closed_gate = job.and_then(|job| closed_gate(desk, &job.tenant));
+        }
+        Command::Ack(_) | Command::Renew(_) => {
+            facts.closed_gate = job.and_then(|job| closed_gate(desk, &job.tenant));
+        }
         Command::Claim(_)
         | Command::Transition { .. }
         | Command::MoveTask { .. }

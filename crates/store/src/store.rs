@@ -79,6 +79,9 @@ pub struct Needs {
     pub pulls: Vec<PullNeeds>,
     /// The instant of the commit.
     pub now: Timestamp,
+    /// What pulls may take is due by then, where that is later than `now`: by the clock of a caller
+    /// that may choose.
+    pub due_by: Option<Timestamp>,
     /// Whether to fail as busy rather than to wait for anybody who holds something: others wait.
     pub is_hasty: bool,
 }
@@ -155,6 +158,8 @@ pub trait Desk {
     fn entity(&self, id: EntityId) -> Option<&Entity>;
     /// A registered type.
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec>;
+    /// A queue that was configured.
+    fn queue(&self, name: &QueueName) -> Option<&QueueSpec>;
     /// Who holds an idempotency key.
     fn key_holder(&self, key: Digest) -> Option<KeyHolder>;
     /// A token.

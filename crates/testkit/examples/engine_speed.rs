@@ -77,6 +77,7 @@ async fn drain(engine: &Engine, lane: usize) {
         limit: BATCH,
         wait: Duration::ZERO,
         lease_ms: 60_000,
+        governed: None,
     };
     let mut reports = Vec::new();
     loop {

@@ -3,6 +3,7 @@
 
 use mainspring_kernel::command::{Claim, Submit};
 use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::governance::Governance;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::{
     Command, Decision, Event, Job, JobType, QueueName, Receipt, Rejection, TenantId, Timestamp,
@@ -123,6 +124,7 @@ pub(crate) fn act(
         jumps: &[],
         silences: &[],
         backlog_max: (u64::MAX, u64::MAX),
+        governance: Governance::DEFAULT,
     };
     let Decision { events, receipt } = decide_on(desk, command, &mut around)?;
     if !events.is_empty() {

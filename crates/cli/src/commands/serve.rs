@@ -18,6 +18,9 @@ use mainspring_kernel::agent::Purpose;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::{Command, TypeSpec};
 use mainspring_server::config::AgentSettings;
+use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
+use mainspring_kernel::Command;
+use mainspring_kernel::governance::Governance;
 use mainspring_server::templates::{self, Templates};
 use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::RealDisk;
@@ -27,7 +30,7 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -230,6 +233,10 @@ async fn start_engine(
         backlog_bytes_per_tenant,
         restart_grace: settings.restart_grace,
         triggers: trigger_config(settings)?,
+        governance: Governance {
+            auto_verify_budget: settings.governance.auto_verify_budget as u32,
+            unknowable_tries_max: settings.governance.unknowable_tries_max as u32,
+        },
         ..mainspring_engine::Config::standard()
     };
     let entropy = Arc::new(SystemEntropy::default());
@@ -271,11 +278,24 @@ fn server_config(
         waits: settings.limits.waits,
         bodies: settings.limits.body_bytes,
         hosts: settings.hosts.clone(),
+        allow_client_clock: settings.allow_client_clock,
+        shards: settings.shards,
+        audit_keep: settings.retention.audit,
+        audit_anchor: audit_anchor(settings),
         is_key_required: settings.strict.idempotency_key,
         is_trace_required: settings.strict.trace_id,
         key_window_secs: settings.key_window_secs(),
         name_window_secs: Some(settings.name_window_secs()),
         ..mainspring_server::Config::standard()
+    }
+}
+
+/// Where the last line of each audit trail is noted outside of the store.
+fn audit_anchor(settings: &Settings) -> Option<PathBuf> {
+    match (&settings.audit_anchor, &settings.store) {
+        (Some(path), _) => Some(path.clone()),
+        (None, StoreChoice::Directory(path)) => Some(path.join("audit.anchor")),
+        (None, StoreChoice::Ephemeral | StoreChoice::Postgres { .. }) => None,
     }
 }
 

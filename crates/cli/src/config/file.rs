@@ -16,6 +16,7 @@ use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, TenantId, TypeSpec};
 use mainspring_server::Bounds;
+use mainspring_server::config::Shards;
 use mainspring_server::limits::{BATCH_BYTES_MAX, TEMPLATES_MAX};
 use mainspring_server::templates::Template;
 use std::time::Duration;
@@ -60,6 +61,10 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
     }
     if let Some(section) = root.section("scheduler") {
         set(&mut settings.allow_client_clock, section.flag("allow_client_clock"));
+        let names = Shards::ALL.map(|(name, _)| name);
+        let chosen = section.choice("shards", &names);
+        let shards = Shards::ALL.into_iter().find(|(name, _)| chosen == Some(*name));
+        set(&mut settings.shards, shards.map(|(_, shards)| shards));
         set(&mut settings.restart_grace, section.span("restart_grace"));
         section.finish();
     }
@@ -86,7 +91,10 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
         let tries = section.number("unknowable_tries_max", 0, 1_000);
         set(&mut settings.governance.unknowable_tries_max, tries);
         section.finish();
-        settings.not_yet.push("[governance] is read, but not acted on by this version".into());
+    }
+    if let Some(section) = root.section("audit") {
+        set(&mut settings.audit_anchor, section.text("anchor").map(|path| Some(path.into())));
+        section.finish();
     }
     if let Some(section) = root.section("alerts") {
         let alerts = &mut settings.alerts;

@@ -2,6 +2,7 @@
 
 use super::{Settings, StoreChoice, file};
 use crate::span;
+use mainspring_server::config::Shards;
 use mainspring_store_postgres::address;
 use std::fmt::Write;
 
@@ -40,6 +41,8 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     write_limits(settings, out)?;
     writeln!(out, "\n[executor]\nmode = {:?}", settings.executor_mode)?;
     writeln!(out, "\n[scheduler]\nallow_client_clock = {}", settings.allow_client_clock)?;
+    let shards = Shards::ALL.into_iter().find(|(_, shards)| *shards == settings.shards);
+    writeln!(out, "shards = {:?}", shards.map_or("none", |(name, _)| name))?;
     writeln!(out, "restart_grace = {:?}", span::show(settings.restart_grace))?;
     let strict = &settings.strict;
     writeln!(out, "\n[strict]\nidempotency_key = {}", strict.idempotency_key)?;
@@ -49,6 +52,9 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     let keep = &settings.retention;
     writeln!(out, "\n[retention]\nfinished = {:?}", span::show(keep.finished))?;
     writeln!(out, "dlq = {:?}\naudit = {:?}", span::show(keep.dlq), span::show(keep.audit))?;
+    if let Some(anchor) = &settings.audit_anchor {
+        writeln!(out, "\n[audit]\nanchor = {anchor:?}")?;
+    }
     let governance = &settings.governance;
     writeln!(out, "\n[governance]\nauto_verify_budget = {}", governance.auto_verify_budget)?;
     writeln!(out, "unknowable_tries_max = {}", governance.unknowable_tries_max)?;

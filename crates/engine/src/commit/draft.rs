@@ -4,10 +4,10 @@
 use super::decide_one;
 use crate::engine::{Reply, Shared, Tally};
 use crate::execution::Execution;
-use crate::limits::PULL_BYTES_MAX;
-use crate::pull::Grant;
+use crate::limits::{PULL_BYTES_MAX, TAKES_PER_PULL};
+use crate::pull::{Grant, GovernedPull, Pull};
 use crate::request::Request;
-use mainspring_kernel::command::Claim;
+use mainspring_kernel::command::{Claim, GovernedClaim};
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
@@ -121,21 +121,32 @@ impl Draft {
         if pull.token.is_some_and(is_dead) || request.is_abandoned() {
             return Vec::new();
         }
-        let ready = desk.take_ready(&pull.needs().wanted(), pull.limit, now);
-        let mut grants = Vec::with_capacity(ready.len());
+        let mut grants = Vec::new();
         let mut bytes = 0;
-        for id in ready {
-            // What is left over is ready again when the batch ends, for pulls that wait as well.
-            if bytes >= PULL_BYTES_MAX {
-                self.effects.has_left_over = true;
-                break;
-            }
-            let claim = Claim { job: id, worker: pull.worker.clone(), lease_ms: pull.lease_ms };
-            self.effects.commands += 1;
-            if let Ok(decision) = decide_one(shared, &Command::Claim(claim), desk, now) {
+        for _ in 0..TAKES_PER_PULL {
+            let by = pull.due_by(now).unwrap_or(now);
+            let ready = desk.take_ready(&pull.needs().wanted(), pull.limit - grants.len(), by);
+            let mut is_any_held = false;
+            for id in ready {
+                // What is left over is ready again when the batch ends, for pulls that wait too.
+                if bytes >= PULL_BYTES_MAX {
+                    self.effects.has_left_over = true;
+                    return grants;
+                }
+                self.effects.commands += 1;
+                let Ok(decision) = decide_one(shared, &claim(pull, id), desk, now) else { continue };
                 self.enact(decision, desk);
-                grants.extend(desk.job(id).map(|job| Grant { job: job.clone() }));
-                bytes += grants.last().map_or(0, |grant: &Grant| grant.job.payload.len());
+                match desk.job(id).filter(|job| job.lease().is_some()) {
+                    Some(job) => {
+                        bytes += job.payload.len();
+                        grants.push(Grant { job: job.clone() });
+                    }
+                    // It was put out of the way: there may be others behind it.
+                    None => is_any_held = true,
+                }
+            }
+            if !is_any_held {
+                break;
             }
         }
         grants
@@ -220,6 +231,19 @@ impl Effects {
         add(&tally.stale_leases, self.stale_leases);
         add(&tally.idempotent_hits, self.idempotent_hits);
         tally.executed.add(&self.execution);
+    }
+}
+
+/// What hands job `id` to a pull.
+fn claim(pull: &Pull, id: JobId) -> Command {
+    let claim = Claim { job: id, worker: pull.worker.clone(), lease_ms: pull.lease_ms };
+    match &pull.governed {
+        Some(GovernedPull { holder, clock }) => Command::ClaimGoverned(Box::new(GovernedClaim {
+            claim,
+            holder: holder.clone(),
+            clock: *clock,
+        })),
+        None => Command::Claim(claim),
     }
 }
 

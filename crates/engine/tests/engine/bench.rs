@@ -127,6 +127,7 @@ pub(crate) fn pull(wait_ms: u64) -> Pull {
         limit: 1,
         wait: Duration::from_millis(wait_ms),
         lease_ms: 60_000,
+        governed: None,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::registry::TypeSpec;
 use crate::rejection::Rejection;
 use crate::retry::{Backoff, delay_ms};
 use crate::text::{cleaned, is_code_letter};
+use crate::time::Timestamp;
 
 pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let result = within_bounds(report.result.as_ref())?;
@@ -50,12 +51,20 @@ pub(super) fn fail(report: &Fail, facts: &Facts<'_>) -> Result<Decision, Rejecti
     };
     let moves = MoveChain::of(job, facts, Actor::Worker(lease.worker.clone()));
     let delay = report.retry_delay_ms.map(|ms| ms.min(RETRY_DELAY_MS_MAX));
+    let due_at = delay.map(|ms| chosen_due_at(lease, ms, moves.at));
     let failed = Failed {
         failure: kept(&report.failure),
         report: accepted(report.token, said),
         result: report.result.clone(),
     };
-    Ok(end_attempt(job, failed, delay, moves, facts))
+    Ok(end_attempt(job, failed, due_at, moves, facts))
+}
+
+/// When the next try is due if its worker chose the delay: counted from when this one was due, where
+/// that is kept, unless that is past already.
+fn chosen_due_at(lease: &Lease, delay_ms: u64, at: Timestamp) -> Timestamp {
+    let from_due = lease.due_at.map(|due_at| due_at.plus_millis(delay_ms));
+    from_due.filter(|due_at| *due_at > at).unwrap_or_else(|| at.plus_millis(delay_ms))
 }
 
 pub(super) fn release(report: &Release, facts: &Facts<'_>) -> Result<Decision, Rejection> {
@@ -69,6 +78,7 @@ pub(super) fn release(report: &Release, facts: &Facts<'_>) -> Result<Decision, R
         reason: report.reason.as_deref().map(cut),
         report: Box::new(AcceptedReport { token: report.token, digest: said }),
         due_at: None,
+        hold: None,
     });
     Ok(moves.into_state(StateName::Retrying))
 }
@@ -121,7 +131,7 @@ impl From<Failure> for Failed {
 pub(super) fn end_attempt(
     job: &Job,
     failed: Failed,
-    chosen_delay_ms: Option<u64>,
+    chosen_due_at: Option<Timestamp>,
     mut moves: MoveChain,
     facts: &Facts<'_>,
 ) -> Decision {
@@ -130,10 +140,10 @@ pub(super) fn end_attempt(
         return dead_letter::bury(job, failed, is_retryable, moves);
     }
     let Failed { failure, report, .. } = failed;
-    let backoff = backoff(job, facts);
-    let said = chosen_delay_ms.or_else(|| agent::backoff_ms(job));
-    let delay = said.unwrap_or_else(|| delay_ms(backoff, job.id, job.retry_count + 1));
-    let due_at = moves.at.plus_millis(delay);
+    let due_at = chosen_due_at.unwrap_or_else(|| {
+        let by_rule = || delay_ms(backoff(job, facts), job.id, job.retry_count + 1);
+        moves.at.plus_millis(agent::backoff_ms(job).unwrap_or_else(by_rule))
+    });
     moves.push(Change::RetryScheduled { failure, due_at, report });
     moves.into_state(StateName::Retrying)
 }

@@ -4,6 +4,7 @@ use super::{Decision, MoveChain};
 use crate::command::Claim;
 use crate::event::Change;
 use crate::facts::Facts;
+use crate::governance::is_governed;
 use crate::job::{Actor, Job, Lease, StateName};
 use crate::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
 use crate::name::WorkerId;
@@ -15,7 +16,8 @@ pub(super) fn claim(claim: &Claim, facts: &Facts<'_>) -> Result<Decision, Reject
     let Some(due_at) = job.due_at() else {
         return Err(Rejection::IllegalMove { from: job.state.name(), to: StateName::Running });
     };
-    if due_at > facts.now || has_expired(job, facts.now) {
+    // A governed job is handed out by the rules of its object.
+    if due_at > facts.now || has_expired(job, facts.now) || is_governed(&job.job_type) {
         return Err(Rejection::NotDue);
     }
     let mut moves = MoveChain::of(job, facts, Actor::Worker(claim.worker.clone()));
@@ -46,5 +48,7 @@ pub(super) fn lease(
         expires_at: moves.at.plus_millis(u64::from(lease_ms)),
         deadline_at: moves.at.plus_millis(u64::from(job.timeout_ms)),
         settled_at: None,
+        due_at: None,
+        holder: None,
     }
 }

@@ -1,13 +1,25 @@
-//! Registering a type. Its defaults stand in for what a submission leaves out, so they keep the
+//! Registering a type, configuring a queue. Its defaults stand in for what a submission leaves out, so they keep the
 //! same bounds; otherwise a type with no timeout would end every attempt as it starts.
 
 use super::{Decision, done, submit};
 use crate::event::Event;
 use crate::facts::Facts;
+use crate::governance::is_reserved;
 use crate::limits::NAME_BYTES_MAX;
-use crate::registry::TypeSpec;
+use crate::registry::{QueueSpec, TypeSpec};
 use crate::rejection::Rejection;
 use crate::text::refuse_control;
+
+/// Sets how a queue behaves; those of gates are set by setting the gate.
+pub(super) fn set_queue(spec: &QueueSpec) -> Result<Decision, Rejection> {
+    match is_reserved(&spec.name) {
+        true => {
+            let reason = "belongs to a gate";
+            Err(Rejection::FieldInvalid { field: "name", reason })
+        }
+        false => Ok(done(Event::QueueSet(spec.clone().kept()))),
+    }
+}
 
 pub(super) fn set_type(spec: &TypeSpec, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     submit::check_timeout(spec.timeout_ms)?;

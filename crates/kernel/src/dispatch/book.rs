@@ -3,6 +3,7 @@
 
 use super::lane::LaneKey;
 use super::turns::Turns;
+use crate::governance::{is_governed, is_held};
 use crate::id::JobId;
 use crate::name::{JobType, QueueName, TenantId};
 use crate::paged::Paged;
@@ -34,7 +35,7 @@ impl Rank {
 pub struct Wanted<'a> {
     /// One tenant, or all of them in turn.
     pub tenant: Option<&'a TenantId>,
-    /// Only these types, or any.
+    /// Only these types, or any that is not governed.
     pub types: Option<&'a [JobType]>,
     /// Only these queues, or any.
     pub queues: Option<&'a [QueueName]>,
@@ -53,7 +54,11 @@ impl Wanted<'_> {
     }
 
     fn job_type(&self, job_type: &JobType) -> bool {
-        self.types.is_none_or(|types| types.contains(job_type))
+        match self.types {
+            Some(types) => types.contains(job_type),
+            // Governed jobs are for whoever asks for them by name.
+            None => !is_governed(job_type),
+        }
     }
 }
 
@@ -192,7 +197,7 @@ impl<H: Copy + Ord> Book<H> {
 
     /// Takes the next `limit` jobs out, in order. `has_room` is asked once for every job about to
     /// be taken and reserves a place under its lane's limits when it answers yes; a queue for
-    /// which `is_open` says no is passed over.
+    /// which `is_open` says no is passed over, and so is a lane that a closed gate holds.
     pub fn take(
         &mut self,
         wanted: &Wanted<'_>,
@@ -230,15 +235,18 @@ impl<H: Copy + Ord> Book<H> {
         has_room: &mut dyn FnMut(&LaneKey) -> bool,
     ) -> Option<H> {
         let queues = self.tenants.get_mut(tenant)?;
-        let mut open = queues.iter().filter(|(name, _)| wanted.queue(name) && is_open(name));
-        let (queue, index, head) = open.find_map(|(name, heads)| {
+        let (queue, index, head) = queues.iter().find_map(|(name, heads)| {
+            if !wanted.queue(name) || !is_open(name) {
+                return None;
+            }
             heads.0.iter().find_map(|&(_, index)| {
                 let lane = self.lanes[index as usize].as_ref()?;
-                (wanted.job_type(&lane.key.job_type) && has_room(&lane.key))
-                    .then(|| Some((name.clone(), index, lane.jobs.first()?)))?
+                let may_go = wanted.job_type(&lane.key.job_type)
+                    && !is_held(&lane.key, is_open)
+                    && has_room(&lane.key);
+                may_go.then(|| Some((name.clone(), index, lane.jobs.first()?)))?
             })
         })?;
-        drop(open);
         let queue_turn = queues.turn(&queue);
         queues.served(&queue);
         if let Some(servings) = &mut self.servings {

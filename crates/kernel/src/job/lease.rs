@@ -1,6 +1,6 @@
 //! The lease: one worker's right to one attempt, and the token that proves it.
 
-use crate::name::WorkerId;
+use crate::name::{UserId, WorkerId};
 use crate::shared_time::{Jump, Silence};
 use crate::time::Timestamp;
 use std::fmt;
@@ -23,6 +23,10 @@ pub struct Lease {
     /// Up to when jumps of the clock and silences are counted in; since the grant if it does not
     /// say.
     pub settled_at: Option<Timestamp>,
+    /// When the attempt was due, where that counts: of a governed job.
+    pub due_at: Option<Timestamp>,
+    /// Whose token it was granted to, where that counts: of a governed job.
+    pub holder: Option<UserId>,
 }
 
 impl Lease {

@@ -3,6 +3,7 @@
 use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
 use mainspring_api::Page;
+use mainspring_api::audit::{AuditLine, AuditVerdict};
 use mainspring_api::registry::{Queue, SetQueue, SetType, Type, Worker};
 use mainspring_api::runtime::Runtime;
 use reqwest::Method;
@@ -73,6 +74,23 @@ impl Client {
     pub async fn workers(&self, cursor: Option<&str>) -> Result<Page<Worker>, Error> {
         let query = [("limit", Some("100".to_owned())), ("cursor", cursor.map(str::to_owned))];
         self.call(Call::get(path_with(&["workers"], &query))).await
+    }
+
+    /// The latest lines of the audit trail, up to 100.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn audit(&self, limit: u32) -> Result<Page<AuditLine>, Error> {
+        let query = [("limit", Some(limit.to_string()))];
+        self.call(Call::get(path_with(&["audit"], &query))).await
+    }
+
+    /// Whether the audit trail is whole.
+    ///
+    /// # Errors
+    /// If it is not, or if the server refuses or cannot be reached.
+    pub async fn verify_audit(&self) -> Result<AuditVerdict, Error> {
+        self.call(Call::get(path(&["audit", "verify"]))).await
     }
 
     /// The server at a glance.

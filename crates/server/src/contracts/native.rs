@@ -4,12 +4,14 @@
 //! writes jobs, `translate.rs` is pure. `errors.rs` chooses the status of a request that is
 //! refused; an item of a batch that is refused has a code in the answer, and no status.
 
+mod audit;
 mod dlq;
 mod errors;
 mod events;
 mod filters;
 mod internal;
 mod jobs;
+mod objects;
 mod queues;
 mod routes;
 mod runtime;

@@ -8,18 +8,22 @@ use super::values::{Allowed, label, no_control, padded, unpadded};
 use super::{INTERNAL_HEADER, KEY_HEADER};
 use crate::cursor;
 use crate::limits::{
-    JOBS_PAGE_MAX, PAGE_MAX, POSITION_MAX, PREVIEW_MAX, PULL_NAMES_MAX, TARGET_BYTES_MAX,
-    TASK_ID_BYTES_MAX, TRACE_BYTES_MAX,
+    JOBS_PAGE_MAX, PAGE_MAX, POSITION_MAX, PREVIEW_MAX, PULL_NAMES_MAX, SCHEDULER_PULL_MAX,
+    TARGET_BYTES_MAX, TASK_ID_BYTES_MAX, TRACE_BYTES_MAX,
 };
 use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
 use mainspring_kernel::calendar::{Fold, Gap};
 use mainspring_kernel::entity::Kind;
+use mainspring_kernel::entity::gate::GateState;
+use mainspring_kernel::entity::object::{Epistemic, Status as ObjectStatus, UnknownType};
 use mainspring_kernel::entity::schedule::{Misfire, OutcomeKind, Overlap, Status};
+use mainspring_kernel::governance::{Action, Gate, ObjectType, RiskTier};
 use mainspring_kernel::idempotency::{SCOPE_PREFIX, TASK_SCOPE_PREFIX};
 use mainspring_kernel::limits::{
     BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, JITTER_SECS_MAX,
     KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
-    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX,
+    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX, PULL_MAX, RETRIES_MAX,
+    RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX,
     SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
@@ -130,6 +134,68 @@ fn schedule_field(of: &str, field: &str) -> Option<Allowed> {
     })
 }
 
+/// Of the contract `/scheduler`, and of objects and gates.
+fn governed_field(of: &str, field: &str) -> Option<Allowed> {
+    let secs_max = u64::from(LEASE_MS_MAX / 1000);
+    Some(match (of, field) {
+        ("SchedulerEnqueue", "object_type") => governed_words(ObjectType::ALL, ObjectType::as_str),
+        ("SchedulerEnqueue", "object_id") => text(1, OBJECT_ID_BYTES_MAX, unpadded()),
+        ("SchedulerEnqueue", "action") => governed_words(Action::ALL, Action::as_str),
+        ("SchedulerEnqueue", "priority") => Allowed::Words(vec!["low", "medium", "high"]),
+        ("SchedulerEnqueue", "max_attempts") => whole(1, u64::from(RETRIES_MAX) + 1),
+        ("SchedulerEnqueue", "idempotency_key") => text(0, KEY_BYTES_MAX, no_control()),
+        ("SchedulerEnqueue", "correlation_id") => text(1, NAME_BYTES_MAX, no_control()),
+        ("SchedulerPull", "limit") => whole(1, SCHEDULER_PULL_MAX as u64),
+        ("SchedulerPull", "worker_id") => name(),
+        ("SchedulerPull", "lease_sec") | ("SchedulerRenew", "extend_sec") => whole(1, secs_max),
+        ("SchedulerPull", "actions") => {
+            governed_words(Action::ALL, Action::as_str).each(0, PULL_NAMES_MAX)
+        }
+        ("SchedulerPull", "object_types") => {
+            governed_words(ObjectType::ALL, ObjectType::as_str).each(0, PULL_NAMES_MAX)
+        }
+        ("SchedulerPull", "risk_tiers") => {
+            governed_words(RiskTier::ALL, RiskTier::as_str).each(0, PULL_NAMES_MAX)
+        }
+        ("SchedulerAck", "audit_event_id") => text(1, NAME_BYTES_MAX, no_control()),
+        ("SchedulerFail", "retry_delay_sec") => whole(0, u64::MAX),
+        ("SchedulerEnqueue", "run_at")
+        | ("SchedulerPull", "now")
+        | ("SchedulerAck" | "PutGovernedObject", "next_action_at")
+        | ("GovernedSignals", "last_reinforced_at" | "stale_since") => Allowed::Instant,
+        ("SchedulerAck", "result")
+        | ("SchedulerFail", "error")
+        | ("SchedulerAck" | "SchedulerFail" | "SchedulerRenew", "worker_id" | "lease_token") => {
+            Allowed::Any
+        }
+        ("PutGovernedObject", "risk_tier") => governed_words(RiskTier::ALL, RiskTier::as_str),
+        ("PutGovernedObject", "epistemic") => governed_words(Epistemic::ALL, Epistemic::as_str),
+        ("PutGovernedObject", "unknown_type") => {
+            governed_words(UnknownType::ALL, UnknownType::as_str)
+        }
+        ("PutGovernedObject", "status") => governed_words(ObjectStatus::ALL, ObjectStatus::as_str),
+        ("PutGovernedObject", "next_action") => {
+            let mut words: Vec<_> = Action::ALL.iter().map(|it| it.as_str()).collect();
+            words.push("none");
+            Allowed::Words(words)
+        }
+        ("PutGovernedObject", "auto_verify_budget")
+        | ("GovernedSignals", "reinforcement_count" | "new_evidence_count") => {
+            whole(0, u32::MAX.into())
+        }
+        ("PutGovernedObject", "uncertainty_ttl") => text(1, NAME_BYTES_MAX, no_control()),
+        ("PutGovernedObject", "signals") => Allowed::Any,
+        ("GovernedSignals", "reinstate_signal" | "confidence") => Allowed::Any,
+        ("SetGovernedGate", "state") => governed_words(GateState::ALL, GateState::as_str),
+        ("SetGovernedGate", "reason") => text(0, MESSAGE_BYTES_MAX, no_control()),
+        _ => return None,
+    })
+}
+
+fn governed_words<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Allowed {
+    Allowed::Words(all.iter().map(|it| name(*it)).collect())
+}
+
 /// What a field of a type may hold; `None` for one that nothing is said about.
 pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
     Some(match (of, field) {
@@ -188,6 +254,9 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("IssueToken" | "Token" | "Caller", "roles") => roles().each(1, None),
         ("IssueToken", "expires_at") => Allowed::Any,
         ("Transition", "new_status") => job_states(),
+        ("SchedulerEnqueue", _) | ("SchedulerPull", _) | ("SchedulerAck", _)
+        | ("SchedulerFail", _) | ("SchedulerRenew", _) | ("PutGovernedObject", _)
+        | ("GovernedSignals", _) | ("SetGovernedGate", _) => return governed_field(of, field),
         ("CreateTask", "task_id" | "schedule_id") => text(1, TASK_ID_BYTES_MAX, unpadded()),
         ("CreateTask", "schedule_type") => Allowed::Words(vec!["at", "cron", "daily"]),
         ("CreateTask", "scheduled_at" | "next_run_at" | "last_run_at" | "fire_time") => {
@@ -290,6 +359,9 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
     match part {
         "job_id" | "taskId" => id(JobId::PREFIX),
         "dlq_id" => id(DlqId::PREFIX),
+        "object_type" => governed_words(ObjectType::ALL, ObjectType::as_str),
+        "object_id" => text(1, OBJECT_ID_BYTES_MAX, unpadded()),
+        "gate" => governed_words(Gate::ALL, Gate::as_str),
         "token_id" => id(TokenId::PREFIX),
         "schedule_id" | "scheduleId" => id(Kind::Schedule.prefix()),
         "trigger_id" | "id" if path.contains("/triggers") => text(1, RUN_ID_BYTES_MAX, unpadded()),
@@ -327,6 +399,10 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
         "status" if path.contains("/schedules") => schedule_states(),
         "type" if path.contains("/triggers") => triggers::types(),
         "job_type" | "owner" => name(),
+        "job_id" => id(JobId::PREFIX),
+        "object_type" | "object_id" | "action" | "actor" if path.contains("/audit") => name(),
+        "object_type" => governed_words(ObjectType::ALL, ObjectType::as_str),
+        "object_id" => text(1, OBJECT_ID_BYTES_MAX, unpadded()),
         "count" => whole(1, PREVIEW_MAX as u64),
         "from" => Allowed::Instant,
         "status" => job_states(),

@@ -70,6 +70,7 @@ async fn a_pull_whose_token_was_revoked_is_passed_by_in_the_commit() {
         limit: 1,
         wait: Duration::from_secs(60),
         lease_ms: 60_000,
+        governed: None,
     };
     let engine = server.engine.clone();
     let revoked = tokio::spawn(async move { engine.pull(pull(Some(id))).await });

@@ -10,8 +10,8 @@ use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, TenantId, Timestamp, Token,
-    TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, QueueName, QueueSpec, TenantId,
+    Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::record::FrameWriter;
 use mainspring_store::{Desk, Error, Needs, Ticket, Work};
@@ -74,6 +74,10 @@ impl Desk for MemoryDesk<'_> {
 
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
         self.state.index.types.get(name)
+    }
+
+    fn queue(&self, name: &QueueName) -> Option<&QueueSpec> {
+        self.state.index.queues.get(name).map(|card| &card.spec)
     }
 
     fn key_holder(&self, key: Digest) -> Option<KeyHolder> {

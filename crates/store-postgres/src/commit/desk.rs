@@ -14,8 +14,8 @@ use mainspring_kernel::evolve::{Transition, keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::{
-    DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, StateName, TenantId,
-    Timestamp, Token, TokenId, TypeSpec, evolve,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueSpec,
+    StateName, TenantId, Timestamp, Token, TokenId, TypeSpec, evolve,
 };
 use mainspring_store::Desk;
 use mainspring_store::record::LoggedStep;
@@ -108,6 +108,8 @@ pub(crate) struct KeyEntry {
 /// What a batch works on.
 pub(crate) struct PostgresDesk<'a> {
     pub(crate) now: Timestamp,
+    /// What may be taken is due by then.
+    due_by: Timestamp,
     pub(crate) entries: Map<JobId, Entry>,
     pub(crate) items: HashMap<DlqId, ItemEntry>,
     pub(crate) entities: DeskEntities,
@@ -138,6 +140,7 @@ pub(crate) struct PostgresDesk<'a> {
 /// What a desk starts from.
 pub(crate) struct Ground<'a> {
     pub(crate) now: Timestamp,
+    pub(crate) due_by: Timestamp,
     pub(crate) shown: Arc<Registry>,
     pub(crate) registry: &'a Registry,
     pub(crate) book: &'a mut Book<JobId>,
@@ -149,6 +152,7 @@ impl<'a> PostgresDesk<'a> {
     pub(crate) fn new(ground: Ground<'a>) -> Self {
         PostgresDesk {
             now: ground.now,
+            due_by: ground.due_by,
             entries: Map::default(),
             items: HashMap::new(),
             entities: DeskEntities::default(),
@@ -176,7 +180,7 @@ impl<'a> PostgresDesk<'a> {
         // By the clock of whoever put it there it is due; ours may be a moment behind.
         self.early =
             self.early.into_iter().chain(entry.job.due_at()).filter(|at| *at > self.now).min();
-        if entry.job.due_at().is_some_and(|due_at| due_at <= self.now) {
+        if entry.job.due_at().is_some_and(|due_at| due_at <= self.due_by) {
             let rank = Rank::of(key, id);
             entry.place = Some((self.book.insert(lane, rank, id), rank));
         }
@@ -294,6 +298,10 @@ impl Desk for PostgresDesk<'_> {
 
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
         self.shown.types.get(name)
+    }
+
+    fn queue(&self, name: &QueueName) -> Option<&QueueSpec> {
+        self.shown.queues.get(name)
     }
 
     fn key_holder(&self, key: Digest) -> Option<KeyHolder> {

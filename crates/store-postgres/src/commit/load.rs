@@ -14,8 +14,9 @@ use crate::this_server::ThisServer;
 use crate::values::{digest, hash_uuid, item_uuid, uuid};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::governance::object_of;
 use mainspring_kernel::job::Effect;
-use mainspring_kernel::{DlqItem, Entity, JobId};
+use mainspring_kernel::{DlqItem, Entity, EntityId, JobId};
 use mainspring_store::Needs;
 use std::collections::{HashMap, HashSet};
 use tokio_postgres::Row;
@@ -59,7 +60,7 @@ impl Loaded {
             loaded.load_named_jobs(needs),
             load_by_ids(Query::LoadItems, needs.items.iter().map(|id| item_uuid(*id))),
             load_by_ids(Query::LoadKeys, needs.keys.iter().map(|key| hash_uuid(*key))),
-            entities::load(&needs.entities),
+            entities::load(&loaded.entities_wanted(needs)),
             // After the jobs: an effect that is committed in between is no surprise, a missing one
             // is.
             loaded.load_named_effects(needs),
@@ -75,6 +76,15 @@ impl Loaded {
         }
         loaded.load_key_holders(server, transaction).await?;
         Ok(loaded)
+    }
+
+    /// Entities that the batch names, and those that the claim of an offered job looks at.
+    fn entities_wanted(&self, needs: &Needs) -> Vec<EntityId> {
+        let offered = self.offers.iter().filter_map(|(.., stored)| object_of(&stored.job));
+        let mut ids: Vec<EntityId> = needs.entities.iter().copied().chain(offered).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 
     /// `job` with `live` and `finished`, for the jobs that are not recalled.

@@ -30,7 +30,7 @@ impl Writer {
         if needs.pulls.is_empty() {
             return Ok(Default::default());
         }
-        server.promote(needs.now).await?;
+        server.promote(needs.due_by.map_or(needs.now, |at| at.max(needs.now))).await?;
         self.find_lanes(server, transaction, needs).await?;
         let named = needs.jobs.iter().filter(|id| !self.handed_out.contains_key(id)).count();
         let plan = self.stock.plan_reads(&needs.pulls, named, registry, &server.lanes());

@@ -6,6 +6,7 @@ use crate::ticket::Ticket;
 use crate::{Error, JobFilter, JobWithHistory, Scope};
 use mainspring_kernel::command::{Claim, Complete, Fail, Submit};
 use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::governance::Governance;
 use mainspring_kernel::job::{Effect, Idempotency, LeaseToken};
 use mainspring_kernel::{
     Command, Decision, Failure, Job, JobId, JobType, QueueName, Receipt, Rejection, StateName,
@@ -248,6 +249,7 @@ pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) 
         jumps: &[],
         silences: &[],
         backlog_max: BACKLOG_MAX,
+        governance: Governance::DEFAULT,
     };
     let Decision { events, receipt } = decide_on(desk, command, &mut around)?;
     if !events.is_empty() {

@@ -15,6 +15,7 @@ use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, has_room, key_of};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::governance::is_held;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueSpec,
     TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,
@@ -168,6 +169,7 @@ impl ModelDesk<'_> {
                 && !self.taken.contains(&job.id)
                 && wanted.lane(&LaneKey::of(job, None))
                 && !memory.is_paused(&job.queue)
+                && !is_held(&LaneKey::of(job, None), &mut |queue| !memory.is_paused(queue))
                 && memory
                     .limit(job)
                     .is_none_or(|(most, used)| has_room(used + self.reserved(job), most))
@@ -218,6 +220,10 @@ impl Desk for ModelDesk<'_> {
 
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
         self.memory.types.get(name)
+    }
+
+    fn queue(&self, name: &QueueName) -> Option<&QueueSpec> {
+        self.memory.queues.get(name)
     }
 
     fn key_holder(&self, key: Digest) -> Option<KeyHolder> {

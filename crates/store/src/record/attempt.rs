@@ -43,16 +43,24 @@ pub(super) fn write_lease(
     holder: Option<&WorkerId>,
     base: Timestamp,
 ) {
-    let Lease { fence, secret, worker, granted_at, expires_at, deadline_at, settled_at } = lease;
-    pen.array(length(6, [settled_at.is_some()]));
+    let Lease { fence, secret, worker, granted_at, expires_at, deadline_at, .. } = lease;
+    let Lease { settled_at, due_at, holder: whose, .. } = lease;
+    let len = length(6, [settled_at.is_some(), due_at.is_some(), whose.is_some()]);
+    pen.array(len);
     pen.number(*fence); // 0
     pen.bits(*secret); // 1
     pen.optional((holder != Some(worker)).then(|| worker.as_str()), Pen::text); // 2
     pen.instant(*granted_at, base); // 3
     pen.instant(*expires_at, *granted_at); // 4
     pen.instant(*deadline_at, *granted_at); // 5
-    if let Some(at) = settled_at {
-        pen.instant(*at, *granted_at); // 6
+    if len > 6 {
+        pen.optional(*settled_at, |pen, at| pen.instant(at, *granted_at)); // 6
+    }
+    if len > 7 {
+        pen.optional(*due_at, |pen, at| pen.instant(at, *granted_at)); // 7
+    }
+    if let Some(whose) = whose {
+        pen.text(whose.as_str()); // 8
     }
 }
 
@@ -79,6 +87,8 @@ pub(super) fn read_lease(
         expires_at: reader.field(at, |reader| reader.instant(granted_at))?,
         deadline_at: reader.field(at, |reader| reader.instant(granted_at))?,
         settled_at: reader.optional(at, |reader| reader.instant(granted_at))?,
+        due_at: reader.optional(at, |reader| reader.instant(granted_at))?,
+        holder: reader.optional(at, Reader::name)?.map(UserId::stored),
     };
     reader.end(fields)?;
     Ok(Box::new(lease))

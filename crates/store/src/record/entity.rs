@@ -1,17 +1,23 @@
 //! Entities: what all kinds have in common, then what the kind says of itself. A new kind gets a
 //! file of its own and a line in the two matches here.
 
+mod audit;
 mod beacon;
 mod question;
+mod gate;
+mod object;
 mod schedule;
 mod trigger;
 
 use super::BadRecord;
 use super::wire::{Pen, Reader};
+use audit::{read_entry, read_head, write_entry, write_head};
 use beacon::{read_beacon, write_beacon};
+use gate::{read_gate, write_gate};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
 use question::{read_question, write_question};
+use object::{read_object, write_object};
 use schedule::{read_schedule, write_schedule};
 use trigger::{read_trigger, write_trigger};
 
@@ -32,6 +38,10 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
         Body::Schedule(schedule) => write_schedule(pen, schedule, *created_at), // 7
         Body::Question(question) => write_question(pen, question, *created_at), // 7
         Body::Trigger(trigger) => write_trigger(pen, trigger, *created_at), // 7
+        Body::Object(object) => write_object(pen, object, *created_at),         // 7
+        Body::Gate(gate) => write_gate(pen, gate),                              // 7
+        Body::AuditHead(head) => write_head(pen, head),                         // 7
+        Body::AuditEntry(entry) => write_entry(pen, entry, *created_at),        // 7
     }
 }
 
@@ -51,6 +61,10 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
             Kind::Schedule => Body::Schedule(Box::new(read_schedule(reader, created_at)?)),
             Kind::Question => Body::Question(Box::new(read_question(reader, created_at)?)),
             Kind::Trigger => Body::Trigger(Box::new(read_trigger(reader, created_at)?)),
+            Kind::Object => Body::Object(Box::new(read_object(reader, created_at)?)),
+            Kind::Gate => Body::Gate(read_gate(reader)?),
+            Kind::AuditHead => Body::AuditHead(read_head(reader)?),
+            Kind::AuditEntry => Body::AuditEntry(Box::new(read_entry(reader, created_at)?)),
         })
     })?;
     reader.end(fields)?;

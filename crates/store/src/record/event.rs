@@ -12,7 +12,7 @@ use super::job::{read_effect, read_job, write_effect, write_job};
 use super::names::Names;
 use super::registry::{read_queue, read_type, write_queue, write_type};
 use super::wire::{Fields, Pen, Reader, length};
-use mainspring_kernel::event::{Change, JOB_CANCELLED, TASK_EXPIRED};
+use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, TASK_EXPIRED};
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{DlqId, Event, JobEvent, JobId, Timestamp, TokenId, WorkerId};
 
@@ -269,16 +269,21 @@ fn write_change(pen: &mut Pen<'_>, what: &Change, holder: Option<&WorkerId>, at:
                 write_report(pen, report); // 3
             }
         }
-        Change::Released { reason, report, due_at } => {
-            let len = length(2, [reason.is_some(), due_at.is_some()]);
+        Change::Released { reason, report, due_at, hold } => {
+            let has = [reason.is_some(), due_at.is_some(), hold.is_some(), hold.is_some()];
+            let len = length(2, has);
             pen.array(len);
             pen.number(change::RELEASED);
             write_report(pen, report); // 1
             if len > 2 {
                 pen.optional(reason.as_deref(), Pen::text); // 2
             }
-            if let Some(due_at) = due_at {
-                pen.instant(*due_at, at); // 3
+            if len > 3 {
+                pen.optional(*due_at, |pen, due_at| pen.instant(due_at, at)); // 3
+            }
+            if let Some(Hold { code, until }) = hold {
+                pen.number(code.number()); // 4
+                pen.instant(*until, at); // 5
             }
         }
         Change::DeadLettered { failure, is_exhausted, report, result } => {
@@ -332,7 +337,15 @@ fn read_change(
             let report = reader.field(at, read_report)?;
             let reason = reader.optional(at, Reader::boxed)?;
             let due_at = reader.optional(at, |reader| reader.instant(base))?;
-            Change::Released { report, reason, due_at }
+            let hold = match reader.optional(at, Reader::small)? {
+                Some(code) => Some(Hold {
+                    code: HoldCode::of_number(code)
+                        .ok_or_else(|| reader.bad("unknown code of a hold"))?,
+                    until: reader.field(at, |reader| reader.instant(base))?,
+                }),
+                None => None,
+            };
+            Change::Released { report, reason, due_at, hold }
         }
         change::DEAD_LETTERED => Change::DeadLettered {
             failure: reader.field(at, read_failure)?,

@@ -2,17 +2,25 @@
 
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::dlq::Proposal;
+use mainspring_kernel::entity::audit::{AuditEntry, AuditHead, AuditNote, Fate};
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
+use mainspring_kernel::entity::gate::{GateCard, GateState};
+use mainspring_kernel::entity::object::{
+    Epistemic, Object, Signals, Status as ObjectStatus, UnknownType,
+};
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
     TaskPlan, Template, Waiting,
 };
 use mainspring_kernel::entity::trigger::Trigger;
 use mainspring_kernel::entity::{Body, Kind};
-use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
+use mainspring_kernel::event::{
+    Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED,
+};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::governance::{Action, Gate, ObjectType, RiskTier};
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
 };
@@ -71,6 +79,8 @@ pub(crate) fn lease() -> Lease {
         expires_at: later(60),
         deadline_at: later(900),
         settled_at: None,
+        due_at: None,
+        holder: None,
     }
 }
 
@@ -308,6 +318,17 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
                 },
             ),
         ),
+        (
+            "event_held",
+            moved(
+                Actor::Reaper,
+                Change::Released {
+                    reason: None,
+                    report: report(),
+                    hold: Some(Hold { code: HoldCode::GateClosed, until: later(60) }),
+                },
+            ),
+        ),
         ("event_hastened", moved(Actor::User(user("ada")), Change::Hastened)),
         ("event_dlq_recorded", moved(Actor::Reaper, Change::DlqRecorded)),
         ("event_failed", moved(Actor::Reaper, Change::Failed)),
@@ -326,7 +347,8 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
 }
 
 fn released(reason: Option<&str>) -> Change {
-    Change::Released { reason: reason.map(Into::into), report: report(), due_at: None }
+    let reason = reason.map(Into::into);
+    Change::Released { reason, report: report(), due_at: None, hold: None }
 }
 
 pub(crate) fn events() -> Vec<(&'static str, Event)> {
@@ -400,6 +422,13 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ),
         ("event_queue_set", Event::QueueSet(queue(true, QueueOrder::Due))),
         ("event_token_issued", Event::TokenIssued(Box::new(token(Some(later(9)), None)))),
+        ("event_object_plain", governed(Kind::Object, plain_object())),
+        ("event_object", governed(Kind::Object, object("exp_1", Some(later(70)), 3))),
+        ("event_gate", governed(Kind::Gate, gate(None))),
+        ("event_audit_head", governed(Kind::AuditHead, audit_head())),
+        ("event_audit_entry", governed(Kind::AuditEntry, audit_entry(Some("{}"), 12))),
+        ("event_audit_denied", governed(Kind::AuditEntry, audit_entry(None, 13))),
+        ("event_gate_with_reason", governed(Kind::Gate, gate(Some("an incident")))),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
     ];
     all.extend(moves());
@@ -422,6 +451,84 @@ fn entity(alarm_at: Option<Timestamp>) -> Entity {
 pub(crate) fn body(name: Arc<str>, large: u64, at: Option<Timestamp>, small: u32) -> Body {
     let job_type = JobType::stored(name);
     Body::Beacon(Beacon { job_type, every_ms: large, next_at: at, fired: small, missed: 1 })
+}
+
+/// A governed object, made of whatever there is.
+pub(crate) fn object(name: &str, at: Option<Timestamp>, small: u32) -> Body {
+    let signals = Signals {
+        reinstate_signal: true,
+        reinforcement_count: small,
+        new_evidence_count: 1,
+        last_reinforced_at: at,
+        stale_since: at,
+        confidence_millis: Some(600),
+    };
+    Body::Object(Box::new(Object {
+        risk_tier: RiskTier::High,
+        epistemic: Epistemic::Uncertain,
+        unknown_type: Some(UnknownType::OnticUnknowable),
+        auto_verify_budget: Some(small),
+        verifies_used: small,
+        verify_tries: 2,
+        uncertainty_ttl: Some("P7D".into()),
+        status: Some(ObjectStatus::StaleUncertain),
+        signals,
+        next_action_at: at,
+        next_action: Some(Action::ReinstateCheck),
+        alarm_at: at,
+        audit_event_id: Some("aud_1".into()),
+        parked: vec![id(3), id(4)],
+        ..Object::plain(ObjectType::Experience, name)
+    }))
+}
+
+/// A gate that is closed.
+pub(crate) fn gate(reason: Option<&str>) -> Body {
+    let reason = reason.map(Into::into);
+    Body::Gate(GateCard { gate: Gate::Social, state: GateState::Block, by: user("ada"), reason })
+}
+
+/// Where an audit trail ends.
+fn audit_head() -> Body {
+    let (at, hash) = (later(9), [7; 32]);
+    Body::AuditHead(AuditHead { seq: 12, hash, at, day: 20_700, changes: 3, denials: 1 })
+}
+
+/// A line of an audit trail, made of whatever there is.
+pub(crate) fn audit_entry(text: Option<&str>, small: u32) -> Body {
+    let boxed = |text: Option<&str>| text.map(Into::into);
+    Body::AuditEntry(Box::new(AuditEntry {
+        seq: u64::from(small),
+        at: later(9),
+        last_at: later(8),
+        keep_until: later(9_000),
+        note: AuditNote {
+            fate: if text.is_some() { Fate::Done } else { Fate::Denied },
+            user: user("ada"),
+            token: text.map(|_| TokenId(77)),
+            action: "gate.set".into(),
+            object_type: "gate".into(),
+            object_id: "risk".into(),
+            before: boxed(text),
+            after: boxed(text),
+            reason: boxed(text),
+            evidence_refs: text.into_iter().map(Into::into).collect(),
+            trace_id: boxed(text),
+            risk_tier: text.map(|_| RiskTier::High),
+            decision_trace_id: boxed(text),
+        },
+        prev_hash: [1; 32],
+        hash: [2; 32],
+    }))
+}
+
+fn governed(kind: Kind, body: Body) -> Event {
+    let id = EntityId { kind, bits: id(11).0 };
+    Event::EntitySet(Box::new(Entity { id, body, ..entity(None) }))
+}
+
+fn plain_object() -> Body {
+    Body::Object(Box::new(Object::plain(ObjectType::Memory, "mem_1")))
 }
 
 fn schedule(body: Schedule) -> Event {
@@ -643,6 +750,14 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         (
             "entity_job_running_settled",
             job(State::Running(Box::new(Lease { settled_at: Some(later(95)), ..lease() }))),
+        ),
+        (
+            "entity_job_running_governed",
+            job(State::Running(Box::new(Lease {
+                due_at: Some(later(3)),
+                holder: Some(user("eve")),
+                ..lease()
+            }))),
         ),
         ("entity_job_retrying", job(State::Retrying { due_at: later(50) })),
         ("entity_job_dlq_pending", job(State::DlqPending)),

@@ -4,7 +4,9 @@ use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::question::Standing;
 use mainspring_kernel::entity::schedule::{Account, Schedule};
 use mainspring_kernel::entity::{Body, Kind};
-use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
+use mainspring_kernel::event::{
+    Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED,
+};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
@@ -82,8 +84,10 @@ fn report() -> BoxedStrategy<Box<AcceptedReport>> {
 }
 
 fn lease() -> BoxedStrategy<Box<Lease>> {
-    (any::<u32>(), any::<u128>(), worker(), instant(), instant(), instant(), of(instant()))
-        .prop_map(|(fence, secret, worker, granted_at, expires_at, deadline_at, settled_at)| {
+    let whose = (of(instant()), of(instant()), of(user()));
+    (any::<u32>(), any::<u128>(), worker(), instant(), instant(), instant(), whose)
+        .prop_map(|(fence, secret, worker, granted_at, expires_at, deadline_at, whose)| {
+            let (settled_at, due_at, holder) = whose;
             Box::new(Lease {
                 fence,
                 secret,
@@ -92,9 +96,16 @@ fn lease() -> BoxedStrategy<Box<Lease>> {
                 expires_at,
                 deadline_at,
                 settled_at,
+                due_at,
+                holder,
             })
         })
         .boxed()
+}
+
+fn hold() -> BoxedStrategy<Hold> {
+    let codes = proptest::sample::select(HoldCode::ALL.to_vec());
+    (codes, instant()).prop_map(|(code, until)| Hold { code, until }).boxed()
 }
 
 fn state() -> BoxedStrategy<State> {
@@ -205,8 +216,8 @@ fn change() -> BoxedStrategy<Change> {
         (failure(), instant(), of(report())).prop_map(|(failure, due_at, report)| {
             Change::RetryScheduled { failure, due_at, report }
         }),
-        (of(text()), report(), of(instant())).prop_map(|(reason, report, due_at)| {
-            Change::Released { reason, report, due_at }
+        (of(text()), report(), of(instant()), of(hold())).prop_map(|(reason, report, due_at, hold)| {
+            Change::Released { reason, report, due_at, hold }
         }),
         Just(Change::Hastened),
         (failure(), any::<bool>(), of(report()), of(payload())).prop_map(
@@ -349,7 +360,7 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 4 {
+            match large % 7 {
                 0 => super::samples::body(name, large, at, small),
                 1 => {
                     let answered = |at| Standing::Answered {
@@ -360,6 +371,9 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                     super::samples::question_body(at.map_or(Standing::Open, answered), at)
                 }
                 2 => Body::Trigger(Box::new(crate::triggers::full(small, at))),
+                3 => super::samples::object(&name, at, small),
+                4 => super::samples::gate(Some(&name)),
+                5 => super::samples::audit_entry(Some(&name), small),
                 _ => {
                     let full = super::samples::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

@@ -7,8 +7,8 @@ use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, StateName, TenantId, Timestamp,
-    Token, TokenId, TypeSpec,
+    DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, QueueName, QueueSpec, StateName,
+    TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::Desk;
 use std::collections::BTreeMap;
@@ -63,6 +63,10 @@ impl Desk for PlantedDesk<'_> {
 
     fn job_type(&self, name: &JobType) -> Option<&TypeSpec> {
         self.inner.job_type(name)
+    }
+
+    fn queue(&self, name: &QueueName) -> Option<&QueueSpec> {
+        self.inner.queue(name)
     }
 
     fn key_holder(&self, key: Digest) -> Option<KeyHolder> {

@@ -344,6 +344,8 @@ fn answer(receipt: Receipt, created_at: i64) -> Answer {
         Receipt::Item { .. }
         | Receipt::Wanting { .. }
         | Receipt::Ensured { .. }
+        | Receipt::TakenBack { .. }
+        | Receipt::Audited { .. }
         | Receipt::Together(_)
         | Receipt::Done => Answer::Done,
     }

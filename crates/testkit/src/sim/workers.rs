@@ -31,6 +31,7 @@ pub(super) async fn worker(server: Server, name: String) {
             limit: if is_quiet { 4 } else { limit },
             wait: Duration::from_millis(if is_quiet { 5_000 } else { wait }),
             lease_ms,
+            governed: None,
         };
         let (name, grants) = server.pull(pull).await;
         for grant in grants {

@@ -102,6 +102,7 @@ fn a_pull_is_bounded_by_bytes_and_leaves_the_rest_ready() {
         queues: None,
         limit: 100,
         lease_ms: 30_000,
+        governed: None,
         wait: LONG,
     };
     runtime.block_on(async {

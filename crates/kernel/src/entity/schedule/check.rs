@@ -86,6 +86,9 @@ pub(super) fn check(spec: &ScheduleSpec, facts: &Facts<'_>) -> Result<(), Reject
         None if facts.are_types_strict && TypeSpec::built_in(&spec.job_type).is_none() => {
             Err(Rejection::TypeUnknown { name: spec.job_type.to_string() })
         }
+        None if TypeSpec::built_in(&spec.job_type).is_some_and(|it| !it.is_schedulable) => {
+            Err(invalid("job_type", "is of a type that cannot be scheduled"))
+        }
         Some(known) if !known.is_schedulable => {
             Err(invalid("job_type", "is of a type that cannot be scheduled"))
         }

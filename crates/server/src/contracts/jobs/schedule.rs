@@ -10,6 +10,7 @@ use super::wire::{
 use super::{errors, translate, view};
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::audit;
 use crate::cursor;
 use crate::json;
 use crate::limits::{PAGE_MAX, SCHEDULES_PAGE_MAX};
@@ -97,7 +98,9 @@ pub(super) async fn stop(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     if !who.can_steer(&entity.tenant, &entity.owner) {
         return Err(errors::schedule_denied());
     }
-    ask.engine().execute_one(ScheduleCommand::Stop { id: entity.id }.into()).await??;
+    let command = ScheduleCommand::Stop { id: entity.id }.into();
+    let note = audit::of_schedule("schedule.stop", entity.id);
+    audit::change(&ask, &who, command, note).await?;
     after(&ask, &who, entity.id).await
 }
 

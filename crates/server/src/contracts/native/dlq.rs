@@ -3,6 +3,7 @@
 use super::filters::{self, Total};
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::audit;
 use crate::auth;
 use crate::cursor;
 use crate::json;
@@ -46,7 +47,8 @@ pub(super) async fn requeue(ask: Ask, who: Principal) -> Result<Reply, Refusal> 
     let item = steerable(&ask, &who).await?;
     let key = ask.idempotency_key()?.map(Into::into);
     let command = Command::RequeueItem { item: item.id, by: who.user.clone(), key };
-    let Receipt::Requeued { job } = ask.engine().execute_one(command).await?? else {
+    let note = audit::of_item(&command, &item, None);
+    let Receipt::Requeued { job } = audit::change(&ask, &who, command, note).await? else {
         return Err(refusal::internal());
     };
     let answer = api::dlq::Requeued {
@@ -70,6 +72,7 @@ pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Refusal> 
     if wish.reason.trim().is_empty() {
         return Err(Rejection::ApprovalRequired { reason: "a discard needs a reason" }.into());
     }
+    let (asking, why) = (who.clone(), wish.reason.clone());
     let command = if is_reviewed {
         let (one, two) = (wish.reviewer_id.as_deref(), wish.reviewer_id_2.as_deref());
         let (one, two) = (one.unwrap_or("").trim(), two.unwrap_or("").trim());
@@ -91,14 +94,14 @@ pub(super) async fn discard(ask: Ask, who: Principal) -> Result<Reply, Refusal> 
             reason: wish.reason.into(),
         }
     };
-    step(&ask, command).await
+    step(&ask, &asking, command, Some(why)).await
 }
 
 pub(super) async fn approve(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::dlq::Approve = json::read(json::check(&ask.body)?)?;
     let item = visible(&ask, &who).await?.id;
-    let by = Box::new(who);
-    step(&ask, Command::ApproveDiscard { item, by, version: wish.version }).await
+    let by = Box::new(who.clone());
+    step(&ask, &who, Command::ApproveDiscard { item, by, version: wish.version }, None).await
 }
 
 /// One person alone: for admins, with a reason, and never silently.
@@ -107,20 +110,35 @@ pub(super) async fn break_glass(ask: Ask, who: Principal) -> Result<Reply, Refus
     let item = visible(&ask, &who).await?.id;
     let (by, token) = (who.user.to_string(), who.token.to_string());
     let reason: Box<str> = wish.reason.trim().into();
-    let command = Command::BreakGlass { item, by: Box::new(who), reason: reason.clone() };
-    let reply = step(&ask, command).await?;
+    let command =
+        Command::BreakGlass { item, by: Box::new(who.clone()), reason: reason.clone() };
+    let reply = step(&ask, &who, command, Some(reason.to_string())).await?;
     tracing::warn!(%item, by, token, ?reason, "break-glass: a dead letter was dropped by one person");
     Ok(reply)
 }
 
 pub(super) async fn reject(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let item = visible(&ask, &who).await?.id;
-    step(&ask, Command::RejectDiscard { item, by: who.user }).await
+    let command = Command::RejectDiscard { item, by: who.user.clone() };
+    step(&ask, &who, command, None).await
 }
 
-async fn step(ask: &Ask, command: Command) -> Result<Reply, Refusal> {
+async fn step(
+    ask: &Ask,
+    who: &Principal,
+    command: Command,
+    reason: Option<String>,
+) -> Result<Reply, Refusal> {
     let item = command.item();
-    match (ask.engine().execute_one(command).await??, item) {
+    let found = match item {
+        Some(item) => ask.engine().item(item).await?,
+        None => None,
+    };
+    let note = match &found {
+        Some(found) => audit::of_item(&command, found, reason),
+        None => return Err(refusal::internal()),
+    };
+    match (audit::change(ask, who, command, note).await?, item) {
         (Receipt::Item { state }, Some(item)) => Ok(Reply::data(&api::dlq::DlqStanding {
             dlq_id: item.to_string(),
             status: state.to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::audit::{self, Note};
 use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
@@ -12,19 +13,19 @@ pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     Ok(Reply::data(&api::Page::whole(numbered(&ask).await?)))
 }
 
-pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
+pub(super) async fn set(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::registry::SetQueue = json::read(json::check(&ask.body)?)?;
     let order = QueueOrder::parse(&wish.order)
         .ok_or_else(|| refusal::invalid("order", "must be aged or due"))?;
-    change(ask, Unknown::IsMade, |spec| spec.order = order).await
+    change(ask, who, ("queue.set", Unknown::IsMade), |spec| spec.order = order).await
 }
 
-pub(super) async fn pause(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
-    change(ask, Unknown::IsRefused, |spec| spec.is_paused = true).await
+pub(super) async fn pause(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    change(ask, who, ("queue.pause", Unknown::IsRefused), |spec| spec.is_paused = true).await
 }
 
-pub(super) async fn resume(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
-    change(ask, Unknown::IsRefused, |spec| spec.is_paused = false).await
+pub(super) async fn resume(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    change(ask, who, ("queue.resume", Unknown::IsRefused), |spec| spec.is_paused = false).await
 }
 
 /// What becomes of a queue that nobody knows.
@@ -37,7 +38,8 @@ enum Unknown {
 
 async fn change(
     ask: Ask,
-    unknown: Unknown,
+    who: Principal,
+    (action, unknown): (&'static str, Unknown),
     edit: impl FnOnce(&mut QueueSpec),
 ) -> Result<Reply, Refusal> {
     let name = QueueName::new(ask.param()).map_err(|bad| refusal::invalid("name", bad))?;
@@ -45,11 +47,20 @@ async fn change(
     if known.is_none() && unknown == Unknown::IsRefused && !is_used(&ask, &name).await? {
         return Err(refusal::queue_unknown());
     }
+    let before = known.as_ref().and_then(|spec| audit::json(&shown(spec)));
     let mut spec = known.unwrap_or_else(|| QueueSpec::plain(name.clone()));
     edit(&mut spec);
     let spec = spec.kept();
     let plain = shown(&spec);
-    ask.engine().execute_one(Command::SetQueue(spec)).await??;
+    let note = Note {
+        action,
+        object_type: "queue",
+        object_id: name.to_string(),
+        before,
+        after: audit::json(&plain),
+        ..Note::default()
+    };
+    audit::change(&ask, &who, Command::SetQueue(spec), note).await?;
     let found = numbered(&ask).await?.into_iter().find(|queue| queue.name == name.as_str());
     Ok(Reply::data(&found.unwrap_or(plain)))
 }

@@ -5,9 +5,12 @@ mod triggers;
 
 use super::filters::{FILTERS, PAGE};
 use super::{
-    dlq, events, internal, jobs, queues, runtime, schedules, tokens, types, work, workers,
+    audit, dlq, events, internal, jobs, objects, queues, runtime, schedules, tokens, types, work, workers,
 };
 use crate::config::Config;
+use crate::governed::{
+    GovernedGate, GovernedObject, OPERATORS, PutGovernedObject, SetGovernedGate,
+};
 use crate::openapi::{Doc, Gives, KeyRule, shape};
 use crate::route::table::{
     ADMINS, ANYONE, LOOKERS, PULLERS, SUBMITTERS, get, open, post, put, roles, route,
@@ -26,6 +29,8 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     routes.extend(work_routes());
     routes.extend(registry_routes());
     routes.extend(dlq_routes());
+    routes.extend(governed_routes());
+    routes.extend(audit_routes());
     routes.extend(schedule_routes());
     routes.extend(schedule_steering_routes());
     routes.extend(triggers::table());
@@ -179,6 +184,65 @@ fn work_routes() -> Vec<Route> {
                 .text("With the lease token in `x-lease-token`, or as one who may see the job.")
                 .header(api::LEASE_HEADER, "The lease token.")
                 .gives(200, effect),
+        ),
+    ]
+}
+
+fn audit_routes() -> Vec<Route> {
+    vec![
+        get(
+            "/api/v1/audit",
+            roles!(LOOKERS, audit::list),
+            Doc::new("audit", "listAudit", "List the audit trail, the latest line first")
+                .text("Of one of `action`, `actor`, and object only; without a filter, of all.")
+                .query(&audit::FILTERS)
+                .gives(200, Gives::Page(shape::<api::audit::AuditLine>)),
+        ),
+        get(
+            "/api/v1/audit/verify",
+            roles!(LOOKERS, audit::verify),
+            Doc::new("audit", "verifyAudit", "See whether the audit trail is whole")
+                .text("409 `AUDIT_INTEGRITY_BROKEN` if a line was changed, moved or taken away.")
+                .gives(200, Gives::One(shape::<api::audit::AuditVerdict>)),
+        ),
+    ]
+}
+
+fn governed_routes() -> Vec<Route> {
+    let object = Gives::One(shape::<GovernedObject>);
+    let gate = Gives::One(shape::<GovernedGate>);
+    vec![
+        put(
+            "/api/v1/objects/{object_type}/{object_id}",
+            roles!(OPERATORS, objects::put),
+            Doc::new("governance", "putObject", "Say what is to be known of an object")
+                .text("What is left out stays as it is.")
+                .takes(shape::<PutGovernedObject>)
+                .gives(200, object),
+        ),
+        get(
+            "/api/v1/objects/{object_type}/{object_id}",
+            roles!(ANYONE, objects::get),
+            Doc::new("governance", "getObject", "Read an object").gives(200, object),
+        ),
+        get(
+            "/api/v1/gates",
+            roles!(ANYONE, objects::gates),
+            Doc::new("governance", "listGates", "Read all gates of the tenant")
+                .gives(200, Gives::Page(shape::<GovernedGate>)),
+        ),
+        put(
+            "/api/v1/gates/{gate}",
+            roles!(OPERATORS, objects::set_gate),
+            Doc::new("governance", "setGate", "Open or close a gate")
+                .text("From the answer on, no server hands out a job that the gate holds.")
+                .takes(shape::<SetGovernedGate>)
+                .gives(200, gate),
+        ),
+        get(
+            "/api/v1/gates/{gate}",
+            roles!(ANYONE, objects::get_gate),
+            Doc::new("governance", "getGate", "Read a gate").gives(200, gate),
         ),
     ]
 }

@@ -6,6 +6,7 @@ mod view;
 
 use super::filters::{self, Total};
 use crate::answer::Reply;
+use crate::audit;
 use crate::ask::{Ask, Query};
 use crate::auth;
 use crate::cursor;
@@ -23,7 +24,7 @@ use mainspring_kernel::entity::schedule::{Schedule, ScheduleCommand, ScheduleSpe
 use mainspring_kernel::entity::{Body, Entity, EntityId, Kind};
 use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::BACKFILL_MAX;
-use mainspring_kernel::{JobType, Principal, Rejection, Timestamp, UserId};
+use mainspring_kernel::{Command, JobType, Principal, Rejection, Timestamp, UserId};
 
 /// The parameters of the list.
 pub(super) const FILTERS: [(&str, &str); 5] = [
@@ -80,7 +81,8 @@ pub(super) async fn update(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 
 pub(super) async fn remove(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let id = steerable(&ask, &who).await?.id;
-    ask.engine().execute_one(ScheduleCommand::Remove { id }.into()).await??;
+    let command = ScheduleCommand::Remove { id }.into();
+    audit::change(&ask, &who, command, audit::of_schedule("schedule.remove", id)).await?;
     let left = ask.engine().entity(id).await?;
     let status = left.as_ref().map_or("deleted", Entity::state).to_owned();
     Ok(Reply::data(&api::schedule::RemovedSchedule { schedule_id: id.to_string(), status }))
@@ -212,7 +214,9 @@ async fn step(
     id: EntityId,
     command: ScheduleCommand,
 ) -> Result<Reply, Refusal> {
-    ask.engine().execute_one(command.into()).await??;
+    let command = Command::from(command);
+    let note = audit::of_schedule(command.name(), id);
+    audit::change(ask, who, command, note).await?;
     Ok(Reply::data(&shown(ask, &found(ask, id, who).await?)?))
 }
 

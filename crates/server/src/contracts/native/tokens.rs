@@ -3,6 +3,7 @@
 use super::filters;
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::audit::{self, Note};
 use crate::auth;
 use crate::cursor;
 use crate::json;
@@ -37,7 +38,14 @@ pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let token = Token { expires_at, issued_with: Some(who.token), ..token };
     let mut answer = shown(&token);
     answer.token = Some(text);
-    ask.engine().execute_one(Command::IssueToken(Box::new(token))).await??;
+    let note = Note {
+        action: "token.issue",
+        object_type: "token",
+        object_id: answer.token_id.clone(),
+        after: audit::json(&shown(&token)),
+        ..Note::default()
+    };
+    audit::change(&ask, &who, Command::IssueToken(Box::new(token)), note).await?;
     Ok(Reply::status_data(StatusCode::CREATED, &answer))
 }
 
@@ -67,13 +75,20 @@ pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
 }
 
 /// Revoking twice is answered alike: the token is gone.
-pub(super) async fn revoke(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
+pub(super) async fn revoke(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let id = ask.param().parse::<TokenId>().map_err(|_| Rejection::TokenUnknown)?;
     let token = ask.engine().token(id).await?.ok_or(Rejection::TokenUnknown)?;
     if token.revoked_at.is_some() {
         return Ok(Reply::data(&shown(&token)));
     }
-    ask.engine().execute_one(Command::RevokeToken { token: id }).await??;
+    let note = Note {
+        action: "token.revoke",
+        object_type: "token",
+        object_id: id.to_string(),
+        before: audit::json(&shown(&token)),
+        ..Note::default()
+    };
+    audit::change(&ask, &who, Command::RevokeToken { token: id }, note).await?;
     let token = ask.engine().token(id).await?.ok_or(Rejection::TokenUnknown)?;
     Ok(Reply::data(&shown(&token)))
 }

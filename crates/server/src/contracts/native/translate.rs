@@ -144,6 +144,7 @@ pub(super) fn pull(wish: &wire::Pull<'_>, who: &Principal) -> Result<Pull, Refus
         limit: limit as usize,
         wait: Duration::from_millis(wish.wait_ms.unwrap_or(0)),
         lease_ms: lease_ms(wish.lease_ms)?,
+        governed: None,
     })
 }
 

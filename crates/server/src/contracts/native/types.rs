@@ -2,6 +2,7 @@
 
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::audit::{self, Note};
 use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
@@ -23,11 +24,20 @@ pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     Ok(Reply::data(&shown(&found.or_else(built_in).ok_or_else(refusal::type_unknown)?)))
 }
 
-pub(super) async fn set(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
+pub(super) async fn set(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::registry::SetType = json::read(json::check(&ask.body)?)?;
     let spec = spec(ask.param(), wish)?.kept();
     let answer = shown(&spec);
-    ask.engine().execute_one(Command::SetType(Box::new(spec))).await??;
+    let known = ask.engine().types().await?.into_iter().find(|it| it.name == spec.name);
+    let note = Note {
+        action: "type.set",
+        object_type: "type",
+        object_id: spec.name.to_string(),
+        before: known.as_ref().and_then(|known| audit::json(&shown(known))),
+        after: audit::json(&answer),
+        ..Note::default()
+    };
+    audit::change(&ask, &who, Command::SetType(Box::new(spec)), note).await?;
     Ok(Reply::data(&answer))
 }
 

@@ -121,9 +121,8 @@ async fn shown(ask: &Ask, job: &Job) -> Result<Task, Refusal> {
 /// The schedule of a task that is a plan.
 async fn plan_of(ask: &Ask, job: &Job) -> Result<Option<Box<Schedule>>, Refusal> {
     let Some(id) = job.plan() else { return Ok(None) };
-    Ok(ask.engine().entity(id).await?.and_then(|entity| match entity.body {
-        Body::Schedule(schedule) => Some(schedule),
-        Body::Beacon(_) | Body::Trigger(_) | Body::Question(_) => None,
+    Ok(ask.engine().entity(id).await?.and_then(|entity| {
+        if let Body::Schedule(schedule) = entity.body { Some(schedule) } else { None }
     }))
 }
 

@@ -61,6 +61,8 @@ fn every_state_is_written_as_the_type_says() {
         expires_at: at,
         deadline_at: at,
         settled_at: None,
+        due_at: None,
+        holder: None,
     };
     let beside = Beside { mode: "pull", is_hit: Some(true), ..Beside::default() };
     for (state, name, code, result) in [

@@ -85,6 +85,8 @@ fn running() -> State {
         expires_at: Timestamp(60_000_000),
         deadline_at: Timestamp(70_000_000),
         settled_at: None,
+        due_at: None,
+        holder: None,
     }))
 }
 

@@ -1,0 +1,145 @@
+//! Writing the audit trail: a change of what is governed or administered is committed together with
+//! the line that tells of it, or not at all; what is refused for want of a role is told, too.
+
+use crate::app::App;
+use crate::ask::Ask;
+use crate::refusal::Refusal;
+use crate::route::Route;
+use hyper::Method;
+use mainspring_kernel::entity::audit::{AuditCommand, AuditNote, Fate};
+use mainspring_kernel::governance::RiskTier;
+use mainspring_kernel::{Command, DlqItem, EntityId, Principal, Receipt, Role};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// What a line tells of a change, besides who made it.
+#[derive(Debug, Default)]
+pub(crate) struct Note {
+    /// What was done.
+    pub(crate) action: &'static str,
+    /// To what kind of thing.
+    pub(crate) object_type: &'static str,
+    /// To which one.
+    pub(crate) object_id: String,
+    /// What it was.
+    pub(crate) before: Option<Value>,
+    /// What was asked for, or what it is.
+    pub(crate) after: Option<Value>,
+    /// Why.
+    pub(crate) reason: Option<String>,
+    /// What proves it.
+    pub(crate) evidence_refs: Vec<String>,
+    /// How much harm it could do.
+    pub(crate) risk_tier: Option<RiskTier>,
+    /// The decision behind it; a high risk gets one of its own.
+    pub(crate) decision_trace_id: Option<String>,
+}
+
+/// What a thing looks like, for a line.
+pub(crate) fn json(thing: &impl Serialize) -> Option<Value> {
+    serde_json::to_value(thing).ok()
+}
+
+/// The note of a step with a dead-letter item.
+pub(crate) fn of_item(command: &Command, item: &DlqItem, reason: Option<String>) -> Note {
+    Note {
+        action: command.name(),
+        object_type: "dlq_item",
+        object_id: item.id.to_string(),
+        before: Some(Value::from(item.state.as_str())),
+        reason,
+        evidence_refs: vec![item.job.id.to_string()],
+        ..Note::default()
+    }
+}
+
+/// The note of a step with a schedule.
+pub(crate) fn of_schedule(action: &'static str, id: EntityId) -> Note {
+    Note { action, object_type: "schedule", object_id: id.to_string(), ..Note::default() }
+}
+
+/// Makes a change and writes the line of it, both or neither.
+pub(crate) async fn change(
+    ask: &Ask,
+    who: &Principal,
+    command: Command,
+    note: Note,
+) -> Result<Receipt, Refusal> {
+    let line = line(&ask.app, who, note, Fate::Done, ask.trace.as_deref());
+    let parts = Command::Together(vec![command, line]);
+    let receipt = ask.engine().execute_one(parts).await??;
+    let Receipt::Together(parts) = receipt else { return Err(crate::refusal::internal()) };
+    let mut parts = parts.into_iter();
+    let (Some(done), Some(Receipt::Audited { seq, hash })) = (parts.next(), parts.next()) else {
+        return Err(crate::refusal::internal());
+    };
+    ask.app.anchor.note(&who.tenant, seq, hash);
+    Ok(done)
+}
+
+/// Writes that somebody tried what they may not. Only what changes something counts; a line that
+/// cannot be written keeps nobody from being told no.
+pub(crate) async fn denied(app: &App, route: &Route, who: &Principal) {
+    if route.method == Method::GET || !is_sensitive(route.path) {
+        return;
+    }
+    let note = Note {
+        action: "access.denied",
+        object_type: "route",
+        object_id: format!("{} {}", route.method, route.path),
+        ..Note::default()
+    };
+    let line = line(app, who, note, Fate::Denied, None);
+    if let Ok(Ok(Receipt::Audited { seq, hash })) = app.engine.execute_one(line).await {
+        app.anchor.note(&who.tenant, seq, hash);
+    }
+}
+
+/// Whether a route is about what is governed or administered.
+fn is_sensitive(path: &str) -> bool {
+    const PATHS: [&str; 7] = [
+        "/api/v1/tokens",
+        "/api/v1/types",
+        "/api/v1/queues",
+        "/api/v1/dlq",
+        "/api/v1/objects",
+        "/api/v1/gates",
+        "/scheduler/",
+    ];
+    PATHS.iter().any(|sensitive| path.starts_with(sensitive))
+}
+
+fn line(app: &App, who: &Principal, note: Note, fate: Fate, trace: Option<&str>) -> Command {
+    let is_high = note.risk_tier == Some(RiskTier::High);
+    let made = || format!("dtr_{:032x}", app.engine.fresh_bits());
+    let decision = note.decision_trace_id.or_else(|| is_high.then(made));
+    let text = |value: Option<Value>| value.map(|value| value.to_string().into());
+    let keep_ms = u64::try_from(app.config.audit_keep.as_millis()).unwrap_or(u64::MAX);
+    AuditCommand::Append {
+        tenant: who.tenant.clone(),
+        note: Box::new(AuditNote {
+            fate,
+            user: who.user.clone(),
+            token: Some(who.token),
+            action: note.action.into(),
+            object_type: note.object_type.into(),
+            object_id: note.object_id.into(),
+            before: text(note.before),
+            after: text(note.after),
+            reason: note.reason.map(Into::into),
+            evidence_refs: note.evidence_refs.into_iter().map(Into::into).collect(),
+            trace_id: trace.map(Into::into),
+            risk_tier: note.risk_tier,
+            decision_trace_id: decision.map(Into::into),
+        }),
+        keep_ms,
+        is_unbounded: fate == Fate::Done && who.roles.any(&[Role::Operator]),
+    }
+    .into()
+}
+
+/// Text that was kept of a value, as a value again.
+pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
+    RawValue::from_string(text.to_owned()).ok()
+}

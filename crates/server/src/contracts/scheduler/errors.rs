@@ -1,0 +1,42 @@
+//! How this contract says no: a bare `error` object. The only place that chooses its statuses.
+
+use super::wire::{SchedulerError, SchedulerFailure};
+use crate::answer::{Body, refused};
+use crate::app::Ids;
+use crate::refusal::{Kind, Refusal};
+use hyper::{Response, StatusCode};
+
+/// Codes that only this contract has.
+pub(super) const CODES: &[&str] = &[];
+
+/// The answer to a request that is refused.
+pub(super) fn word(refusal: &Refusal, ids: &Ids) -> Response<Body> {
+    let error = SchedulerError {
+        code: refusal.code,
+        message: refusal.message.to_string(),
+        retryable: refusal.retryable,
+        field: refusal.field.as_deref().filter(|field| !field.is_empty()).map(str::to_owned),
+    };
+    let body = serde_json::to_vec(&SchedulerFailure { error }).expect("our own shapes are JSON");
+    refused(status(refusal), body, refusal, ids)
+}
+
+fn status(refusal: &Refusal) -> StatusCode {
+    match refusal.kind {
+        Kind::Wrong if refusal.code == "REQ_VALIDATION_FAILED" => StatusCode::UNPROCESSABLE_ENTITY,
+        Kind::Wrong => StatusCode::BAD_REQUEST,
+        Kind::Unproven => StatusCode::UNAUTHORIZED,
+        Kind::Denied => StatusCode::FORBIDDEN,
+        Kind::Unknown => StatusCode::NOT_FOUND,
+        Kind::Method => StatusCode::METHOD_NOT_ALLOWED,
+        Kind::Slow => StatusCode::REQUEST_TIMEOUT,
+        Kind::Conflict => StatusCode::CONFLICT,
+        Kind::Large => StatusCode::PAYLOAD_TOO_LARGE,
+        Kind::Form => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Kind::Elsewhere => StatusCode::MISDIRECTED_REQUEST,
+        Kind::Share => StatusCode::TOO_MANY_REQUESTS,
+        Kind::Room => StatusCode::INSUFFICIENT_STORAGE,
+        Kind::Away => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
