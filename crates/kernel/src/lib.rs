@@ -16,6 +16,7 @@ pub mod time;
 pub mod access;
 pub mod dlq;
 pub mod entity;
+pub mod executor;
 pub mod job;
 pub mod person;
 pub mod registry;

@@ -35,6 +35,8 @@ pub(super) struct Effects {
     pub(super) has_new_timer: bool,
     /// Tokens were issued or revoked.
     pub(super) has_new_tokens: bool,
+    /// Whether a type was registered or changed.
+    pub(super) has_new_types: bool,
     /// Ready jobs were too much for a pull.
     pub(super) has_left_over: bool,
     /// Jobs that ended.
@@ -153,12 +155,12 @@ impl Draft {
                 }
                 Event::LeaseRenewed { .. } => effects.has_new_timer = true,
                 Event::TokenIssued(_) | Event::TokenRevoked { .. } => effects.has_new_tokens = true,
+                Event::TypeSet(_) => effects.has_new_types = true,
                 Event::EntitySet(_) => effects.has_new_timer = true,
                 Event::EffectCommitted { .. }
                 | Event::ItemOpened(_)
                 | Event::ItemChanged { .. }
                 | Event::EntityRemoved { .. }
-                | Event::TypeSet(_)
                 | Event::QueueSet(_) => {}
             }
         }
