@@ -217,6 +217,9 @@ async fn commit_part(
             if effects.has_new_tokens {
                 shared.tokens_changed.send_modify(|turn| *turn += 1);
             }
+            if effects.has_new_types {
+                shared.types_changed.send_modify(|turn| *turn += 1);
+            }
             let shared = shared.clone();
             ticket.then(move |outcome| answer_all(&shared, served, &outcome, &effects, now));
         }

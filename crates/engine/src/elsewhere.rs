@@ -32,6 +32,7 @@ impl News for Elsewhere {
     fn registry(&self) {
         if let Some(shared) = self.0.upgrade() {
             shared.tokens_changed.send_modify(|turn| *turn += 1);
+            shared.types_changed.send_modify(|turn| *turn += 1);
             // A queue may be open again, or a limit higher.
             shared.work_is_due.notify_one();
         }

@@ -268,6 +268,12 @@ fn command(report: &Report) -> Option<Command> {
         Said::Release(reason) => {
             Command::Release(Release { job, token, reason: Some(reason.as_str().into()) })
         }
+        Said::HandOver(lease) => Command::Heartbeat(Heartbeat {
+            job,
+            token,
+            lease_ms: millis(*lease),
+            progress_pct: None,
+        }),
     })
 }
 

@@ -112,6 +112,8 @@ pub(crate) struct Shared {
     pub(crate) moved: watch::Sender<u64>,
     /// Rung when tokens may have changed, here or elsewhere.
     pub(crate) tokens_changed: watch::Sender<u64>,
+    /// Rung when types may have changed, here or elsewhere.
+    pub(crate) types_changed: watch::Sender<u64>,
     /// Rung when jobs may have moved elsewhere.
     pub(crate) moved_elsewhere: Notify,
     pub(crate) waiters: Waiters,
@@ -168,6 +170,7 @@ impl Engine {
             tally: Tally::default(),
             moved: watch::Sender::new(0),
             tokens_changed: watch::Sender::new(0),
+            types_changed: watch::Sender::new(0),
             moved_elsewhere: Notify::new(),
             waiters: Waiters::default(),
             hints: Hints::default(),

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use mainspring_kernel::governance::is_reserved;
 use mainspring_kernel::{DlqId, DlqItem, Entity, EntityId, QueueSpec, Token, TokenId, TypeSpec};
 use mainspring_store::{EntityFilter, Error, ItemFilter, Page, Scope};
+use tokio::sync::watch;
 
 impl Engine {
     /// One dead-letter item.
@@ -79,6 +80,11 @@ impl Engine {
     /// If the store failed.
     pub async fn types(&self) -> Result<Vec<TypeSpec>, Error> {
         self.shared.store.types().await
+    }
+
+    /// Rings when types may have changed, here or elsewhere. A hint.
+    pub fn types_changed(&self) -> watch::Receiver<u64> {
+        self.shared.types_changed.subscribe()
     }
 
     /// Every configured queue, by name; those of gates are told as gates.

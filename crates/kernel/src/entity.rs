@@ -8,9 +8,9 @@
 
 pub mod audit;
 pub mod beacon;
-pub mod question;
 pub mod gate;
 pub mod object;
+pub mod question;
 pub mod schedule;
 pub mod trigger;
 
@@ -23,9 +23,9 @@ use crate::rejection::Rejection;
 use crate::time::Timestamp;
 use audit::{AuditCommand, AuditEntry, AuditHead};
 use beacon::{Beacon, BeaconCommand};
-use question::{Question, QuestionCommand};
 use gate::{GateCard, GateCommand};
 use object::{Object, ObjectCommand};
+use question::{Question, QuestionCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
 use trigger::{Trigger, TriggerCommand};
@@ -369,7 +369,10 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(_)
             | EntityCommand::Schedule(_)
-            | EntityCommand::Trigger(_) => None,
+            | EntityCommand::Trigger(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Audit(_) => None,
             EntityCommand::Question(command) => Some(command.job()),
         }
     }

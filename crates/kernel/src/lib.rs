@@ -17,6 +17,7 @@ pub mod access;
 pub mod agent;
 pub mod dlq;
 pub mod entity;
+pub mod executor;
 pub mod job;
 pub mod person;
 pub mod registry;

@@ -56,6 +56,20 @@ pub const LEASE_MS_MAX: u32 = 24 * 3600 * 1000;
 pub const RUN_AHEAD_MS_MAX: u64 = 10 * 366 * 24 * 3600 * 1000;
 /// Longest delay a worker may choose for a retry: thirty days.
 pub const RETRY_DELAY_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// Most arguments of a command that runs the jobs of a type.
+pub const EXECUTOR_ARGS_MAX: usize = 100;
+/// Most variables such a command is given besides those of its job.
+pub const EXECUTOR_VARIABLES_MAX: usize = 100;
+/// Most bytes of such a command with its arguments, variables and directory.
+pub const EXECUTOR_BYTES_MAX: usize = 16 * 1024;
+/// What such a command has between SIGTERM and SIGKILL, if nothing is said.
+pub const EXECUTOR_KILL_MS_DEFAULT: u32 = 5_000;
+/// The most it can be given.
+pub const EXECUTOR_KILL_MS_MAX: u32 = 60_000;
+/// Longest address that jobs of a type are sent to.
+pub const EXECUTOR_URL_BYTES_MAX: usize = 2_048;
+/// How long such an address may take to answer, if nothing is said.
+pub const EXECUTOR_ANSWER_MS_DEFAULT: u32 = 30_000;
 /// Longest long poll.
 pub const WAIT_MS_MAX: u64 = 60_000;
 /// A DLQ move that stopped half way is finished after this long.

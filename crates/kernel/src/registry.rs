@@ -1,6 +1,7 @@
 //! The registries: what kinds of work exist with their service levels, and how queues behave.
 
 use crate::agent::{self, Purpose};
+use crate::executor::{Executor, Mode};
 use crate::fingerprint::Digest;
 use crate::governance::{self, Duty};
 use crate::limits::{
@@ -68,6 +69,8 @@ pub struct TypeSpec {
     pub backoff: Backoff,
     /// Digest of the entry of the configuration file that was last applied to this type.
     pub file_entry: Option<Digest>,
+    /// How its jobs are executed; as the deployment says if `None`.
+    pub executor: Option<Box<Executor>>,
 }
 
 impl TypeSpec {
@@ -85,6 +88,7 @@ impl TypeSpec {
             queue: QueueSpec::default_name(),
             backoff: Backoff::DEFAULT,
             file_entry: None,
+            executor: None,
         }
     }
 
@@ -150,6 +154,11 @@ impl TypeSpec {
     pub fn kept(mut self) -> Self {
         self.backoff = TypeSpec::built_in(&self.name).map_or(self.backoff, |known| known.backoff);
         self
+    }
+
+    /// How its jobs are executed, where a deployment says `otherwise` for those that do not say.
+    pub fn mode(&self, otherwise: Mode) -> Mode {
+        self.executor.as_ref().map_or(otherwise, |executor| executor.mode())
     }
 
     /// Whether each user of a tenant has a limit of its own.

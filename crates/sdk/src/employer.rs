@@ -3,6 +3,7 @@
 
 use crate::client::Client;
 use crate::error::Error;
+use mainspring_api::ErrorCode;
 use mainspring_api::work::{
     BeatenItem, Complete, CompleteItem, Fail, FailItem, Heartbeat, HeartbeatItem, Pull, PulledJob,
     Release, ReleaseItem, ReportedItem,
@@ -192,7 +193,40 @@ async fn send(
             let items = reports.iter().filter_map(release_item).collect();
             client.release(&Release { items, pull }).await
         }
+        Some(Kind::HandOver) => hand_over(client, reports, pull).await,
     }
+}
+
+/// Leases that are to hold for others: renewed for as long as the longest of them may take. No
+/// renewal outlives its own attempt. What comes next is asked for by the next poll.
+async fn hand_over(
+    client: &Client,
+    reports: &[Report],
+    pull: Option<Pull>,
+) -> Result<mainspring_api::work::Reported, Error> {
+    let lease = |report: &Report| match report.said {
+        Said::HandOver(lease) => lease,
+        Said::Complete(_) | Said::Fail(_) | Said::Release(_) => Duration::ZERO,
+    };
+    let items = reports.iter().map(|report| HeartbeatItem {
+        job_id: report.job_id.clone(),
+        lease_token: report.lease_token.clone(),
+        progress: None,
+    });
+    let beat = Heartbeat {
+        worker_id: pull.map_or_else(|| "hand-over".to_owned(), |pull| pull.worker_id),
+        lease_ms: reports.iter().map(lease).max().map(millis),
+        items: items.collect(),
+    };
+    let beaten = client.heartbeat(&beat).await?.items;
+    let items = beaten.into_iter().map(|item| {
+        let error = item.lost.then(|| ErrorCode {
+            code: "LEASE_LOST".to_owned(),
+            message: "the lease is no longer this worker's".to_owned(),
+        });
+        ReportedItem { job_id: item.job_id, status: None, error }
+    });
+    Ok(mainspring_api::work::Reported { items: items.collect(), jobs: None })
 }
 
 fn complete_item(report: &Report) -> Option<CompleteItem> {

@@ -15,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
 /// What a handler gives back: the result as JSON, or why not.
-pub(crate) type Outcome = Result<Option<Json>, Failure>;
+pub type Outcome = Result<Option<Json>, Failure>;
 /// A handler as the worker keeps it.
-pub(crate) type BoxHandler =
+pub type BoxHandler =
     Arc<dyn Fn(Context) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync>;
 
 /// Why a handler should stop.

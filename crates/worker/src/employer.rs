@@ -86,6 +86,14 @@ pub struct Job {
     pub labels: BTreeMap<String, String>,
 }
 
+impl Job {
+    /// Names this hand-over: the execution key, and the number that the lease token begins with.
+    pub fn dispatch_id(&self) -> String {
+        let fence = self.lease_token.split('.').next().unwrap_or_default();
+        format!("{}:{fence}", self.execution_key)
+    }
+}
+
 /// A worker's sign of life for some of its attempts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beat {
@@ -141,6 +149,8 @@ pub enum Said {
     Fail(Failure),
     /// It is given back unused, for this reason.
     Release(String),
+    /// Somebody else goes on with it under the same lease, which is to hold this long from now.
+    HandOver(Duration),
 }
 
 /// The kinds of reports.
@@ -152,6 +162,8 @@ pub enum Kind {
     Fail,
     /// [`Said::Release`].
     Release,
+    /// [`Said::HandOver`].
+    HandOver,
 }
 
 impl Report {
@@ -161,6 +173,7 @@ impl Report {
             Said::Complete(_) => Kind::Complete,
             Said::Fail(_) => Kind::Fail,
             Said::Release(_) => Kind::Release,
+            Said::HandOver(_) => Kind::HandOver,
         }
     }
 }

@@ -25,8 +25,19 @@ pub struct Failure {
     pub retryable: bool,
     /// Your own wish for the next delay.
     pub retry_delay: Option<Duration>,
-    /// Give the attempt back unused instead of failing it.
-    pub(crate) is_release: bool,
+    /// What is said about the attempt.
+    pub(crate) meaning: Meaning,
+}
+
+/// What an attempt that did not end well comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// It failed.
+    Failed,
+    /// It is given back unused.
+    Released,
+    /// Somebody else has it now, with its lease token.
+    HandedOver,
 }
 
 /// The code of failures that do not have their own.
@@ -40,7 +51,7 @@ impl Failure {
             message: message.into(),
             retryable: true,
             retry_delay: None,
-            is_release: false,
+            meaning: Meaning::Failed,
         }
     }
 
@@ -51,7 +62,15 @@ impl Failure {
 
     /// No failure at all: the job goes back to its queue and no try is used.
     pub fn release(reason: impl Into<String>) -> Self {
-        Failure { is_release: true, ..Self::retryable(CODE_DEFAULT, reason) }
+        Failure { meaning: Meaning::Released, ..Self::retryable(CODE_DEFAULT, reason) }
+    }
+
+    /// No failure at all: somebody else has taken the attempt over, knows its lease token, and will
+    /// report on it. The lease then holds for as long as the attempt may take, and no longer than a
+    /// day; it is theirs to renew.
+    pub fn handed_over() -> Self {
+        let reason = "the attempt was handed over";
+        Failure { meaning: Meaning::HandedOver, ..Self::retryable(CODE_DEFAULT, reason) }
     }
 
     /// Asks for this delay before the next try.

@@ -13,6 +13,7 @@ pub mod employer;
 pub mod error;
 pub mod failure;
 pub mod limits;
+pub mod roster;
 pub mod worker;
 
 mod ask;
@@ -20,7 +21,7 @@ mod attend;
 mod report;
 mod run;
 
-pub use context::{Context, StopReason};
+pub use context::{BoxHandler, Context, Outcome, StopReason};
 pub use employer::{
     Answer, Beat, Employer, Job, Kind, Recorded, Refusal, Renewal, Report, Reported, Said, Sign,
     Wish,
@@ -28,4 +29,5 @@ pub use employer::{
 pub use error::{About, Error};
 pub use failure::Failure;
 pub use mainspring_api::{Json, Time};
+pub use roster::{Roster, handler};
 pub use worker::{Summary, Worker, WorkerBuilder};

@@ -6,9 +6,9 @@ use crate::ask::{ask, pause};
 use crate::context::Outcome;
 use crate::employer::{Employer, Job, Refusal, Report, Reported, Said, Wish};
 use crate::error::Error;
-use crate::failure::Failure;
+use crate::failure::{Failure, Meaning};
 use crate::limits::{
-    ANSWER_WAIT_MAX, CODE_BYTES_MAX, MESSAGE_BYTES_MAX, REPORT_BYTES, RESULT_BYTES_MAX,
+    ANSWER_WAIT_MAX, CODE_BYTES_MAX, LEASE_MAX, MESSAGE_BYTES_MAX, REPORT_BYTES, RESULT_BYTES_MAX,
 };
 use serde::Serialize;
 use std::time::Duration;
@@ -19,15 +19,19 @@ const REPORT_REFUSED: &str = "REPORT_REFUSED";
 const ABOUT_LEASE: [&str; 2] = ["LEASE_LOST", "REPORT_CONFLICT"];
 
 impl Said {
-    pub(crate) fn of(outcome: Outcome) -> Self {
+    /// What a handler's outcome says of an attempt that may take as long as `allowed`.
+    pub(crate) fn of(outcome: Outcome, allowed: Duration) -> Self {
         match outcome {
             Ok(result) => Said::Complete(result),
-            Err(failure) if failure.is_release => Said::Release(cut(failure.message)),
-            Err(failure) => Said::Fail(Failure {
-                code: cut_to(failure.code, CODE_BYTES_MAX),
-                message: cut(failure.message),
-                ..failure
-            }),
+            Err(failure) => match failure.meaning {
+                Meaning::Released => Said::Release(cut(failure.message)),
+                Meaning::HandedOver => Said::HandOver(allowed.min(LEASE_MAX)),
+                Meaning::Failed => Said::Fail(Failure {
+                    code: cut_to(failure.code, CODE_BYTES_MAX),
+                    message: cut(failure.message),
+                    ..failure
+                }),
+            },
         }
     }
 }
@@ -43,7 +47,7 @@ impl Report {
                 message: cut(why.to_owned()),
                 ..failure.clone()
             },
-            Said::Fail(_) | Said::Release(_) => return None,
+            Said::Fail(_) | Said::Release(_) | Said::HandOver(_) => return None,
         };
         Some(Report { said: Said::Fail(failure), ..self.clone() })
     }
@@ -54,6 +58,7 @@ impl Report {
             Said::Complete(result) => result.as_ref().map_or(0, |result| result.get().len()),
             Said::Fail(failure) => failure.code.len() + failure.message.len(),
             Said::Release(reason) => reason.len(),
+            Said::HandOver(_) => 0,
         };
         REPORT_BYTES + text
     }

@@ -6,6 +6,7 @@ use crate::attend::{Ended, attend};
 use crate::context::{Context, StopReason};
 use crate::employer::{Beat, Job, Kind, Renewal, Report, Said, Sign};
 use crate::error::Error;
+use crate::failure::Meaning;
 use crate::limits::{
     ANSWER_WAIT_MAX, BEAT_AGAIN_MAX, BEAT_ITEMS_MAX, BEAT_PARTS_MAX, BEAT_WAIT_MAX, LAST_POLL_MAX,
     REPORT_BYTES_MAX, REPORT_FRESH, REPORTS_OUT_MAX, REST_MAX,
@@ -145,7 +146,10 @@ impl Run {
 
     /// How many more jobs may be asked for now.
     fn room(&self) -> usize {
-        if self.drain_ends.is_some() || Instant::now() < self.wish_not_before {
+        if self.drain_ends.is_some()
+            || Instant::now() < self.wish_not_before
+            || self.setup.roster.types().is_empty()
+        {
             return 0;
         }
         self.free_slots()
@@ -383,7 +387,7 @@ impl Run {
         let lease = self.setup.first_lease();
         let ctx = Context::new(job, self.setup.employer.clone());
         let token = ctx.job().lease_token.clone();
-        let handler = self.setup.handler(&ctx.job().job_type);
+        let handler = self.setup.roster.handler(&ctx.job().job_type);
         if self.held.is_empty() {
             self.next_beat = now + lease / 3;
         }
@@ -419,13 +423,18 @@ impl Run {
         }
         let Some(held) = self.held.get(&ended.lease_token) else { return };
         let ctx = held.ctx.clone();
+        let allowed = ctx.job().time_allowed;
         let drained = || Said::Release("the worker is shutting down".into());
         let said = match (ctx.stop_reason(), ended.outcome) {
             // Work that was finished counts, whoever asked to stop meanwhile; the kernel decides.
             (_, Some(Ok(result))) => Some(Said::Complete(result)),
+            // Nor is an attempt given back that somebody else is at.
+            (_, Some(Err(failure))) if failure.meaning == Meaning::HandedOver => {
+                Some(Said::of(Err(failure), allowed))
+            }
             (Some(StopReason::Draining), Some(Err(_)) | None) => Some(drained()),
             (Some(StopReason::Cancelled | StopReason::LeaseLost | StopReason::TimedOut), _) => None,
-            (None, Some(outcome)) => Some(Said::of(outcome)),
+            (None, Some(outcome)) => Some(Said::of(outcome, allowed)),
             (None, None) => None,
         };
         match said {
@@ -440,7 +449,8 @@ impl Run {
     fn told(&mut self, told: Told) {
         for (report, refusal) in &told.reports {
             self.held.remove(&report.lease_token);
-            if let Some(refusal) = refusal {
+            // Who has it may have reported on it already.
+            if let Some(refusal) = refusal.as_ref().filter(|_| report.kind() != Kind::HandOver) {
                 self.summary.refused += 1;
                 tracing::warn!(job_id = report.job_id, refusal, "a report was refused");
                 continue;
@@ -449,6 +459,7 @@ impl Run {
                 Kind::Complete => self.summary.completed += 1,
                 Kind::Fail => self.summary.failed += 1,
                 Kind::Release => self.summary.released += 1,
+                Kind::HandOver => self.summary.handed_over += 1,
             }
         }
         if let Some((reports, wait)) = told.later {

@@ -6,7 +6,8 @@ use crate::employer::{Employer, Wish};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::limits::{CONCURRENCY_MAX, FIRST_LEASE_MAX, GRACE_MAX, LEASE_MAX, LEASE_MIN, WAIT_MAX};
-use crate::{report, run};
+use crate::roster::{self, Fixed, Roster};
+use crate::run;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,9 +24,7 @@ pub struct Worker {
 pub(crate) struct Setup {
     pub(crate) employer: Arc<dyn Employer>,
     pub(crate) worker_id: Arc<str>,
-    handlers: BTreeMap<String, BoxHandler>,
-    /// The names of the handlers.
-    types: Arc<[String]>,
+    pub(crate) roster: Arc<dyn Roster>,
     queues: Option<Arc<[String]>>,
     pub(crate) concurrency: usize,
     pub(crate) lease: Duration,
@@ -59,6 +58,7 @@ pub(crate) struct Setup {
 /// ```
 pub struct WorkerBuilder {
     setup: Setup,
+    handlers: BTreeMap<String, BoxHandler>,
 }
 
 /// What a worker did.
@@ -70,6 +70,8 @@ pub struct Summary {
     pub failed: u64,
     /// Attempts given back unused.
     pub released: u64,
+    /// Attempts that somebody else goes on with.
+    pub handed_over: u64,
     /// Attempts whose lease was lost or whose job was cancelled.
     pub lost: u64,
     /// Reports the employer did not take, or was not heard to take.
@@ -82,8 +84,7 @@ impl Worker {
         let setup = Setup {
             employer: Arc::new(employer),
             worker_id: worker_id().into(),
-            handlers: BTreeMap::new(),
-            types: Arc::default(),
+            roster: Arc::new(Fixed::default()),
             queues: None,
             concurrency: 4,
             lease: Duration::from_secs(15),
@@ -91,7 +92,7 @@ impl Worker {
             drain_grace: Duration::from_secs(25),
             stop_grace: Duration::from_secs(5),
         };
-        WorkerBuilder { setup }
+        WorkerBuilder { setup, handlers: BTreeMap::new() }
     }
 
     /// Runs until `stop` is cancelled and everything is reported, given back or given up: what the
@@ -124,15 +125,15 @@ impl WorkerBuilder {
         Fut: Future<Output = Result<T, Failure>> + Send + 'static,
         T: Serialize,
     {
-        let handler = Arc::new(handler);
-        let boxed: BoxHandler = Arc::new(move |ctx| {
-            let handler = handler.clone();
-            Box::pin(async move {
-                let value = handler(ctx).await?;
-                report::result_of(&value)
-            })
-        });
-        self.setup.handlers.insert(job_type.into(), boxed);
+        self.handlers.insert(job_type.into(), roster::handler(handler));
+        self
+    }
+
+    /// Takes the types and handlers of a roster, which may change, instead of those named so far.
+    #[must_use]
+    pub fn roster(mut self, roster: Arc<dyn Roster>) -> Self {
+        self.handlers.clear();
+        self.setup.roster = roster;
         self
     }
 
@@ -183,7 +184,9 @@ impl WorkerBuilder {
 
     /// The worker as described.
     pub fn build(mut self) -> Worker {
-        self.setup.types = self.setup.handlers.keys().cloned().collect();
+        if !self.handlers.is_empty() {
+            self.setup.roster = Arc::new(Fixed::of(self.handlers));
+        }
         Worker { setup: Arc::new(self.setup) }
     }
 
@@ -206,7 +209,7 @@ impl Setup {
     pub(crate) fn wish(&self, limit: usize, wait: Duration) -> Wish {
         Wish {
             worker_id: self.worker_id.clone(),
-            types: self.types.clone(),
+            types: self.roster.types(),
             queues: self.queues.clone(),
             limit,
             wait,
@@ -217,11 +220,6 @@ impl Setup {
     /// The lease a pull asks for: short, until the worker has shown that it got the job.
     pub(crate) fn first_lease(&self) -> Duration {
         self.lease.min(FIRST_LEASE_MAX)
-    }
-
-    /// The handler of a type. Only types that were asked for should come.
-    pub(crate) fn handler(&self, job_type: &str) -> Option<BoxHandler> {
-        self.handlers.get(job_type).cloned()
     }
 }
 

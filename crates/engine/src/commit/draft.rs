@@ -38,6 +38,8 @@ pub(super) struct Effects {
     pub(super) has_new_timer: bool,
     /// Tokens were issued or revoked.
     pub(super) has_new_tokens: bool,
+    /// Whether a type was registered or changed.
+    pub(super) has_new_types: bool,
     /// Ready jobs were too much for a pull.
     pub(super) has_left_over: bool,
     /// Jobs that ended.
@@ -171,6 +173,7 @@ impl Draft {
                 }
                 Event::LeaseRenewed { .. } => effects.has_new_timer = true,
                 Event::TokenIssued(_) | Event::TokenRevoked { .. } => effects.has_new_tokens = true,
+                Event::TypeSet(_) => effects.has_new_types = true,
                 Event::EntitySet(entity) => {
                     effects.has_new_timer = true;
                     if entity.id.kind == Kind::Trigger {
@@ -185,7 +188,6 @@ impl Draft {
                 Event::EffectCommitted { .. }
                 | Event::ItemOpened(_)
                 | Event::ItemChanged { .. }
-                | Event::TypeSet(_)
                 | Event::QueueSet(_) => {}
             }
         }

@@ -29,6 +29,7 @@ pub(super) fn set_type(spec: &TypeSpec, facts: &Facts<'_>) -> Result<Decision, R
         return Err(Rejection::FieldInvalid { field: "domain", reason });
     }
     refuse_control("domain", &spec.domain)?;
+    spec.executor.as_ref().map_or(Ok(()), |executor| executor.check())?;
     // Whoever changes a type by hand does not change what the file last said about it: that is how
     // the change holds until the file says something new.
     let file_entry = spec.file_entry.or(facts.job_type.and_then(|known| known.file_entry));

@@ -16,6 +16,7 @@ use mainspring_kernel::command::{Ended, Ending, Plan, Release, RunInternally, Su
 use mainspring_kernel::entity::question::{Asked, QuestionCommand};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
 use mainspring_kernel::entity::{EntityId, Kind};
+use mainspring_kernel::executor::Executor;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::tasks;
@@ -402,6 +403,7 @@ fn settings(dice: &mut Dice) -> Command {
     Command::SetType(Box::new(TypeSpec {
         concurrency_limit: dice.one_of(&[None, Some(0), Some(1), Some(3)]),
         concurrency_scope: dice.one_of(&scopes),
+        executor: (dice.below(2) == 0).then(|| Box::new(Executor::InProcess)),
         ..TypeSpec::plain(kind(dice.one_of(&TYPES)))
     }))
 }

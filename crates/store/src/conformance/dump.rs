@@ -175,10 +175,11 @@ fn type_text(spec: &TypeSpec) -> String {
         queue,
         backoff,
         file_entry,
+        executor,
     } = spec;
     format!(
         "{name} {domain} {is_schedulable} {priority} {timeout_ms} {max_retries} \
-         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?}"
+         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?} {executor:?}"
     )
 }
 

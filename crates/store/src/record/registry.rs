@@ -1,7 +1,8 @@
 //! Types and queues.
 
 use super::BadRecord;
-use super::wire::{Pen, Reader};
+use super::wire::{Pen, Reader, length};
+use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, QueueOrder, QueueSpec, TypeSpec};
@@ -21,8 +22,9 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
         queue,
         backoff: Backoff { base_ms, max_ms },
         file_entry,
+        executor,
     } = spec;
-    pen.array(if file_entry.is_some() { 12 } else { 11 });
+    pen.array(length(11, [file_entry.is_some(), executor.is_some()]));
     pen.text(name.as_str()); // 0
     pen.text(domain); // 1
     pen.flag(*is_schedulable); // 2
@@ -38,9 +40,66 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
     pen.text(queue.as_str()); // 8
     pen.number(*base_ms); // 9
     pen.number(*max_ms); // 10
-    if let Some(entry) = file_entry {
-        pen.bytes(&entry.0); // 11
+    if file_entry.is_some() || executor.is_some() {
+        pen.optional(file_entry.as_ref(), |pen, entry| pen.bytes(&entry.0)); // 11
     }
+    if let Some(executor) = executor {
+        write_executor(pen, executor); // 12
+    }
+}
+
+fn write_executor(pen: &mut Pen<'_>, executor: &Executor) {
+    match executor {
+        Executor::Pull => pen.number(0u8),
+        Executor::InProcess => pen.number(1u8),
+        Executor::Process(process) => {
+            let Process { command, args, cwd, env, is_shell, kill_grace_ms } = process;
+            pen.array(7);
+            pen.number(2u8); // 0
+            pen.text(command); // 1
+            write_texts(pen, args); // 2
+            pen.optional(cwd.as_ref(), |pen, cwd| pen.text(cwd)); // 3
+            write_texts(pen, env); // 4
+            pen.flag(*is_shell); // 5
+            pen.number(*kill_grace_ms); // 6
+        }
+        Executor::Webhook(webhook) => {
+            let Webhook { url, timeout_ms } = webhook;
+            pen.array(3);
+            pen.number(3u8); // 0
+            pen.text(url); // 1
+            pen.number(*timeout_ms); // 2
+        }
+    }
+}
+
+fn write_texts(pen: &mut Pen<'_>, texts: &[Box<str>]) {
+    pen.array(texts.len() as u64);
+    texts.iter().for_each(|text| pen.text(text));
+}
+
+fn read_executor(reader: &mut Reader<'_, '_>) -> Read<Box<Executor>> {
+    let (kind, mut fields) = reader.kind()?;
+    let at = &mut fields;
+    let executor = match kind {
+        0 => Executor::Pull,
+        1 => Executor::InProcess,
+        2 => Executor::Process(Process {
+            command: reader.field(at, Reader::boxed)?,
+            args: reader.field(at, |reader| reader.list(Reader::boxed))?,
+            cwd: reader.optional(at, Reader::boxed)?,
+            env: reader.field(at, |reader| reader.list(Reader::boxed))?,
+            is_shell: reader.field(at, Reader::flag)?,
+            kill_grace_ms: reader.field(at, Reader::small)?,
+        }),
+        3 => Executor::Webhook(Webhook {
+            url: reader.field(at, Reader::boxed)?,
+            timeout_ms: reader.field(at, Reader::small)?,
+        }),
+        _ => return Err(reader.bad("unknown executor")),
+    };
+    reader.end(fields)?;
+    Ok(Box::new(executor))
 }
 
 pub(super) fn read_type(reader: &mut Reader<'_, '_>) -> Read<TypeSpec> {
@@ -66,6 +125,7 @@ pub(super) fn read_type(reader: &mut Reader<'_, '_>) -> Read<TypeSpec> {
             max_ms: reader.field(at, Reader::small)?,
         },
         file_entry: reader.optional(at, Reader::digest)?,
+        executor: reader.optional(at, read_executor)?,
     };
     reader.end(fields)?;
     Ok(spec)

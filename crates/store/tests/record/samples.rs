@@ -19,6 +19,7 @@ use mainspring_kernel::event::{
     Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED,
 };
 use mainspring_kernel::evolve::Reason;
+use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::governance::{Action, Gate, ObjectType, RiskTier};
 use mainspring_kernel::job::{
@@ -243,6 +244,31 @@ fn spec(limit: Option<u32>, scope: ConcurrencyScope) -> TypeSpec {
     }
 }
 
+fn executed(executor: Executor) -> Event {
+    let file_entry = Some(Digest([0xfe; 16])).filter(|_| executor == Executor::InProcess);
+    let executor = Some(Box::new(executor));
+    Event::TypeSet(Box::new(TypeSpec {
+        file_entry,
+        executor,
+        ..spec(None, ConcurrencyScope::Global)
+    }))
+}
+
+fn process() -> Process {
+    Process {
+        command: "/usr/bin/render".into(),
+        args: vec!["--page".into(), "7".into()],
+        cwd: Some("/srv/paper".into()),
+        env: vec!["LANG".into(), "INK=black".into()],
+        is_shell: false,
+        kill_grace_ms: 5_000,
+    }
+}
+
+fn webhook() -> Webhook {
+    Webhook { url: "https://paper.example/render".into(), timeout_ms: 30_000 }
+}
+
 fn queue(is_paused: bool, order: QueueOrder) -> QueueSpec {
     QueueSpec { name: QueueName::stored("slow".into()), is_paused, order }
 }
@@ -420,6 +446,10 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
                 ..spec(None, ConcurrencyScope::Global)
             })),
         ),
+        ("event_type_set_pulled", executed(Executor::Pull)),
+        ("event_type_set_in_process", executed(Executor::InProcess)),
+        ("event_type_set_process", executed(Executor::Process(process()))),
+        ("event_type_set_webhook", executed(Executor::Webhook(webhook()))),
         ("event_queue_set", Event::QueueSet(queue(true, QueueOrder::Due))),
         ("event_token_issued", Event::TokenIssued(Box::new(token(Some(later(9)), None)))),
         ("event_object_plain", governed(Kind::Object, plain_object())),

@@ -8,6 +8,7 @@ use mainspring_kernel::event::{
     Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED,
 };
 use mainspring_kernel::evolve::Reason;
+use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
@@ -273,8 +274,8 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
         Just(ConcurrencyScope::User)
     ];
     let numbers = any::<(bool, u8, u32, u16, Option<u32>, u32, u32, Option<[u8; 16]>)>();
-    (name(), text(), name(), scopes, numbers)
-        .prop_map(|(name, domain, queue, concurrency_scope, n)| {
+    (name(), text(), name(), scopes, numbers, of(executor()))
+        .prop_map(|(name, domain, queue, concurrency_scope, n, executor)| {
             Box::new(TypeSpec {
                 name: JobType::stored(name),
                 domain,
@@ -287,9 +288,22 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
                 queue: QueueName::stored(queue),
                 backoff: Backoff { base_ms: n.5, max_ms: n.6 },
                 file_entry: n.7.map(Digest),
+                executor: executor.map(Box::new),
             })
         })
         .boxed()
+}
+
+fn executor() -> BoxedStrategy<Executor> {
+    let texts = || vec(text(), 0..3);
+    let process = (text(), texts(), of(text()), texts(), any::<(bool, u32)>()).prop_map(
+        |(command, args, cwd, env, (is_shell, kill_grace_ms))| {
+            Executor::Process(Process { command, args, cwd, env, is_shell, kill_grace_ms })
+        },
+    );
+    let webhook = (text(), any::<u32>())
+        .prop_map(|(url, timeout_ms)| Executor::Webhook(Webhook { url, timeout_ms }));
+    prop_oneof![Just(Executor::Pull), Just(Executor::InProcess), process, webhook].boxed()
 }
 
 fn queue() -> BoxedStrategy<QueueSpec> {

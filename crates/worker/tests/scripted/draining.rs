@@ -1,7 +1,7 @@
 //! A worker that stops, whatever its employer and its handlers do about it.
 
 use crate::employer::{Asked, Reply, agreeing, deaf, employer, job, quick, run, taken};
-use mainspring_worker::{Failure, Kind, Summary};
+use mainspring_worker::{Failure, Kind, Said, Summary};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
@@ -30,6 +30,28 @@ async fn a_failure_of_a_handler_that_was_told_to_stop_uses_up_no_try() {
     heard.pull().await;
     heard.pull().await;
     assert_eq!(running.stopped().await, Summary { released: 1, ..Summary::default() });
+}
+
+/// Somebody else is at it: a stop does not take it back.
+#[tokio::test(start_paused = true)]
+async fn an_attempt_that_was_handed_over_is_not_given_back() {
+    let (employer, mut heard) = employer(agreeing(2));
+    let running = run(quick(&employer).drain_grace(Duration::ZERO).on(
+        "t",
+        |ctx| async move {
+            if ctx.job().job_id == "job-2" {
+                ctx.stopped().await;
+            }
+            Err::<(), _>(Failure::handed_over())
+        },
+    ));
+    heard.pull().await;
+    let (first, _) = heard.report().await;
+    let allowed = job(1).time_allowed;
+    assert!(matches!(first[0].said, Said::HandOver(lease) if lease == allowed), "{first:?}");
+    heard.pull().await;
+    let summary = running.stopped().await;
+    assert_eq!((summary.handed_over, summary.released), (2, 0), "{summary:?}");
 }
 
 #[tokio::test(start_paused = true)]

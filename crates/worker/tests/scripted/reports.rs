@@ -14,6 +14,7 @@ fn words(report: &Report) -> (Kind, String) {
         Said::Complete(result) => result.as_ref().map_or("", |result| result.get()).to_owned(),
         Said::Fail(failure) => failure.code.clone(),
         Said::Release(reason) => reason.clone(),
+        Said::HandOver(lease) => format!("{lease:?}"),
     };
     (report.kind(), text)
 }

@@ -4,9 +4,9 @@
 use super::wire::AgentFailure;
 use crate::answer::{Body, refused};
 use crate::app::Ids;
-use crate::contracts::camel;
+use crate::contracts::{camel, errors};
 use crate::refusal::{Kind, Refusal};
-use hyper::{Response, StatusCode};
+use hyper::Response;
 use mainspring_kernel::Rejection;
 
 const NOT_ENDED: &str = "RUN_NOT_ENDED";
@@ -24,7 +24,7 @@ pub(super) fn not_ended(status: &'static str) -> Refusal {
 pub(super) fn word(refusal: &Refusal, ids: &Ids) -> Response<Body> {
     let failure = failure(refusal);
     let body = serde_json::to_vec(&failure).expect("our own shapes are JSON");
-    refused(status(refusal.kind), body, refusal, ids)
+    refused(errors::status(refusal.kind), body, refusal, ids)
 }
 
 fn failure(refusal: &Refusal) -> AgentFailure {
@@ -55,24 +55,5 @@ fn spelt(field: &str) -> String {
         "timeout_ms" => "timeout".to_owned(),
         "payload" => "prompt".to_owned(),
         other => camel(other),
-    }
-}
-
-fn status(kind: Kind) -> StatusCode {
-    match kind {
-        Kind::Wrong => StatusCode::BAD_REQUEST,
-        Kind::Unproven => StatusCode::UNAUTHORIZED,
-        Kind::Denied => StatusCode::FORBIDDEN,
-        Kind::Unknown => StatusCode::NOT_FOUND,
-        Kind::Method => StatusCode::METHOD_NOT_ALLOWED,
-        Kind::Slow => StatusCode::REQUEST_TIMEOUT,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Large => StatusCode::PAYLOAD_TOO_LARGE,
-        Kind::Form => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Kind::Elsewhere => StatusCode::MISDIRECTED_REQUEST,
-        Kind::Share => StatusCode::TOO_MANY_REQUESTS,
-        Kind::Room => StatusCode::INSUFFICIENT_STORAGE,
-        Kind::Away => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::Broken => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
