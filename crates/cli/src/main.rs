@@ -15,8 +15,8 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     agent_files, audit, bench, completions, config as config_command, conformance, dlq, doctor,
-    jobs, migrate, move_store, queues, replay, runs, schedules, serve, supervise, templates, tokens,
-    triggers, types, worker, workers,
+    jobs, migrate, move_store, queues, replay, runs, schedules, serve, supervise, templates,
+    tokens, triggers, types, worker, workers,
 };
 use output::Output;
 use session::Session;

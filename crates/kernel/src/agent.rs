@@ -8,9 +8,9 @@
 
 use crate::calendar::utc_text;
 use crate::command::{Ended, Submit};
+use crate::fingerprint::{Digest, digest};
 use crate::id::JobId;
 use crate::idempotency;
-use crate::fingerprint::{Digest, digest};
 use crate::job::{Idempotency, Job};
 use crate::limits::{RETRIES_MAX, RETRY_DELAY_MS_MAX, RUN_ID_BYTES_MAX, RUN_PRIORITY_MAX};
 use crate::name::{JobType, QueueName, TenantId, UserId};

@@ -415,6 +415,8 @@ pub(crate) fn too_many_schedules(most: usize) -> Refusal {
 pub(crate) fn too_many_triggers(most: usize) -> Refusal {
     let message = format!("a tenant may have at most {most} triggers; delete some");
     Refusal::new(Kind::Conflict, "TOO_MANY_TRIGGERS", message)
+}
+
 /// A line of the audit trail was changed, moved or taken away.
 pub(crate) fn audit_broken(checked: u64, seq: u64) -> Refusal {
     let message = format!("the audit trail is not whole: line {seq} is wrong or missing");

@@ -11,16 +11,16 @@ use crate::output::say;
 use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
 use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
+use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
 use mainspring_engine::{
     Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy, TriggerConfig,
 };
+use mainspring_kernel::Command;
 use mainspring_kernel::agent::Purpose;
 use mainspring_kernel::fingerprint::digest;
+use mainspring_kernel::governance::Governance;
 use mainspring_kernel::{Command, TypeSpec};
 use mainspring_server::config::AgentSettings;
-use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
-use mainspring_kernel::Command;
-use mainspring_kernel::governance::Governance;
 use mainspring_server::templates::{self, Templates};
 use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::RealDisk;

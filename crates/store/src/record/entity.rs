@@ -3,9 +3,9 @@
 
 mod audit;
 mod beacon;
-mod question;
 mod gate;
 mod object;
+mod question;
 mod schedule;
 mod trigger;
 
@@ -16,8 +16,8 @@ use beacon::{read_beacon, write_beacon};
 use gate::{read_gate, write_gate};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
-use question::{read_question, write_question};
 use object::{read_object, write_object};
+use question::{read_question, write_question};
 use schedule::{read_schedule, write_schedule};
 use trigger::{read_trigger, write_trigger};
 
@@ -38,10 +38,10 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
         Body::Schedule(schedule) => write_schedule(pen, schedule, *created_at), // 7
         Body::Question(question) => write_question(pen, question, *created_at), // 7
         Body::Trigger(trigger) => write_trigger(pen, trigger, *created_at), // 7
-        Body::Object(object) => write_object(pen, object, *created_at),         // 7
-        Body::Gate(gate) => write_gate(pen, gate),                              // 7
-        Body::AuditHead(head) => write_head(pen, head),                         // 7
-        Body::AuditEntry(entry) => write_entry(pen, entry, *created_at),        // 7
+        Body::Object(object) => write_object(pen, object, *created_at), // 7
+        Body::Gate(gate) => write_gate(pen, gate),                      // 7
+        Body::AuditHead(head) => write_head(pen, head),                 // 7
+        Body::AuditEntry(entry) => write_entry(pen, entry, *created_at), // 7
     }
 }
 

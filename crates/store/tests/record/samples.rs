@@ -4,20 +4,18 @@ use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zon
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::audit::{AuditEntry, AuditHead, AuditNote, Fate};
 use mainspring_kernel::entity::beacon::Beacon;
-use mainspring_kernel::entity::question::{Asked, Question, Standing};
 use mainspring_kernel::entity::gate::{GateCard, GateState};
 use mainspring_kernel::entity::object::{
     Epistemic, Object, Signals, Status as ObjectStatus, UnknownType,
 };
+use mainspring_kernel::entity::question::{Asked, Question, Standing};
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
     TaskPlan, Template, Waiting,
 };
 use mainspring_kernel::entity::trigger::Trigger;
 use mainspring_kernel::entity::{Body, Kind};
-use mainspring_kernel::event::{
-    Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED,
-};
+use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
@@ -313,11 +311,7 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
             "event_released_to_wait",
             moved(
                 by_worker(),
-                Change::Released {
-                    reason: None,
-                    report: report(),
-                    due_at: Some(Timestamp::NEVER),
-                },
+                Change::Released { reason: None, report: report(), due_at: Some(Timestamp::NEVER) },
             ),
         ),
         (
@@ -426,11 +420,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_question_open", question(Standing::Open)),
         (
             "event_question_answered",
-            question(Standing::Answered {
-                answer: "blue".into(),
-                by: user("bob"),
-                at: later(20),
-            }),
+            question(Standing::Answered { answer: "blue".into(), by: user("bob"), at: later(20) }),
         ),
         ("event_question_defaulted", question(Standing::Defaulted { at: later(21) })),
         ("event_question_expired", question(Standing::Expired { at: later(22) })),

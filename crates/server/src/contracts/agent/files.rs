@@ -322,13 +322,10 @@ fn ended(record: &Value, now: Timestamp, place: Place) -> Result<Box<Past>, Stri
 fn plan_kept(record: &Value) -> String {
     let names = |field: &str| {
         let entries = record.get(field).and_then(Value::as_array).into_iter().flatten();
-        let name = |entry: &Value| {
-            entry.as_str().or_else(|| text(entry, "id")).map(str::to_owned)
-        };
+        let name = |entry: &Value| entry.as_str().or_else(|| text(entry, "id")).map(str::to_owned);
         entries.filter_map(name).collect()
     };
-    let kept =
-        view::PlanKept { tasks: names("tasks"), triggers: names("triggers"), skipped: 0 };
+    let kept = view::PlanKept { tasks: names("tasks"), triggers: names("triggers"), skipped: 0 };
     serde_json::to_string(&kept).expect("our own shapes are JSON")
 }
 

@@ -5,7 +5,8 @@ mod triggers;
 
 use super::filters::{FILTERS, PAGE};
 use super::{
-    audit, dlq, events, internal, jobs, objects, queues, runtime, schedules, tokens, types, work, workers,
+    audit, dlq, events, internal, jobs, objects, queues, runtime, schedules, tokens, types, work,
+    workers,
 };
 use crate::config::Config;
 use crate::governed::{

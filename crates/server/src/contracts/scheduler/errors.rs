@@ -3,6 +3,7 @@
 use super::wire::{SchedulerError, SchedulerFailure};
 use crate::answer::{Body, refused};
 use crate::app::Ids;
+use crate::contracts::errors;
 use crate::refusal::{Kind, Refusal};
 use hyper::{Response, StatusCode};
 
@@ -24,19 +25,6 @@ pub(super) fn word(refusal: &Refusal, ids: &Ids) -> Response<Body> {
 fn status(refusal: &Refusal) -> StatusCode {
     match refusal.kind {
         Kind::Wrong if refusal.code == "REQ_VALIDATION_FAILED" => StatusCode::UNPROCESSABLE_ENTITY,
-        Kind::Wrong => StatusCode::BAD_REQUEST,
-        Kind::Unproven => StatusCode::UNAUTHORIZED,
-        Kind::Denied => StatusCode::FORBIDDEN,
-        Kind::Unknown => StatusCode::NOT_FOUND,
-        Kind::Method => StatusCode::METHOD_NOT_ALLOWED,
-        Kind::Slow => StatusCode::REQUEST_TIMEOUT,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Large => StatusCode::PAYLOAD_TOO_LARGE,
-        Kind::Form => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Kind::Elsewhere => StatusCode::MISDIRECTED_REQUEST,
-        Kind::Share => StatusCode::TOO_MANY_REQUESTS,
-        Kind::Room => StatusCode::INSUFFICIENT_STORAGE,
-        Kind::Away => StatusCode::SERVICE_UNAVAILABLE,
-        Kind::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+        kind => errors::status(kind),
     }
 }
