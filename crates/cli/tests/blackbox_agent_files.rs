@@ -120,7 +120,8 @@ fn a03_a15_a_directory_is_taken_over_once_and_written_again(store: Store) {
     let line = json!({ "schemaVersion": 2, "id": "gone", "status": "done",
         "completedAt": "2026-01-01T00:00:00.000000Z", "resultId": "gone",
         "sourceTriggerId": null, "failureReason": null, "traceId": "trace-000" });
-    let known = json!({ "id": "task-001", "status": "done", "completedAt": "2026-02-25T12:00:12Z" });
+    let known =
+        json!({ "id": "task-001", "status": "done", "completedAt": "2026-02-25T12:00:12Z" });
     put(&place, "task_status.json", &json!({ "gone": line, "task-001": known }));
 
     let told = import(&server, &ann, &place);
@@ -206,7 +207,11 @@ fn a15_unreadable_records_are_told_and_passed_over(store: Store) {
     put(&place, "worker/queue/mute.json", &json!({ "id": "mute" }));
     put(&place, "worker/queue/list.json", &json!([1, 2]));
     put(&place, "worker/queue/nul.json", &json!({ "id": "a\u{0}b", "prompt": "p" }));
-    put(&place, "worker/queue/new.json", &json!({ "schemaVersion": 9, "id": "new", "prompt": "p" }));
+    put(
+        &place,
+        "worker/queue/new.json",
+        &json!({ "schemaVersion": 9, "id": "new", "prompt": "p" }),
+    );
     put(&place, "worker/results/odd.json", &json!({ "id": "odd", "status": "perhaps" }));
     put_text(&place, "worker/results/large.json", &"x".repeat(3 << 20));
     put_text(&place, "worker/queue/notes.txt", "not a record");
@@ -215,8 +220,12 @@ fn a15_unreadable_records_are_told_and_passed_over(store: Store) {
     put_text(&place, "task_status.json", "[}");
     let told = import(&server, &ann, &place);
     assert_eq!(told["imported"], 3, "{told}");
-    let skipped: BTreeSet<&str> =
-        told["skipped"].as_array().unwrap().iter().map(|it| it["place"].as_str().unwrap()).collect();
+    let skipped: BTreeSet<&str> = told["skipped"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["place"].as_str().unwrap())
+        .collect();
     let named = ["torn", "nameless", "mute", "list", "nul", "new", "folder"];
     let mut expected: BTreeSet<String> =
         named.iter().map(|name| format!("worker/queue/{name}.json")).collect();
@@ -250,8 +259,11 @@ fn a14_a15_the_index_is_read_as_map_or_list_and_written_as_map(store: Store) {
     for (tenant, index) in [
         ("map", json!({ "one": one, "two": two })),
         ("list", json!([one, two])),
-        ("old", json!({ "one": { "status": "done", "completedAt": "2026-01-01T00:00:00Z",
-            "sourceTriggerId": "trigger-001", "traceId": "trace-000" }, "two": two })),
+        (
+            "old",
+            json!({ "one": { "status": "done", "completedAt": "2026-01-01T00:00:00Z",
+            "sourceTriggerId": "trigger-001", "traceId": "trace-000" }, "two": two }),
+        ),
     ] {
         let ann = server.caller(tenant, "ann", &EVERYTHING);
         let place = server.directory().join(tenant);

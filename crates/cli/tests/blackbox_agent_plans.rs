@@ -81,7 +81,8 @@ fn a12_a_plan_that_is_done_makes_its_runs_all_or_none(store: Store) {
     // Too many at once are refused.
     plan(&ann, "greedy");
     let many: Vec<Value> = (0..201).map(|_| json!({ "prompt": "x" })).collect();
-    let answer = ann.post("/agent/plans/greedy/result", &json!({ "status": "done", "tasks": many }));
+    let answer =
+        ann.post("/agent/plans/greedy/result", &json!({ "status": "done", "tasks": many }));
     assert_eq!(refused(&answer), (400, "REQ_VALIDATION_FAILED".into()));
 }
 
@@ -89,7 +90,8 @@ fn a12_a_report_that_is_repeated_makes_nothing_twice(store: Store) {
     let ann = server(store).caller("a12r", "ann", &EVERYTHING);
     plan(&ann, "p");
     let granted = pull_one(&ann);
-    let recurs = json!({ "type": "recurring", "prompt": "three", "schedule": { "interval": 3600 } });
+    let recurs =
+        json!({ "type": "recurring", "prompt": "three", "schedule": { "interval": 3600 } });
     let told = json!({ "status": "done", "tasks": [{ "prompt": "one" }, { "prompt": "two" }, recurs],
         "triggers": [{ "id": "once", "type": "scheduled", "prompt": "four",
             "schedule": { "runAt": "2031-01-01T00:00:00Z" } }] });
@@ -105,10 +107,11 @@ fn a12_a_report_that_is_repeated_makes_nothing_twice(store: Store) {
     }
     // A trigger that cannot be made: nothing is, not even the runs beside it.
     plan(&ann, "q");
-    for bad in [json!({ "id": "once", "type": "scheduled", "prompt": "x",
+    for bad in [
+        json!({ "id": "once", "type": "scheduled", "prompt": "x",
         "schedule": { "runAt": "2032-01-01T00:00:00Z" } }),
-        json!({ "type": "recurring", "prompt": "x" })]
-    {
+        json!({ "type": "recurring", "prompt": "x" }),
+    ] {
         let body = json!({ "status": "done", "tasks": [{ "id": "beside", "prompt": "y" }, bad] });
         let answer = ann.post("/agent/plans/q/result", &body);
         assert!(matches!(answer.status, 400 | 409), "{}", answer.text());
@@ -137,14 +140,18 @@ fn a12_a13_a_question_waits_for_its_answer_and_is_in_no_index(store: Store) {
     let granted = pull_one(&ann);
     for _ in 0..2 {
         let told = report(&ann, "plans", &granted, asks(json!({})));
-        assert_eq!((&told["status"], &told["question"]), (&json!("needs_input"), &json!("which colour?")));
+        assert_eq!(
+            (&told["status"], &told["question"]),
+            (&json!("needs_input"), &json!("which colour?"))
+        );
     }
     let shown = read(&ann, "/plans/p");
     assert_eq!(
         (&shown["status"], &shown["options"], &shown["default"], &shown["answer"]),
         (&json!("needs_input"), &json!(["blue", "green"]), &json!("green"), &Value::Null)
     );
-    let asked: jiff::Timestamp = text(&ann.job(&text(&shown, "jobId")), "updated_at").parse().unwrap();
+    let asked: jiff::Timestamp =
+        text(&ann.job(&text(&shown, "jobId")), "updated_at").parse().unwrap();
     let deadline: jiff::Timestamp = text(&shown, "deadline").parse().unwrap();
     assert_eq!((deadline - asked).total(jiff::Unit::Second).unwrap(), 3600.0, "an hour");
     // It is handed to nobody, is in no index and has not ended.
@@ -173,8 +180,13 @@ fn a12_a13_a_question_waits_for_its_answer_and_is_in_no_index(store: Store) {
         (&again["question"], &again["answer"], &again["attempts"]),
         (&json!("which colour?"), &json!("blue"), &json!(1))
     );
-    let told = report(&ann, "plans", &again, asks(json!({ "question": "sure?", "options": [],
-        "default": null })));
+    let told = report(
+        &ann,
+        "plans",
+        &again,
+        asks(json!({ "question": "sure?", "options": [],
+        "default": null })),
+    );
     assert_eq!((&told["question"], &told["answer"]), (&json!("sure?"), &Value::Null));
     send(&ann, "/plans/p/answer", &json!({ "answer": "quite" }), 200);
     let last = pull_one(&ann);
@@ -214,10 +226,7 @@ fn a12_the_default_counts_at_the_deadline_and_without_one_the_plan_ends(store: S
         let shown = read(&ann, "/plans/without");
         (shown["status"] != "needs_input").then_some(shown)
     });
-    assert_eq!(
-        (&ended["status"], &ended["failureReason"]),
-        (&json!("failed"), &json!("timeout"))
-    );
+    assert_eq!((&ended["status"], &ended["failureReason"]), (&json!("failed"), &json!("timeout")));
     let late = ann.post("/agent/plans/without/answer", &json!({ "answer": "blue" }));
     assert_eq!(refused(&late), (409, "QUESTION_CONFLICT".into()));
     assert_eq!(ids(&read(&ann, "/task-status")), ["without", "with"]);
@@ -269,9 +278,8 @@ fn a12_a_plan_that_fails_is_told_of_and_never_tried_again(store: Store) {
     assert_eq!(pull(&ann, json!({})), Vec::<Value>::new());
     let shown = read(&ann, "/plans/fails");
     assert_eq!((&shown["error"], &shown["attempts"]), (&json!("no idea"), &json!(1)));
-    let reasons = ["cancelled", "lost", "fails"].map(|id| {
-        text(&read(&ann, &format!("/task-status/{id}")), "failureReason")
-    });
+    let reasons = ["cancelled", "lost", "fails"]
+        .map(|id| text(&read(&ann, &format!("/task-status/{id}")), "failureReason"));
     assert_eq!(reasons, ["killed", "killed", "error"]);
     for more in [json!({ "maxAttempts": 3 }), json!({ "backoffMs": 5 })] {
         let mut body = json!({ "id": "again", "prompt": "p" });

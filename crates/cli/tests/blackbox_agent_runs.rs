@@ -80,7 +80,10 @@ fn a01_a03_the_documents_run_is_accepted_and_reproduced_field_for_field(store: S
     let mut running = sample();
     running["attempts"] = json!(1);
     assert_eq!(only(&granted, &RUN_FIELDS), running);
-    assert_eq!((text(&granted, "status"), granted["leaseToken"].is_string()), ("running".into(), true));
+    assert_eq!(
+        (text(&granted, "status"), granted["leaseToken"].is_string()),
+        ("running".into(), true)
+    );
     let beat = json!({ "worker_id": "w-1", "lease_ms": 60_000, "items": [
         { "job_id": granted["jobId"], "lease_token": granted["leaseToken"] }] });
     let renewed = ann.post("/api/v1/work/heartbeat", &beat).data();
@@ -187,7 +190,10 @@ fn a04_a_deferred_run_is_not_handed_out_before_its_time(store: Store) {
     assert!(started >= soon, "{started} {soon}");
     assert_eq!(pull(&ann, json!({})), Vec::<Value>::new());
     let far = read(&ann, "/runs/far");
-    assert_eq!((&far["deferUntil"], &far["attempts"]), (&json!("2031-02-25T12:00:00.000000Z"), &json!(0)));
+    assert_eq!(
+        (&far["deferUntil"], &far["attempts"]),
+        (&json!("2031-02-25T12:00:00.000000Z"), &json!(0))
+    );
 }
 
 fn a10_a11_a14_trace_and_trigger_come_through_to_result_and_index(store: Store) {
@@ -210,8 +216,21 @@ fn a10_a11_a14_trace_and_trigger_come_through_to_result_and_index(store: Store) 
     let took = (at("completedAt") - at("startedAt")).total(jiff::Unit::Millisecond).unwrap();
     assert_eq!(result["durationMs"].as_f64().unwrap(), took.floor());
     assert_eq!(
-        only(&result, &["schemaVersion", "id", "status", "resultType", "result", "error",
-            "failureReason", "attempts", "traceId", "sourceTriggerId"]),
+        only(
+            &result,
+            &[
+                "schemaVersion",
+                "id",
+                "status",
+                "resultType",
+                "result",
+                "error",
+                "failureReason",
+                "attempts",
+                "traceId",
+                "sourceTriggerId"
+            ]
+        ),
         json!({ "schemaVersion": 2, "id": "task-001", "status": "done",
             "resultType": "code_change", "result": { "files": ["a.rs"], "note": "ok" },
             "error": null, "failureReason": null, "attempts": 1, "traceId": "trace-001",
@@ -346,9 +365,8 @@ fn a01_priority_orders_runs_and_three_of_a_tenant_run_at_a_time(store: Store) {
     for (id, priority) in [("p0", 0), ("p5", 5), ("p10", 10), ("p5b", 5), ("p9", 9)] {
         run(&ann, id, json!({ "priority": priority }));
     }
-    let names = |pulled: &[Value]| -> Vec<String> {
-        pulled.iter().map(|run| text(run, "id")).collect()
-    };
+    let names =
+        |pulled: &[Value]| -> Vec<String> { pulled.iter().map(|run| text(run, "id")).collect() };
     let first = pull(&ann, json!({}));
     assert_eq!(names(&first), ["p10", "p9", "p5"], "three at a time");
     assert_eq!(pull(&ann, json!({})), Vec::<Value>::new());
@@ -370,7 +388,8 @@ fn a01_names_are_unique_in_a_tenant_and_strangers_learn_nothing(store: Store) {
     let bob = server.caller("own", "bob", &["submitter"]);
     let eve = server.caller("else", "eve", &EVERYTHING);
     let made = run(&ann, "mine", json!({ "priority": 7 }));
-    let hit = send(&ann, "/runs", &json!({ "id": "mine", "prompt": "do mine", "priority": 7 }), 200);
+    let hit =
+        send(&ann, "/runs", &json!({ "id": "mine", "prompt": "do mine", "priority": 7 }), 200);
     assert_eq!((&hit["idempotentHit"], &hit["jobId"]), (&json!(true), &made["jobId"]));
     for other in [
         json!({ "id": "mine", "prompt": "do something else", "priority": 7 }),
@@ -382,7 +401,8 @@ fn a01_names_are_unique_in_a_tenant_and_strangers_learn_nothing(store: Store) {
         assert_eq!(refused(&answer).0, 409, "plans and runs share their names");
     }
     // A colleague who may not read it learns that it is there, and no more.
-    let told = send(&bob, "/runs", &json!({ "id": "mine", "prompt": "do mine", "priority": 7 }), 200);
+    let told =
+        send(&bob, "/runs", &json!({ "id": "mine", "prompt": "do mine", "priority": 7 }), 200);
     assert_eq!(told, json!({ "id": "mine", "status": "queue", "idempotentHit": true }));
     // In another tenant the name is another's.
     assert_ne!(run(&eve, "mine", json!({}))["jobId"], made["jobId"]);

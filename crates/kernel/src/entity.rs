@@ -40,8 +40,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Kind] =
-        &[Kind::Beacon, Kind::Schedule, Kind::Trigger, Kind::Question];
+    pub const ALL: &'static [Kind] = &[Kind::Beacon, Kind::Schedule, Kind::Trigger, Kind::Question];
 
     /// The number it is stored under.
     pub const fn number(self) -> u8 {
@@ -277,9 +276,9 @@ impl EntityCommand {
     /// The job that it is about, too.
     pub fn job(&self) -> Option<JobId> {
         match self {
-            EntityCommand::Beacon(_)
-            | EntityCommand::Schedule(_)
-            | EntityCommand::Trigger(_) => None,
+            EntityCommand::Beacon(_) | EntityCommand::Schedule(_) | EntityCommand::Trigger(_) => {
+                None
+            }
             EntityCommand::Question(command) => Some(command.job()),
         }
     }

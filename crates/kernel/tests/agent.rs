@@ -144,14 +144,16 @@ fn a_wish_becomes_a_job_of_a_built_in_type() {
 #[test]
 fn a_point_of_priority_is_worth_a_minute_and_the_queue_keeps_its_order() {
     let key = |priority: u8, waited_secs: i64| {
-        let mut world = World::with(&RunWish { priority: Some(priority), ..wish(Purpose::Run, "r") });
+        let mut world =
+            World::with(&RunWish { priority: Some(priority), ..wish(Purpose::Run, "r") });
         let job = world.job.take().unwrap();
         key_of(QueueOrder::Due, &job, Timestamp(world.now.0 - waited_secs * 1_000_000))
     };
     assert!(key(6, 0) < key(5, 59), "less than a minute is not enough");
     assert!(key(5, 61) < key(6, 0), "more is");
     assert!(key(10, 0) < key(0, 599));
-    let spec = QueueSpec { order: QueueOrder::Due, ..QueueSpec::plain(mainspring_kernel::agent::queue()) };
+    let spec =
+        QueueSpec { order: QueueOrder::Due, ..QueueSpec::plain(mainspring_kernel::agent::queue()) };
     assert_eq!(spec.kept().order, QueueOrder::Aged);
 }
 
@@ -244,7 +246,10 @@ fn a_question_of_a_job_that_ended_is_withdrawn() {
     assert_eq!(world.answers("a"), Err(Rejection::QuestionConflict { state: "open" }));
     world.now = world.now.plus_millis(HOUR_MS);
     world.rings(vec![JobId(7)]).unwrap();
-    assert_eq!((world.question().state(), world.job().state.name()), ("withdrawn", StateName::Cancelled));
+    assert_eq!(
+        (world.question().state(), world.job().state.name()),
+        ("withdrawn", StateName::Cancelled)
+    );
 }
 
 #[test]

@@ -82,7 +82,8 @@ pub(crate) async fn import(verb: Import, session: Session) -> anyhow::Result<u8>
     for found in records(&directory.join(TRIGGERS), TRIGGERS, &mut tally) {
         send_trigger(&session.client, found, &mut tally).await?;
     }
-    let skipped = tally.skipped.iter().map(|(place, reason)| json!({ "place": place, "reason": reason }));
+    let skipped =
+        tally.skipped.iter().map(|(place, reason)| json!({ "place": place, "reason": reason }));
     let told = json!({
         "imported": tally.imported, "present": tally.present,
         "skipped": skipped.collect::<Vec<_>>(),
@@ -154,7 +155,9 @@ fn statuses(directory: &Path, tally: &mut Tally) -> Vec<Found> {
         Ok(Value::Object(one)) if one.get("status").is_some_and(Value::is_string) => {
             vec![("0".to_owned(), Value::Object(one))]
         }
-        Ok(Value::Object(map)) => map.into_iter().map(|(id, line)| (id.clone(), named(line, &id))).collect(),
+        Ok(Value::Object(map)) => {
+            map.into_iter().map(|(id, line)| (id.clone(), named(line, &id))).collect()
+        }
         Ok(Value::Array(list)) => {
             list.into_iter().enumerate().map(|(at, line)| (at.to_string(), line)).collect()
         }
@@ -283,18 +286,47 @@ fn add(counts: &mut serde_json::Map<String, Value>, place: &str, count: u64) {
 
 /// Fields of a plan's result.
 const PLAN_FIELDS: [&str; 14] = [
-    "schemaVersion", "id", "status", "tasks", "triggers", "question", "options", "default",
-    "deadline", "error", "attempts", "completedAt", "traceId", "failureReason",
+    "schemaVersion",
+    "id",
+    "status",
+    "tasks",
+    "triggers",
+    "question",
+    "options",
+    "default",
+    "deadline",
+    "error",
+    "attempts",
+    "completedAt",
+    "traceId",
+    "failureReason",
 ];
 
 /// Fields of a run.
 const RUN_FIELDS: [&str; 13] = [
-    "schemaVersion", "id", "type", "traceId", "parentTaskId", "prompt", "priority", "createdAt",
-    "attempts", "timeout", "deferUntil", "sourceTriggerId", "triggeredAt",
+    "schemaVersion",
+    "id",
+    "type",
+    "traceId",
+    "parentTaskId",
+    "prompt",
+    "priority",
+    "createdAt",
+    "attempts",
+    "timeout",
+    "deferUntil",
+    "sourceTriggerId",
+    "triggeredAt",
 ];
 /// Those of them that a result keeps.
 const SNAPSHOT_FIELDS: [&str; 8] = [
-    "prompt", "priority", "createdAt", "timeout", "traceId", "parentTaskId", "sourceTriggerId",
+    "prompt",
+    "priority",
+    "createdAt",
+    "timeout",
+    "traceId",
+    "parentTaskId",
+    "sourceTriggerId",
     "triggeredAt",
 ];
 
@@ -355,7 +387,8 @@ fn write_file(folder: &Path, name: &str, document: &Value) -> anyhow::Result<()>
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let (path, unfinished) = (folder.join(name), folder.join(format!("{name}.tmp")));
     let written = fs::write(&unfinished, format!("{document:#}\n"));
-    written.and_then(|()| fs::rename(&unfinished, &path))
+    written
+        .and_then(|()| fs::rename(&unfinished, &path))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

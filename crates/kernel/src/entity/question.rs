@@ -217,12 +217,8 @@ fn ask(
     let latest = facts.now.plus_millis(QUESTION_MS_MAX);
     let deadline = asked.deadline.unwrap_or_else(|| facts.now.plus_millis(QUESTION_MS_DEFAULT));
     let asked = Asked { deadline: Some(deadline.min(latest)), ..asked.clone() };
-    let body = Body::Question(Box::new(Question {
-        job: job.id,
-        asked,
-        count,
-        standing: Standing::Open,
-    }));
+    let body =
+        Body::Question(Box::new(Question { job: job.id, asked, count, standing: Standing::Open }));
     let entity = match before {
         Some((entity, _)) => entity.changed(body, facts.now),
         None => Entity {
@@ -315,12 +311,7 @@ pub(super) fn ring(entity: &Entity, question: &Question, facts: &Facts<'_>) -> D
     Decision { events, receipt: Receipt::Done }
 }
 
-fn changed(
-    entity: &Entity,
-    question: &Question,
-    standing: Standing,
-    facts: &Facts<'_>,
-) -> Event {
+fn changed(entity: &Entity, question: &Question, standing: Standing, facts: &Facts<'_>) -> Event {
     let body = Body::Question(Box::new(Question { standing, ..question.clone() }));
     Event::EntitySet(Box::new(entity.changed(body, facts.now)))
 }

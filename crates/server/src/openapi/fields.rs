@@ -19,8 +19,7 @@ use mainspring_kernel::idempotency::{SCOPE_PREFIX, TASK_SCOPE_PREFIX};
 use mainspring_kernel::limits::{
     BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, JITTER_SECS_MAX,
     KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
-    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
-    RUN_ID_BYTES_MAX,
+    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX,
     SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
@@ -293,9 +292,7 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
         "dlq_id" => id(DlqId::PREFIX),
         "token_id" => id(TokenId::PREFIX),
         "schedule_id" | "scheduleId" => id(Kind::Schedule.prefix()),
-        "trigger_id" | "id" if path.contains("/triggers") => {
-            text(1, RUN_ID_BYTES_MAX, unpadded())
-        }
+        "trigger_id" | "id" if path.contains("/triggers") => text(1, RUN_ID_BYTES_MAX, unpadded()),
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
         _ => name(),
     }

@@ -260,7 +260,8 @@ fn report(dice: &mut Dice, job: &Job, bench: &Bench) -> Command {
 fn on_job(dice: &mut Dice, jobs: &[JobId], bench: &Bench) -> Command {
     let (job, by) = (dice.one_of(jobs), user("ada"));
     match dice.below(7) {
-        5 => QuestionCommand::Ask { job, token: None, by, asked: Box::new(asked(dice, bench)) }.into(),
+        5 => QuestionCommand::Ask { job, token: None, by, asked: Box::new(asked(dice, bench)) }
+            .into(),
         6 => QuestionCommand::Answer { job, answer: "yes".into(), by }.into(),
         0 => Command::Reap { job },
         4 => Command::MoveTask { job, to: dice.one_of(tasks::State::ALL), by },

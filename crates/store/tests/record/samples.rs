@@ -277,11 +277,7 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
             "event_released_to_wait",
             moved(
                 by_worker(),
-                Change::Released {
-                    reason: None,
-                    report: report(),
-                    due_at: Some(Timestamp::NEVER),
-                },
+                Change::Released { reason: None, report: report(), due_at: Some(Timestamp::NEVER) },
             ),
         ),
         (
@@ -378,11 +374,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_question_open", question(Standing::Open)),
         (
             "event_question_answered",
-            question(Standing::Answered {
-                answer: "blue".into(),
-                by: user("bob"),
-                at: later(20),
-            }),
+            question(Standing::Answered { answer: "blue".into(), by: user("bob"), at: later(20) }),
         ),
         ("event_question_defaulted", question(Standing::Defaulted { at: later(21) })),
         ("event_question_expired", question(Standing::Expired { at: later(22) })),

@@ -205,9 +205,8 @@ fn change() -> BoxedStrategy<Change> {
         (failure(), instant(), of(report())).prop_map(|(failure, due_at, report)| {
             Change::RetryScheduled { failure, due_at, report }
         }),
-        (of(text()), report(), of(instant())).prop_map(|(reason, report, due_at)| {
-            Change::Released { reason, report, due_at }
-        }),
+        (of(text()), report(), of(instant()))
+            .prop_map(|(reason, report, due_at)| { Change::Released { reason, report, due_at } }),
         Just(Change::Hastened),
         (failure(), any::<bool>(), of(report()), of(payload())).prop_map(
             |(failure, is_exhausted, report, result)| Change::DeadLettered {

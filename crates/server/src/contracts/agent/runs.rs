@@ -20,11 +20,7 @@ pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 }
 
 /// Makes a run or a plan, or finds the one of that name.
-pub(super) async fn make(
-    mut ask: Ask,
-    who: Principal,
-    purpose: Purpose,
-) -> Result<Reply, Refusal> {
+pub(super) async fn make(mut ask: Ask, who: Principal, purpose: Purpose) -> Result<Reply, Refusal> {
     let submit = {
         let wire: CreateRun = json::read(json::check(&ask.body)?)?;
         let config = &ask.app.config;

@@ -23,8 +23,9 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("CreateRun", "attempts") => whole(0, RETRIES_MAX.into()),
         ("CreateRun", "maxAttempts") => whole(1, RETRIES_MAX.into()),
         ("CreateRun", "backoffMs") => whole(0, RETRY_DELAY_MS_MAX),
-        ("CreateRun", "createdAt" | "deferUntil" | "triggeredAt")
-        | ("ReportPlan", "deadline") => Allowed::Instant,
+        ("CreateRun", "createdAt" | "deferUntil" | "triggeredAt") | ("ReportPlan", "deadline") => {
+            Allowed::Instant
+        }
         ("CreateRun", "type") => Allowed::Any,
         ("PullRuns", "worker_id") => name(),
         ("PullRuns", "limit") => whole(1, PULL_MAX as u64),
