@@ -12,7 +12,9 @@ use crate::fingerprint::{Digest, digest};
 use crate::id::JobId;
 use crate::idempotency;
 use crate::job::{Idempotency, Job};
-use crate::limits::{RETRIES_MAX, RETRY_DELAY_MS_MAX, RUN_ID_BYTES_MAX, RUN_PRIORITY_MAX};
+use crate::limits::{
+    RETRIES_MAX, RETRY_DELAY_MS_MAX, RUN_ID_BYTES_MAX, RUN_PRIORITY_DEFAULT, RUN_PRIORITY_MAX,
+};
 use crate::name::{JobType, QueueName, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::text;
@@ -234,7 +236,7 @@ impl RunWish {
         let parts = [
             self.purpose.type_name().to_owned(),
             self.prompt.to_string(),
-            number(self.priority.map(u64::from)),
+            self.priority.unwrap_or(RUN_PRIORITY_DEFAULT).to_string(),
             text(&self.parent_task_id),
             number(self.timeout_secs.map(u64::from)),
             instant(self.defer_until),

@@ -115,8 +115,15 @@ async fn submission(
         return Ok(Ok(None));
     }
     let window = ask.app.config.name_window_secs;
-    let submit = record.wish.submit(&who.tenant, &who.user, window);
-    Ok(submit.map(Some).map_err(|rejection| rejection.to_string()))
+    let mut submit = match record.wish.submit(&who.tenant, &who.user, window) {
+        Ok(submit) => submit,
+        Err(rejection) => return Ok(Err(rejection.to_string())),
+    };
+    if record.asked.is_some() {
+        // It is not to be started before it was asked, nor after that before the answer.
+        submit.run_at = Some(ask.engine().now().plus_millis(UNASKED_MS));
+    }
+    Ok(Ok(Some(submit)))
 }
 
 async fn named(
@@ -251,8 +258,6 @@ fn read(record: &Value, place: Place, ask: &Ask, now: Timestamp) -> Result<Recor
                 wish.past = Some(killed(record, now, "needs_input missing question"));
             } else {
                 asked = Some(question_of(record, question));
-                // It is not to be started before it was asked, nor after that before the answer.
-                wish.defer_until = Some(now.plus_millis(UNASKED_MS));
                 if prompt.trim().is_empty() {
                     wish.prompt = question.into();
                 }

@@ -143,6 +143,7 @@ pub(super) struct AgentPlans {
 
 /// What came of a plan.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[expect(dead_code, reason = "what the server keeps itself may come along, unread")]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct ReportPlan {
     /// `done`, `needs_input` or `failed`.
@@ -308,6 +309,7 @@ pub(super) struct PulledRuns {
 /// How an attempt ended. The fields of a result that the server keeps itself may come along; they
 /// are not looked at.
 #[derive(Debug, Deserialize, ToSchema)]
+#[expect(dead_code, reason = "what the server keeps itself may come along, unread")]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct ReportRun {
     /// `done` or `failed`.
