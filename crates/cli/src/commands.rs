@@ -1,5 +1,6 @@
 //! One file per verb of the command line.
 
+pub(crate) mod agent_files;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -13,6 +14,7 @@ pub(crate) mod move_store;
 pub(crate) mod postgres;
 pub(crate) mod queues;
 pub(crate) mod replay;
+pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod serve;
 pub(crate) mod submit;

@@ -13,7 +13,9 @@ mod tests;
 
 use crate::memory;
 use mainspring_kernel::entity::trigger::Pace;
-use mainspring_kernel::limits::{BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
+use mainspring_kernel::limits::{
+    BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT, RUN_CONCURRENCY_DEFAULT,
+};
 use mainspring_kernel::{TenantId, TypeSpec};
 use mainspring_server::templates::Template;
 use mainspring_server::{Bounds, limits};
@@ -112,6 +114,14 @@ pub(crate) struct Alerts {
     pub(crate) webhook_url: String,
 }
 
+/// `[agent]`: what runs get that do not say, and how many of a tenant are executed at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Agent {
+    pub(crate) max_attempts: u16,
+    pub(crate) backoff_ms: u64,
+    pub(crate) concurrency: u32,
+}
+
 /// `[triggers]`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Triggers {
@@ -149,6 +159,7 @@ pub(crate) struct Settings {
     pub(crate) template_tenant: TenantId,
     pub(crate) governance: Governance,
     pub(crate) alerts: Alerts,
+    pub(crate) agent: Agent,
     pub(crate) triggers: Triggers,
     /// What was asked for and this version does not do yet, one line each.
     pub(crate) not_yet: Vec<String>,
@@ -201,6 +212,7 @@ impl Settings {
                 invalid_transitions: 5,
                 webhook_url: String::new(),
             },
+            agent: Agent { max_attempts: 1, backoff_ms: 0, concurrency: RUN_CONCURRENCY_DEFAULT },
             triggers: Triggers { roots: Vec::new(), pace: Pace::DEFAULT },
             not_yet: Vec::new(),
         }

@@ -14,8 +14,9 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
-    replay, schedules, serve, supervise, templates, tokens, triggers, types, worker, workers,
+    agent_files, bench, completions, config as config_command, dlq, doctor, jobs, migrate,
+    move_store, queues, replay, runs, schedules, serve, supervise, templates, tokens, triggers,
+    types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -72,6 +73,18 @@ enum Command {
     /// The schedules that the server's configuration asks for
     #[command(subcommand)]
     Templates(templates::Verb),
+    /// What agents do
+    #[command(subcommand)]
+    Runs(runs::RunVerb),
+    /// What planners turn into runs and triggers, and what they ask
+    #[command(subcommand)]
+    Plans(runs::PlanVerb),
+    /// Take over what another system kept in files
+    #[command(subcommand)]
+    Import(agent_files::Import),
+    /// Write what there is into files
+    #[command(subcommand)]
+    Export(agent_files::Export),
     /// Run a command for every job of a type
     Worker(worker::Args),
     /// Run the replays RP-001 to RP-005 against a server with internal routes
@@ -139,6 +152,10 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
         Command::Templates(verb) => simple(templates::run(verb, session()?)),
+        Command::Runs(verb) => simple(runs::run(verb, session()?)),
+        Command::Plans(verb) => simple(runs::run_plan(verb, session()?)),
+        Command::Import(verb) => simple(agent_files::import(verb, session()?)),
+        Command::Export(verb) => simple(agent_files::export(verb, session()?)),
         Command::Worker(args) => threaded(worker::run(args, session()?)),
         Command::Replay(args) => simple(replay::run(args, session()?)),
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
@@ -229,6 +246,17 @@ mod tests {
             "triggers delete t",
             "templates list -o json",
             "templates recover",
+            "runs create p --id i --priority 7 --timeout 60 --defer-until 2999-01-01T00:00:00Z",
+            "runs list --status queue --limit 5 -o json",
+            "runs get r",
+            "runs result r",
+            "runs cancel r",
+            "plans create p",
+            "plans list --status needs_input",
+            "plans get p",
+            "plans answer p yes",
+            "import agent d",
+            "export agent d",
             "queues list",
             "queues pause q",
             "queues resume q",

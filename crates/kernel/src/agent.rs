@@ -7,11 +7,14 @@
 //! or a rule looks at, are labels; the rest are fields that every job has.
 
 use crate::calendar::utc_text;
-use crate::command::Submit;
+use crate::command::{Ended, Submit};
+use crate::fingerprint::{Digest, digest};
 use crate::id::JobId;
 use crate::idempotency;
-use crate::job::Job;
-use crate::limits::{RETRIES_MAX, RETRY_DELAY_MS_MAX, RUN_ID_BYTES_MAX, RUN_PRIORITY_MAX};
+use crate::job::{Idempotency, Job};
+use crate::limits::{
+    RETRIES_MAX, RETRY_DELAY_MS_MAX, RUN_ID_BYTES_MAX, RUN_PRIORITY_DEFAULT, RUN_PRIORITY_MAX,
+};
 use crate::name::{JobType, QueueName, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::text;
@@ -119,8 +122,24 @@ pub struct RunWish {
     pub triggered_at: Option<Timestamp>,
     /// When it was made, if that was elsewhere and before.
     pub created_at: Option<Timestamp>,
-    /// The number of the attempt that is next, if it was queued elsewhere for another try; else 0.
+    /// The number of the attempt that is next, if it was queued elsewhere for another try, or how
+    /// many there were, if it ended there; else 0.
     pub attempts: u16,
+    /// How it ended, if that was elsewhere and before.
+    pub past: Option<Box<Past>>,
+}
+
+/// How a run ended before it came here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Past {
+    /// Start of its last attempt.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// How long its last attempt took.
+    pub duration_ms: Option<u64>,
+    /// How.
+    pub ended: Ended,
 }
 
 impl RunWish {
@@ -141,6 +160,7 @@ impl RunWish {
             triggered_at: None,
             created_at: None,
             attempts: 0,
+            past: None,
         }
     }
 
@@ -158,14 +178,15 @@ impl RunWish {
         self.check()?;
         let (name, alias) = match &self.id {
             RunId::Chosen(id) => {
+                let fingerprint = Some(self.fingerprint());
                 let alias = idempotency::alias(tenant, NAMESPACE, id, window_secs);
-                (id.to_string(), Some(Box::new(alias)))
+                (id.to_string(), Some(Box::new(Idempotency { fingerprint, ..alias })))
             }
             RunId::Job(job) => (job.to_string(), None),
         };
         let submit = Submit {
             payload: self.payload().into(),
-            run_at: self.defer_until,
+            run_at: self.defer_until.filter(|_| self.past.is_none()),
             priority: self.priority,
             timeout_ms: self.timeout_secs.map(|secs| secs.saturating_mul(1000)),
             max_retries: Some(self.max_attempts.saturating_sub(self.attempts.max(1))),
@@ -173,6 +194,7 @@ impl RunWish {
             trace: self.trace.clone(),
             subject: Some(format!("{}:{name}", self.purpose.as_str()).into()),
             labels: self.labels(),
+            ended: self.past.as_ref().map(|past| Box::new(past.ended.clone())),
             ..Submit::plain(tenant.clone(), user.clone(), self.purpose.job_type())
         };
         submit.check()?;
@@ -183,7 +205,7 @@ impl RunWish {
         if let RunId::Chosen(id) = &self.id {
             check_id("id", id)?;
         }
-        if self.prompt.trim().is_empty() {
+        if self.prompt.trim().is_empty() && self.past.is_none() {
             return Err(invalid("prompt", "must not be blank"));
         }
         if self.priority.is_some_and(|priority| priority > RUN_PRIORITY_MAX) {
@@ -205,6 +227,26 @@ impl RunWish {
         Ok(())
     }
 
+    /// What a repeat of the wish must agree with. When it was made does not count, nor does how far
+    /// it had come or in which trace it is asked for.
+    fn fingerprint(&self) -> Digest {
+        let number = |number: Option<u64>| number.map_or_else(String::new, |it| it.to_string());
+        let text = |text: &Option<Box<str>>| text.as_deref().unwrap_or("").to_owned();
+        let instant = |at: Option<Timestamp>| at.map_or_else(String::new, |at| at.0.to_string());
+        let parts = [
+            self.purpose.type_name().to_owned(),
+            self.prompt.to_string(),
+            self.priority.unwrap_or(RUN_PRIORITY_DEFAULT).to_string(),
+            text(&self.parent_task_id),
+            number(self.timeout_secs.map(u64::from)),
+            instant(self.defer_until),
+            text(&self.source_trigger_id),
+            instant(self.triggered_at),
+        ];
+        let parts: Vec<&[u8]> = parts.iter().map(String::as_bytes).collect();
+        digest(&parts)
+    }
+
     fn labels(&self) -> Vec<(Box<str>, Box<str>)> {
         let backoff = (self.backoff_ms > 0).then(|| self.backoff_ms.to_string());
         let labels = [
@@ -224,12 +266,22 @@ impl RunWish {
         if let Some(secs) = self.timeout_secs {
             let _ = write!(json, ",\"timeout\":{secs}");
         }
-        let times = [("deferUntil", self.defer_until), ("createdAt", self.created_at)];
+        let past = self.past.as_deref();
+        let times = [
+            ("deferUntil", self.defer_until),
+            ("createdAt", self.created_at),
+            ("startedAt", past.and_then(|past| past.started_at)),
+            ("completedAt", past.and_then(|past| past.completed_at)),
+        ];
         for (field, at) in times.into_iter().filter_map(|(field, at)| Some((field, at?))) {
             let _ = write!(json, ",\"{field}\":\"{}\"", utc_text(at));
         }
-        if self.attempts > 0 {
-            let _ = write!(json, ",\"attempts\":{}", self.attempts);
+        let numbers = [
+            ("attempts", Some(u64::from(self.attempts)).filter(|attempts| *attempts > 0)),
+            ("durationMs", past.and_then(|past| past.duration_ms)),
+        ];
+        for (field, number) in numbers.into_iter().filter_map(|(field, it)| Some((field, it?))) {
+            let _ = write!(json, ",\"{field}\":{number}");
         }
         json.push('}');
         json

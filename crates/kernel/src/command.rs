@@ -209,6 +209,25 @@ pub struct Submit {
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// Cancelled if unstarted by then.
     pub expires_at: Option<Timestamp>,
+    /// How the job ended, if that was elsewhere and before: it is only to be kept.
+    pub ended: Option<Box<Ended>>,
+}
+
+/// How a job ended before it came here. Nobody executes it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// Well.
+    Well {
+        /// With this to show.
+        result: Option<Payload>,
+    },
+    /// Badly.
+    Badly {
+        /// What went wrong.
+        failure: Failure,
+        /// What there was to show all the same.
+        result: Option<Payload>,
+    },
 }
 
 /// What is made beside a job that stands for a plan, in the same commit. The schedule fires until
@@ -243,6 +262,7 @@ impl Submit {
             subject: None,
             labels: Vec::new(),
             expires_at: None,
+            ended: None,
         }
     }
 }
@@ -341,6 +361,9 @@ pub enum Ending {
     DeadLetter(Failure),
     /// By the retry rules.
     Failure(Failure),
+    /// As whoever did the work says who never had a lease. Only a job that waits can end so: what a
+    /// worker holds is that worker's to report.
+    Told(Ended),
 }
 
 impl Command {
@@ -376,7 +399,6 @@ impl Command {
             | Command::RejectDiscard { .. }
             | Command::DiscardReviewed { .. }
             | Command::BreakGlass { .. }
-            | Command::Entity(_)
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
@@ -384,6 +406,7 @@ impl Command {
             | Command::IssueToken(_)
             | Command::RevokeToken { .. }
             | Command::Together(_) => None,
+            Command::Entity(command) => command.job(),
         }
     }
 

@@ -9,6 +9,7 @@ mod dead_letter;
 mod effect;
 mod internal;
 mod item;
+mod park;
 mod reap;
 mod registry;
 mod submit;
@@ -22,6 +23,8 @@ use crate::job::{Actor, Job, Payload, StateName};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 pub(crate) use cancel::cancel;
+pub(crate) use internal::give_up;
+pub(crate) use park::{hasten, is_parked, park};
 pub(crate) use submit::submit;
 
 /// What a command brought about.

@@ -7,17 +7,19 @@
 //! often, or of which there are millions, do not belong here.
 
 pub mod beacon;
+pub mod question;
 pub mod schedule;
 pub mod trigger;
 
 use crate::decide::Decision;
 use crate::facts::Facts;
 use crate::fingerprint::Digest;
-use crate::id;
+use crate::id::{self, JobId};
 use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 use beacon::{Beacon, BeaconCommand};
+use question::{Question, QuestionCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
 use trigger::{Trigger, TriggerCommand};
@@ -32,11 +34,13 @@ pub enum Kind {
     Schedule = 2,
     /// Makes agent runs; see [`trigger`].
     Trigger = 7,
+    /// Waits for a person's answer; see [`question`].
+    Question = 10,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Kind] = &[Kind::Beacon, Kind::Schedule, Kind::Trigger];
+    pub const ALL: &'static [Kind] = &[Kind::Beacon, Kind::Schedule, Kind::Trigger, Kind::Question];
 
     /// The number it is stored under.
     pub const fn number(self) -> u8 {
@@ -53,6 +57,7 @@ impl Kind {
         match self {
             Kind::Beacon => "beacon",
             Kind::Schedule => "schedule",
+            Kind::Question => "question",
             Kind::Trigger => "trigger",
         }
     }
@@ -62,6 +67,7 @@ impl Kind {
         match self {
             Kind::Beacon => "bcn",
             Kind::Schedule => "sch",
+            Kind::Question => "qst",
             Kind::Trigger => "trg",
         }
     }
@@ -119,6 +125,8 @@ pub enum Body {
     Beacon(Beacon),
     /// A schedule.
     Schedule(Box<Schedule>),
+    /// A question.
+    Question(Box<Question>),
     /// A trigger.
     Trigger(Box<Trigger>),
 }
@@ -129,6 +137,7 @@ impl Body {
         match self {
             Body::Beacon(_) => Kind::Beacon,
             Body::Schedule(_) => Kind::Schedule,
+            Body::Question(_) => Kind::Question,
             Body::Trigger(_) => Kind::Trigger,
         }
     }
@@ -140,6 +149,7 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => beacon.state(),
             Body::Schedule(schedule) => schedule.state(),
+            Body::Question(question) => question.state(),
             Body::Trigger(trigger) => trigger.state(),
         }
     }
@@ -149,6 +159,7 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => beacon.next_at,
             Body::Schedule(schedule) => schedule.alarm_at(),
+            Body::Question(question) => question.alarm_at(),
             Body::Trigger(trigger) => trigger.alarm_at(),
         }
     }
@@ -158,6 +169,7 @@ impl Entity {
         match &self.body {
             Body::Beacon(beacon) => Some(&beacon.job_type),
             Body::Schedule(schedule) => Some(&schedule.spec.job_type),
+            Body::Question(_) => None,
             // The types of runs and questions are built in.
             Body::Trigger(_) => None,
         }
@@ -171,6 +183,7 @@ impl Entity {
                 visit("job_type", schedule.spec.job_type.as_str());
                 visit("namespace", &schedule.namespace);
             }
+            Body::Question(_) => {}
             Body::Trigger(trigger) => visit("type", trigger.spec.kind.as_str()),
         }
     }
@@ -193,6 +206,8 @@ pub enum EntityCommand {
     Beacon(BeaconCommand),
     /// Of a schedule.
     Schedule(ScheduleCommand),
+    /// Of a question.
+    Question(QuestionCommand),
     /// Of a trigger.
     Trigger(TriggerCommand),
 }
@@ -203,6 +218,7 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(command) => command.entity(),
             EntityCommand::Schedule(command) => command.entity(),
+            EntityCommand::Question(command) => command.entity(),
             EntityCommand::Trigger(command) => command.entity(),
         }
     }
@@ -212,6 +228,7 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(command) => command.name(),
             EntityCommand::Schedule(command) => command.name(),
+            EntityCommand::Question(command) => command.name(),
             EntityCommand::Trigger(command) => command.name(),
         }
     }
@@ -220,7 +237,9 @@ impl EntityCommand {
     pub fn key(&self) -> Option<Digest> {
         match self {
             // A trigger fires by its alarm alone.
-            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) => None,
+            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) | EntityCommand::Question(_) => {
+                None
+            }
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -228,7 +247,7 @@ impl EntityCommand {
     /// Whether it asks for more work, or for something that will.
     pub fn is_new_work(&self) -> bool {
         match self {
-            EntityCommand::Beacon(_) => false,
+            EntityCommand::Beacon(_) | EntityCommand::Question(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
             EntityCommand::Trigger(command) => command.is_new_work(),
         }
@@ -239,6 +258,7 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(_) => 0,
             EntityCommand::Schedule(command) => command.text_bytes(),
+            EntityCommand::Question(command) => command.text_bytes(),
             EntityCommand::Trigger(command) => command.text_bytes(),
         }
     }
@@ -246,8 +266,20 @@ impl EntityCommand {
     /// The type that it names.
     pub fn job_type(&self) -> Option<&JobType> {
         match self {
-            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) => None,
+            EntityCommand::Beacon(_) | EntityCommand::Trigger(_) | EntityCommand::Question(_) => {
+                None
+            }
             EntityCommand::Schedule(command) => command.job_type(),
+        }
+    }
+
+    /// The job that it is about, too.
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            EntityCommand::Beacon(_) | EntityCommand::Schedule(_) | EntityCommand::Trigger(_) => {
+                None
+            }
+            EntityCommand::Question(command) => Some(command.job()),
         }
     }
 }
@@ -257,6 +289,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
     match command {
         EntityCommand::Beacon(command) => beacon::decide(command, facts),
         EntityCommand::Schedule(command) => schedule::decide(command, facts),
+        EntityCommand::Question(command) => question::decide(command, facts),
         EntityCommand::Trigger(command) => trigger::decide(command, facts),
     }
 }
@@ -271,6 +304,7 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
     match &entity.body {
         Body::Beacon(beacon) => Ok(beacon::ring(entity, beacon, at, facts)),
         Body::Schedule(schedule) => Ok(schedule::ring(entity, schedule, at, facts)),
+        Body::Question(question) => Ok(question::ring(entity, question, facts)),
         Body::Trigger(trigger) => Ok(trigger::ring(entity, trigger, at, facts)),
     }
 }
@@ -279,7 +313,7 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
 pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let entity = facts.entity.ok_or(Rejection::NotDue)?;
     match &entity.body {
-        Body::Beacon(_) => Err(Rejection::NotDue),
+        Body::Beacon(_) | Body::Question(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }

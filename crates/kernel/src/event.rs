@@ -4,12 +4,14 @@
 
 use crate::access::Token;
 use crate::dlq::{DlqItem, DlqState};
+use crate::entity::question::QUESTION_EXPIRED;
 use crate::entity::{Entity, EntityId};
 use crate::fingerprint::Digest;
 use crate::id::{DlqId, JobId, TokenId};
 use crate::job::{AcceptedReport, Actor, Effect, Failure, Job, Lease, Payload};
 use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
+use crate::view::agent::RUN_KILLED;
 
 /// One thing that became true.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +119,8 @@ pub enum Change {
         reason: Option<Box<str>>,
         /// The report.
         report: Box<AcceptedReport>,
+        /// Not before this; at once if `None`.
+        due_at: Option<Timestamp>,
     },
     /// To `dlq_pending`.
     DeadLettered {
@@ -171,6 +175,8 @@ pub const REASON_CODES: &[&str] = &[
     TASK_EXECUTION_FAILED,
     RELEASED,
     INTERNAL_TRANSITION,
+    RUN_KILLED,
+    QUESTION_EXPIRED,
 ];
 
 /// Who holds an idempotency key.

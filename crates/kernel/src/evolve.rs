@@ -74,10 +74,10 @@ impl std::error::Error for Mismatch {}
 /// for an event that [`crate::decide`] produced from this very job; the job is then unchanged.
 pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
     let from = job.state.name();
-    let to = target(&event.change);
+    let to = target(&event.change, from);
     // A job that is hastened stays where it is: it waits for less long.
     let is_legal = match event.change {
-        Change::Hastened => from == StateName::Queued,
+        Change::Hastened => matches!(from, StateName::Queued | StateName::Retrying),
         Change::Claimed(_)
         | Change::Succeeded { .. }
         | Change::RetryScheduled { .. }
@@ -163,10 +163,10 @@ pub fn keep_effect(job: &mut Job, effect: &Effect) -> Result<(), Mismatch> {
     Ok(())
 }
 
-fn target(change: &Change) -> StateName {
+fn target(change: &Change, from: StateName) -> StateName {
     match change {
         Change::Claimed(_) => StateName::Running,
-        Change::Hastened => StateName::Queued,
+        Change::Hastened => from,
         Change::Succeeded { .. } => StateName::Succeeded,
         Change::RetryScheduled { .. } | Change::Released { .. } => StateName::Retrying,
         Change::DeadLettered { .. } => StateName::DlqPending,
@@ -196,9 +196,9 @@ fn apply(job: &mut Job, event: &JobEvent) {
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::Retrying { due_at: *due_at };
         }
-        Change::Released { report, .. } => {
+        Change::Released { report, due_at, .. } => {
             job.last_report = Some(report.clone());
-            job.state = State::Retrying { due_at: at };
+            job.state = State::Retrying { due_at: due_at.unwrap_or(at) };
         }
         Change::DeadLettered { failure, is_exhausted, report, result } => {
             job.last_report.clone_from(report);
@@ -206,6 +206,9 @@ fn apply(job: &mut Job, event: &JobEvent) {
             let last_failure = LastFailure { failure, at, is_exhausted: *is_exhausted, result };
             job.last_failure = Some(Box::new(last_failure));
             job.state = State::DlqPending;
+        }
+        Change::Hastened if matches!(job.state, State::Retrying { .. }) => {
+            job.state = State::Retrying { due_at: at };
         }
         // It has waited, if only for an instant: views tell by it that it was pending.
         Change::Hastened => job.run_at = at.max(Timestamp(job.created_at.0 + 1)),

@@ -122,6 +122,16 @@ pub const RUN_AGING_MICROS_PER_POINT: i64 = 60_000_000;
 pub const RUN_TIMEOUT_MS_DEFAULT: u32 = 600_000;
 /// How long an evaluation of a condition may take: two minutes.
 pub const EVALUATION_TIMEOUT_MS: u32 = 120_000;
+/// Most bytes of a question to a person, with its options and default, and of an answer.
+pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
+/// Most answers that a question offers.
+pub const QUESTION_OPTIONS_MAX: usize = 50;
+/// How long an answer is waited for, unless the question says: one hour.
+pub const QUESTION_MS_DEFAULT: u64 = 3_600_000;
+/// Longest that an answer is waited for: 90 days.
+pub const QUESTION_MS_MAX: u64 = 90 * 24 * 3_600_000;
+/// Most questions that one job may ask.
+pub const QUESTIONS_PER_JOB_MAX: u32 = 100;
 /// Runs of one tenant that may be executed at a time, unless configured.
 pub const RUN_CONCURRENCY_DEFAULT: u32 = 3;
 

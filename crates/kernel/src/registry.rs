@@ -122,6 +122,12 @@ impl TypeSpec {
         }
     }
 
+    /// Whether it belongs to a contract that has words of its own for it. Lists of the types that
+    /// people registered do not show it.
+    pub fn is_of_a_contract(&self) -> bool {
+        Purpose::of(&self.name).is_some()
+    }
+
     /// What is kept of a type that somebody registers: a task that failed is ready again at once,
     /// because its contract knows no wait, and a run says itself how long it waits.
     #[must_use]

@@ -93,6 +93,9 @@ rejections! {
     /// The schedule is stopped or has ended.
     ScheduleConflict { state: &'static str } => "SCHEDULE_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "a schedule that is {state} does not allow this");
+    /// The question has been answered, or is not waited for any more.
+    QuestionConflict { state: &'static str } => "QUESTION_CONFLICT", Conflict,
+        |f: F<'_, '_>, state: &&str| write!(f, "a question that is {state} cannot be answered");
     /// The firing has had its job, which is not remembered any more.
     FiringDone => "FIRING_DONE", Conflict,
         |f: F<'_, '_>| f.write_str("this firing has had its job, or is too long past to tell");

@@ -13,6 +13,9 @@ impl Timestamp {
     pub const EPOCH: Timestamp = Timestamp(0);
     /// Later than any instant that can be written on the wire.
     pub const MAX: Timestamp = Timestamp(i64::MAX);
+    /// When what waits for something else than time is due: the last day but one that every clock
+    /// can show.
+    pub const NEVER: Timestamp = Timestamp(253_402_128_000_000_000);
 
     /// From whole milliseconds.
     pub const fn from_millis(millis: i64) -> Self {

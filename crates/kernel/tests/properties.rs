@@ -41,7 +41,7 @@ fn check_history(history: &[Line]) {
         let [before, after] = pair else { unreachable!("windows of two") };
         assert_eq!(after.transition.from, Some(before.transition.to), "moves connect");
         let is_hastened = matches!(after.change, Some(Change::Hastened))
-            && before.transition.to == StateName::Queued;
+            && matches!(before.transition.to, StateName::Queued | StateName::Retrying);
         let is_legal = before.transition.to.may_become(after.transition.to) || is_hastened;
         assert!(is_legal, "the table allows it");
         assert!(!before.transition.to.is_terminal(), "a finished job never moves");

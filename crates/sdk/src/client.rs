@@ -2,6 +2,7 @@
 //! are repeated when the server cannot be reached or says "not now"; others only when they
 //! certainly did not arrive. The typed calls are in `client/`, one file per noun.
 
+mod agent;
 mod governance;
 mod jobs;
 mod registry;
@@ -231,9 +232,18 @@ impl Client {
 
     /// Makes a call and reads the `data` of its answer, repeating as the call allows.
     pub(crate) async fn call<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
+        self.call_by(call, read_answer).await
+    }
+
+    /// The same for a contract without an envelope.
+    pub(crate) async fn call_bare<T: DeserializeOwned>(&self, call: Call) -> Result<T, Error> {
+        self.call_by(call, agent::read_bare).await
+    }
+
+    async fn call_by<T>(&self, call: Call, read: Reader<T>) -> Result<T, Error> {
         let mut tries = 0;
         loop {
-            let error = match self.once(&call).await {
+            let error = match self.once(&call, read).await {
                 Ok(data) => return Ok(data),
                 Err(error) => error,
             };
@@ -250,7 +260,7 @@ impl Client {
         }
     }
 
-    async fn once<T: DeserializeOwned>(&self, call: &Call) -> Result<T, Error> {
+    async fn once<T>(&self, call: &Call, read: Reader<T>) -> Result<T, Error> {
         let url = format!("{}{}", self.inner.url, call.path);
         let mut request = self.inner.http.request(call.method.clone(), url);
         if let Some(authorization) = &self.inner.authorization {
@@ -277,7 +287,7 @@ impl Client {
         let status = answer.status();
         let retry_after = retry_after(&answer);
         let body = answer.bytes().await.map_err(lost)?;
-        read_answer(call, status, retry_after, &body)
+        read(call, status, retry_after, &body)
     }
 
     /// Whether the server answers at all, and the `Date` it puts on its answers.
@@ -340,6 +350,9 @@ impl From<Wrong> for ErrorBody {
         ErrorBody { code, message, class, retryable, details }
     }
 }
+
+/// Reads the answer to a call.
+type Reader<T> = fn(&Call, StatusCode, Option<Duration>, &[u8]) -> Result<T, Error>;
 
 fn read_answer<T: DeserializeOwned>(
     call: &Call,

@@ -1,6 +1,6 @@
 //! Bounds of the HTTP surface. What concerns jobs is in the kernel's own `limits`.
 
-use mainspring_kernel::limits::{EFFECT_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use mainspring_kernel::limits::{EFFECT_BYTES_MAX, PAYLOAD_BYTES_MAX, TOGETHER_MAX};
 
 /// Largest body of a request about one thing, unless configured.
 pub const BODY_BYTES_MAX: usize = 2 << 20;
@@ -74,9 +74,14 @@ pub const JOBS_PAGE_MAX: usize = 1_000;
 pub const JOBS_PAGE_BYTES_MAX: usize = 16 << 20;
 /// Longest id of a task; room is left in a name for the time of a firing.
 pub const TASK_ID_BYTES_MAX: usize = 160;
+/// Most runs and triggers that one plan may make.
+pub const PLAN_CHILDREN_MAX: usize = 200;
+/// Most records that one call takes over from another system.
+pub const IMPORT_MAX: usize = 1_000;
 /// Tasks whose names one stream of events remembers.
 pub const FOLLOWED_MAX: usize = 1_024;
 
+const _: () = assert!(PLAN_CHILDREN_MAX < TOGETHER_MAX, "a plan and all it makes are one commit");
 const _: () = assert!(POSITION_MAX < i64::MAX as u64, "every store can write a position down");
 const _: () = assert!(LEASE_BODY_BYTES_MAX < BODY_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX < LEASE_BODY_BYTES_MAX, "an effect needs only its lease");

@@ -133,6 +133,9 @@ fn decide_part(
         Command::Entity(asked) => {
             let known = facts.entity.and_then(Entity::job_type);
             facts.job_type = asked.job_type().or(known).and_then(|name| desk.job_type(name));
+            if asked.job().is_some() {
+                facts.fresh_secret = (around.fresh_secret)();
+            }
             if let (Some(_), Some(entity)) = (asked.key(), facts.entity) {
                 new_job_of(&mut facts, &entity.tenant);
             }

@@ -14,7 +14,10 @@ use anyhow::{Context, anyhow, bail};
 use mainspring_engine::{
     Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy, TriggerConfig,
 };
-use mainspring_kernel::Command;
+use mainspring_kernel::agent::Purpose;
+use mainspring_kernel::fingerprint::digest;
+use mainspring_kernel::{Command, TypeSpec};
+use mainspring_server::config::AgentSettings;
 use mainspring_server::templates::{self, Templates};
 use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::RealDisk;
@@ -255,6 +258,10 @@ fn server_config(
 ) -> mainspring_server::Config {
     mainspring_server::Config {
         templates,
+        agent: AgentSettings {
+            max_attempts: settings.agent.max_attempts,
+            backoff_ms: settings.agent.backoff_ms,
+        },
         is_public: !is_loopback(address.ip()),
         contracts: settings.contracts.clone(),
         has_internal_routes: settings.internal_routes,
@@ -361,7 +368,8 @@ fn write_token(directory: &Path, token: &str) -> anyhow::Result<()> {
 async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<()> {
     let known = engine.types().await?;
     let mut commands = Vec::new();
-    for spec in &settings.types {
+    let runs = run_type(settings);
+    for spec in settings.types.iter().chain([&runs]) {
         let stored = known.iter().find(|stored| stored.name == spec.name);
         match stored {
             Some(stored) if stored.file_entry == spec.file_entry => {
@@ -388,6 +396,16 @@ async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<
         tracing::info!(count, "types of the configuration file applied");
     }
     Ok(())
+}
+
+/// The type of agent runs as `[agent]` has it. It counts as an entry of the file like any other.
+fn run_type(settings: &Settings) -> TypeSpec {
+    let limit = settings.agent.concurrency;
+    TypeSpec {
+        concurrency_limit: Some(limit),
+        file_entry: Some(digest(&[b"agent", &limit.to_be_bytes()])),
+        ..TypeSpec::agent(Purpose::Run)
+    }
 }
 
 /// Makes the schedules of the file's templates that are not there yet, and changes those whose

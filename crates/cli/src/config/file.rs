@@ -9,7 +9,9 @@ use crate::span;
 use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
 use mainspring_kernel::fingerprint::{Digest, digest};
-use mainspring_kernel::limits::{RETRIES_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX};
+use mainspring_kernel::limits::{
+    RETRIES_MAX, RETRY_DELAY_MS_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX,
+};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, TenantId, TypeSpec};
@@ -96,6 +98,15 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
         set(&mut alerts.webhook_url, section.text("webhook_url"));
         section.finish();
         settings.not_yet.push("[alerts] is read, but not acted on by this version".into());
+    }
+    if let Some(section) = root.section("agent") {
+        let agent = &mut settings.agent;
+        let attempts = section.number("max_attempts", 1, u64::from(RETRIES_MAX));
+        set(&mut agent.max_attempts, narrow(attempts));
+        set(&mut agent.backoff_ms, section.number("backoff_ms", 0, RETRY_DELAY_MS_MAX));
+        let concurrency = section.number("concurrency", 0, u64::from(u32::MAX));
+        set(&mut agent.concurrency, narrow(concurrency));
+        section.finish();
     }
     if let Some(section) = root.section("triggers") {
         read_triggers(&section, &mut settings.triggers);

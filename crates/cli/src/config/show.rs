@@ -57,6 +57,9 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "dlq_growth_per_minute = {}", alerts.dlq_growth_per_minute)?;
     writeln!(out, "invalid_transitions = {}", alerts.invalid_transitions)?;
     writeln!(out, "webhook_url = {:?}", alerts.webhook_url)?;
+    let agent = &settings.agent;
+    writeln!(out, "\n[agent]\nmax_attempts = {}", agent.max_attempts)?;
+    writeln!(out, "backoff_ms = {}\nconcurrency = {}", agent.backoff_ms, agent.concurrency)?;
     writeln!(out, "\n[triggers]\nroots = {:?}", settings.triggers.roots)?;
     let pace = settings.triggers.pace;
     writeln!(out, "check_ms = {}\nsettle_ms = {}", pace.check_ms, pace.settle_ms)?;

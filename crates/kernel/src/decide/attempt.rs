@@ -68,6 +68,7 @@ pub(super) fn release(report: &Release, facts: &Facts<'_>) -> Result<Decision, R
     moves.push(Change::Released {
         reason: report.reason.as_deref().map(cut),
         report: Box::new(AcceptedReport { token: report.token, digest: said }),
+        due_at: None,
     });
     Ok(moves.into_state(StateName::Retrying))
 }
@@ -148,6 +149,11 @@ fn within_bounds(result: Option<&Payload>) -> Result<&str, Rejection> {
     }
 }
 
+/// Refuses a result that is too large.
+pub(super) fn check_result(result: Option<&Payload>) -> Result<(), Rejection> {
+    within_bounds(result).map(|_| ())
+}
+
 /// How long `job` waits between tries: what its type says, registered or not.
 pub(super) fn backoff(job: &Job, facts: &Facts<'_>) -> Backoff {
     match facts.job_type {
@@ -156,14 +162,14 @@ pub(super) fn backoff(job: &Job, facts: &Facts<'_>) -> Backoff {
     }
 }
 
-enum Reporter<'a> {
+pub(super) enum Reporter<'a> {
     /// The token is the live lease.
     Holds(&'a Job, &'a Lease),
     /// The report was accepted before; this is its answer.
     Repeats(Decision),
 }
 
-fn holder<'a>(
+pub(super) fn holder<'a>(
     token: LeaseToken,
     said: Digest,
     facts: &Facts<'a>,

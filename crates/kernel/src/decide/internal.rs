@@ -1,15 +1,16 @@
 //! Moves by hand, for replay and rehearsal. They obey the same transition table as everything else.
 
 use super::{Decision, MoveChain, Receipt, attempt, cancel, claim, dead_letter};
-use crate::command::{Ending, RunInternally};
+use crate::command::{Ended, Ending, RunInternally};
 use crate::event::{Change, Event, INTERNAL_TRANSITION, TASK_EXECUTION_FAILED};
 use crate::evolve::evolve;
 use crate::facts::Facts;
-use crate::job::{Actor, Failure, Job, StateName};
+use crate::job::{Actor, Failure, Job, Payload, StateName};
 use crate::limits::LEASE_MS_DEFAULT;
 use crate::name::{UserId, WorkerId};
 use crate::rejection::Rejection;
 use crate::retry::delay_ms;
+use crate::time::Timestamp;
 use crate::view::{jobs, tasks};
 
 pub(super) fn transition(
@@ -152,6 +153,10 @@ fn retry(job: &Job, failure: Failure, moves: &mut MoveChain, facts: &Facts<'_>) 
 pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let job = facts.job.ok_or(Rejection::JobUnknown)?;
     let from = job.state.name();
+    let is_told = matches!(run.ending, Ending::Told(_));
+    if is_told && (from == StateName::Running || job.due_at() == Some(Timestamp::NEVER)) {
+        return Err(Rejection::LeaseLost);
+    }
     let mut moves = MoveChain::of(job, facts, Actor::User(run.by.clone()));
     let mut running = job.clone();
     if from != StateName::Running {
@@ -173,8 +178,49 @@ pub(super) fn run(run: &RunInternally, facts: &Facts<'_>) -> Result<Decision, Re
         Ending::Failure(failure) => {
             attempt::end_attempt(&running, attempt::kept(failure).into(), None, moves, facts)
         }
+        Ending::Told(ended) => {
+            attempt::check_result(told_result(ended))?;
+            told(&running, ended, moves)
+        }
     };
     Ok(summed_up(job, decision))
+}
+
+fn told_result(ended: &Ended) -> Option<&Payload> {
+    match ended {
+        Ended::Well { result } | Ended::Badly { result, .. } => result.as_ref(),
+    }
+}
+
+/// Ends a running job as somebody tells who never had a lease.
+fn told(running: &Job, ended: &Ended, mut moves: MoveChain) -> Decision {
+    match ended {
+        Ended::Well { result } => {
+            moves.push(Change::Succeeded { result: result.clone(), report: None });
+            moves.into_state(StateName::Succeeded)
+        }
+        Ended::Badly { failure, result } => {
+            let (failure, result) = (attempt::kept(failure), result.clone());
+            let failed = attempt::Failed { failure, report: None, result };
+            dead_letter::bury(running, failed, false, moves)
+        }
+    }
+}
+
+/// Ends a job that waits, because what it waited for did not come.
+pub(crate) fn give_up(job: &Job, failure: Failure, actor: Actor, facts: &Facts<'_>) -> Vec<Event> {
+    let moves = MoveChain::of(job, facts, actor);
+    dead_letter::bury(job, failure.into(), false, moves).events
+}
+
+/// What makes a new job one that ended elsewhere: its one attempt starts and ends now.
+pub(super) fn end_elsewhere(job: &Job, ended: &Ended, facts: &Facts<'_>) -> Vec<Event> {
+    let mut moves = MoveChain::of(job, facts, Actor::User(job.user.clone()));
+    let mut running = job.clone();
+    let lease = claim::lease(job, &worker(), LEASE_MS_DEFAULT, facts, &moves);
+    let event = moves.push(Change::Claimed(Box::new(lease)));
+    evolve(&mut running, event).expect("a new job can be claimed");
+    told(&running, ended, moves).events
 }
 
 /// The receipt of a run by hand: where the job stands after `decision`.

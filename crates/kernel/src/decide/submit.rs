@@ -1,7 +1,7 @@
 //! Accepting a job: defaults from its type, bounds, and the idempotency rule.
 
-use super::{Decision, Receipt};
-use crate::command::Submit;
+use super::{Decision, Receipt, attempt, internal};
+use crate::command::{Ended, Submit};
 use crate::entity::schedule;
 use crate::event::{Event, KeyHolder};
 use crate::facts::Facts;
@@ -42,6 +42,11 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         };
     }
     if let Some(job) = named {
+        let asked = wish.alias.as_ref().and_then(|alias| alias.fingerprint);
+        let held = job.alias().and_then(|alias| alias.fingerprint);
+        if asked.is_some() && asked != held {
+            return Err(Rejection::IdempotencyConflict);
+        }
         let receipt = Receipt::Existing { job: job.id, state: Some(job.state.name()) };
         return Ok(Decision { events: Vec::new(), receipt });
     }
@@ -62,7 +67,7 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
     };
     check_shape(wish)?;
     let run_at = match wish.plan {
-        Some(_) => NEVER,
+        Some(_) => Timestamp::NEVER,
         None => run_at(wish, facts.now),
     };
     if wish.plan.is_none() {
@@ -100,12 +105,12 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         None => None,
     };
     let receipt = Receipt::Submitted { job: job.id };
-    let events = [Some(Event::JobSubmitted(Box::new(job))), planned];
-    Ok(Decision { events: events.into_iter().flatten().collect(), receipt })
+    let ended = wish.ended.as_ref().map(|ended| internal::end_elsewhere(&job, ended, facts));
+    let mut events = vec![Event::JobSubmitted(Box::new(job))];
+    events.extend(planned);
+    events.extend(ended.into_iter().flatten());
+    Ok(Decision { events, receipt })
 }
-
-/// When a job that stands for a plan is due: the last day but one that every clock can show.
-const NEVER: Timestamp = Timestamp(253_402_128_000_000_000);
 
 /// The job that has the chosen name: a name is taken for as long as its job is kept, however long
 /// its note is.
@@ -162,6 +167,12 @@ fn check_shape(wish: &Submit) -> Result<(), Rejection> {
     }
     if wish.payload.len() > PAYLOAD_BYTES_MAX {
         return Err(invalid("payload", "must be at most 1 MiB of JSON"));
+    }
+    match wish.ended.as_deref() {
+        Some(Ended::Well { result } | Ended::Badly { result, .. }) => {
+            attempt::check_result(result.as_ref())?;
+        }
+        None => {}
     }
     if wish.delay_ms.is_some_and(|delay| delay > RUN_AHEAD_MS_MAX) {
         return Err(invalid("run_at", "must be within ten years from now"));

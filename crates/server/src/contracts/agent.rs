@@ -7,10 +7,13 @@
 //! `translate.rs` reads wishes and `view.rs` shows jobs, both purely; `errors.rs` says no.
 
 mod errors;
+mod files;
 mod find;
+mod plans;
 mod pull;
 mod routes;
 mod runs;
+mod status;
 mod translate;
 mod triggers;
 mod view;

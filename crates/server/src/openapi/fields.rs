@@ -1,6 +1,7 @@
 //! Where which values belong: every field of a request, every parameter, and the words of answers.
 //! A test fails when a request has a field that is not told of here.
 
+mod agent;
 mod triggers;
 
 use super::values::{Allowed, label, no_control, padded, unpadded};
@@ -214,7 +215,10 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("OrchestrationTransition", "toStatus") | ("OrchestrationJob", "status") => {
             orchestration_states()
         }
-        _ => return schedule_field(of, field).or_else(|| triggers::field(of, field)),
+        _ => {
+            let found = schedule_field(of, field).or_else(|| agent::field(of, field));
+            return found.or_else(|| triggers::field(of, field));
+        }
     })
 }
 
@@ -317,8 +321,10 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
         "status" if path.contains("/dlq/") => item_states(),
         "status" if path.starts_with("/jobs") => orchestration_states(),
-        "status" if path.contains("/schedules") => schedule_states(),
         "status" if path.contains("/triggers") => triggers::states(),
+        "status" if path.starts_with("/agent") => agent::statuses(path),
+        "traceId" | "sourceTriggerId" | "parentTaskId" => text(1, NAME_BYTES_MAX, no_control()),
+        "status" if path.contains("/schedules") => schedule_states(),
         "type" if path.contains("/triggers") => triggers::types(),
         "job_type" | "owner" => name(),
         "count" => whole(1, PREVIEW_MAX as u64),

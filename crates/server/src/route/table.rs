@@ -15,6 +15,8 @@ pub(crate) const LOOKERS: &[Role] = Sight::TENANT_ROLES;
 pub(crate) const SUBMITTERS: &[Role] = &[Role::Submitter, Role::Operator];
 /// Whoever may take work.
 pub(crate) const PULLERS: &[Role] = &[Role::Worker];
+/// Whoever runs things for the whole tenant.
+pub(crate) const OPERATORS: &[Role] = &[Role::Operator];
 /// Nobody but admins, who stand for every role.
 pub(crate) const ADMINS: &[Role] = &[Role::Admin];
 

@@ -12,7 +12,8 @@ use super::registry::token as a_token;
 use crate::store::Store;
 use crate::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::calendar::Rhythm;
-use mainspring_kernel::command::{Ending, Plan, Release, RunInternally, Submit};
+use mainspring_kernel::command::{Ended, Ending, Plan, Release, RunInternally, Submit};
+use mainspring_kernel::entity::question::{Asked, QuestionCommand};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
 use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::job::Idempotency;
@@ -258,20 +259,44 @@ fn report(dice: &mut Dice, job: &Job, bench: &Bench) -> Command {
 /// What people and time do to a job.
 fn on_job(dice: &mut Dice, jobs: &[JobId], bench: &Bench) -> Command {
     let (job, by) = (dice.one_of(jobs), user("ada"));
-    match dice.below(5) {
+    match dice.below(7) {
+        5 => QuestionCommand::Ask { job, token: None, by, asked: Box::new(asked(dice, bench)) }
+            .into(),
+        6 => QuestionCommand::Answer { job, answer: "yes".into(), by }.into(),
         0 => Command::Reap { job },
         4 => Command::MoveTask { job, to: dice.one_of(tasks::State::ALL), by },
         1 => Command::ExtendLease { job, until: bench.now.plus_millis(9_000) },
         2 => {
             let failure = Failure { code: "BY".into(), message: "hand".into(), retryable: true };
-            let ending = match dice.below(3) {
+            let ending = match dice.below(4) {
                 0 => Ending::Success,
                 1 => Ending::DeadLetter(failure),
+                2 => Ending::Told(Ended::Well { result: Some("1".into()) }),
                 _ => Ending::Failure(failure),
             };
             Command::RunInternally(RunInternally { job, by, ending })
         }
         _ => Command::Cancel { job, by, reason: dice.one_of(&[None, Some("why")]).map(Into::into) },
+    }
+}
+
+/// What a job asks a person.
+fn asked(dice: &mut Dice, bench: &Bench) -> Asked {
+    Asked {
+        text: "go on?".into(),
+        options: Vec::new(),
+        default: dice.one_of(&[None, Some("no")]).map(Into::into),
+        deadline: dice.one_of(&[None, Some(bench.now.plus_millis(4_000))]),
+    }
+}
+
+/// How a job ended that is only to be kept.
+fn ended(dice: &mut Dice) -> Ended {
+    let result = dice.one_of(&[None, Some("7")]).map(Into::into);
+    let failure = Failure { code: "GONE".into(), message: "long ago".into(), retryable: false };
+    match dice.below(2) {
+        0 => Ended::Well { result },
+        _ => Ended::Badly { failure, result },
     }
 }
 
@@ -317,7 +342,9 @@ fn new(dice: &mut Dice, bench: &Bench) -> Submit {
     let ancient = Timestamp(-61_000_000_000_000_000);
     let name = (dice.below(4) == 0).then(|| Box::new(alias(dice.one_of(&["a1", "a2", "a3"]))));
     let plan = (name.is_some() && dice.below(3) == 0).then(|| Box::new(plan(dice)));
+    let ended = (plan.is_none() && dice.below(12) == 0).then(|| Box::new(ended(dice)));
     Submit {
+        ended,
         tenant: tenant(dice.one_of(&TENANTS)),
         user: user(dice.one_of(&["ada", "bob"])),
         job_type: kind(dice.one_of(&TYPES)),

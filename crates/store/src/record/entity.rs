@@ -2,6 +2,7 @@
 //! file of its own and a line in the two matches here.
 
 mod beacon;
+mod question;
 mod schedule;
 mod trigger;
 
@@ -10,6 +11,7 @@ use super::wire::{Pen, Reader};
 use beacon::{read_beacon, write_beacon};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
+use question::{read_question, write_question};
 use schedule::{read_schedule, write_schedule};
 use trigger::{read_trigger, write_trigger};
 
@@ -28,6 +30,7 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
     match body {
         Body::Beacon(beacon) => write_beacon(pen, beacon, *created_at), // 7
         Body::Schedule(schedule) => write_schedule(pen, schedule, *created_at), // 7
+        Body::Question(question) => write_question(pen, question, *created_at), // 7
         Body::Trigger(trigger) => write_trigger(pen, trigger, *created_at), // 7
     }
 }
@@ -46,6 +49,7 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
         Ok(match kind {
             Kind::Beacon => Body::Beacon(read_beacon(reader, created_at)?),
             Kind::Schedule => Body::Schedule(Box::new(read_schedule(reader, created_at)?)),
+            Kind::Question => Body::Question(Box::new(read_question(reader, created_at)?)),
             Kind::Trigger => Body::Trigger(Box::new(read_trigger(reader, created_at)?)),
         })
     })?;

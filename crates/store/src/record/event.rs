@@ -269,12 +269,16 @@ fn write_change(pen: &mut Pen<'_>, what: &Change, holder: Option<&WorkerId>, at:
                 write_report(pen, report); // 3
             }
         }
-        Change::Released { reason, report } => {
-            pen.array(length(2, [reason.is_some()]));
+        Change::Released { reason, report, due_at } => {
+            let len = length(2, [reason.is_some(), due_at.is_some()]);
+            pen.array(len);
             pen.number(change::RELEASED);
             write_report(pen, report); // 1
-            if let Some(reason) = reason {
-                pen.text(reason); // 2
+            if len > 2 {
+                pen.optional(reason.as_deref(), Pen::text); // 2
+            }
+            if let Some(due_at) = due_at {
+                pen.instant(*due_at, at); // 3
             }
         }
         Change::DeadLettered { failure, is_exhausted, report, result } => {
@@ -326,7 +330,9 @@ fn read_change(
         },
         change::RELEASED => {
             let report = reader.field(at, read_report)?;
-            Change::Released { report, reason: reader.optional(at, Reader::boxed)? }
+            let reason = reader.optional(at, Reader::boxed)?;
+            let due_at = reader.optional(at, |reader| reader.instant(base))?;
+            Change::Released { report, reason, due_at }
         }
         change::DEAD_LETTERED => Change::DeadLettered {
             failure: reader.field(at, read_failure)?,

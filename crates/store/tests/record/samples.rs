@@ -3,6 +3,7 @@
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
+use mainspring_kernel::entity::question::{Asked, Question, Standing};
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
     TaskPlan, Template, Waiting,
@@ -273,6 +274,13 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
         ("event_released", moved(by_worker(), released(Some("going home")))),
         ("event_released_without_reason", moved(by_worker(), released(None))),
         (
+            "event_released_to_wait",
+            moved(
+                by_worker(),
+                Change::Released { reason: None, report: report(), due_at: Some(Timestamp::NEVER) },
+            ),
+        ),
+        (
             "event_dead_lettered",
             moved(
                 by_worker(),
@@ -314,7 +322,7 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
 }
 
 fn released(reason: Option<&str>) -> Change {
-    Change::Released { reason: reason.map(Into::into), report: report() }
+    Change::Released { reason: reason.map(Into::into), report: report(), due_at: None }
 }
 
 pub(crate) fn events() -> Vec<(&'static str, Event)> {
@@ -363,6 +371,14 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_schedule_cron", schedule(cron_schedule())),
         ("event_schedule_fired", schedule(fired_schedule())),
         ("event_schedule_of_plan", schedule(plan_schedule())),
+        ("event_question_open", question(Standing::Open)),
+        (
+            "event_question_answered",
+            question(Standing::Answered { answer: "blue".into(), by: user("bob"), at: later(20) }),
+        ),
+        ("event_question_defaulted", question(Standing::Defaulted { at: later(21) })),
+        ("event_question_expired", question(Standing::Expired { at: later(22) })),
+        ("event_question_withdrawn", question(Standing::Withdrawn { at: later(23) })),
         ("event_trigger_plain", trigger(crate::triggers::plain())),
         ("event_trigger_everything", trigger(crate::triggers::full(7, Some(later(70))))),
         ("event_entity_removed", Event::EntityRemoved { entity: entity(None).id, version: 5 }),
@@ -408,11 +424,34 @@ fn schedule(body: Schedule) -> Event {
     }))
 }
 
+fn question(standing: Standing) -> Event {
+    Event::EntitySet(Box::new(Entity {
+        id: EntityId { kind: Kind::Question, bits: id(11).0 },
+        body: question_body(standing, Some(later(90))),
+        ..entity(None)
+    }))
+}
+
 fn trigger(body: Trigger) -> Event {
     Event::EntitySet(Box::new(Entity {
         id: EntityId { kind: Kind::Trigger, bits: id(11).0 },
         body: Body::Trigger(Box::new(body)),
         ..entity(None)
+    }))
+}
+
+/// A question, made of whatever there is.
+pub(crate) fn question_body(standing: Standing, deadline: Option<Timestamp>) -> Body {
+    Body::Question(Box::new(Question {
+        job: id(11),
+        asked: Asked {
+            text: "which colour?".into(),
+            options: vec!["blue".into(), "gr\u{fc}n".into()],
+            default: deadline.map(|_| "blue".into()),
+            deadline,
+        },
+        count: 2,
+        standing,
     }))
 }
 

@@ -1,6 +1,7 @@
 //! Strategies for every type that is ever written.
 
 use mainspring_kernel::dlq::Proposal;
+use mainspring_kernel::entity::question::Standing;
 use mainspring_kernel::entity::schedule::{Account, Schedule};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
@@ -204,7 +205,8 @@ fn change() -> BoxedStrategy<Change> {
         (failure(), instant(), of(report())).prop_map(|(failure, due_at, report)| {
             Change::RetryScheduled { failure, due_at, report }
         }),
-        (of(text()), report()).prop_map(|(reason, report)| Change::Released { reason, report }),
+        (of(text()), report(), of(instant()))
+            .prop_map(|(reason, report, due_at)| { Change::Released { reason, report, due_at } }),
         Just(Change::Hastened),
         (failure(), any::<bool>(), of(report()), of(payload())).prop_map(
             |(failure, is_exhausted, report, result)| Change::DeadLettered {
@@ -346,9 +348,17 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 3 {
+            match large % 4 {
                 0 => super::samples::body(name, large, at, small),
-                1 => Body::Trigger(Box::new(crate::triggers::full(small, at))),
+                1 => {
+                    let answered = |at| Standing::Answered {
+                        answer: name.as_ref().into(),
+                        by: UserId::stored(name.clone()),
+                        at,
+                    };
+                    super::samples::question_body(at.map_or(Standing::Open, answered), at)
+                }
+                2 => Body::Trigger(Box::new(crate::triggers::full(small, at))),
                 _ => {
                     let full = super::samples::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

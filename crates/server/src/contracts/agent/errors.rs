@@ -9,20 +9,10 @@ use crate::refusal::{Kind, Refusal};
 use hyper::{Response, StatusCode};
 use mainspring_kernel::Rejection;
 
-const DUPLICATE: &str = "RUN_DUPLICATE";
 const NOT_ENDED: &str = "RUN_NOT_ENDED";
 
 /// Codes that only this contract has.
-pub(super) const CODES: &[&str] = &[DUPLICATE, NOT_ENDED];
-
-/// There is something of that name, and it is not what was asked for.
-pub(super) fn duplicate(conflicts: &[&'static str]) -> Refusal {
-    let message = match conflicts {
-        [] => "there is a run or plan of that id already, and it differs".to_owned(),
-        some => format!("there is a run or plan of that id already; it differs in {}", some.join(", ")),
-    };
-    Refusal::new(Kind::Conflict, DUPLICATE, message).at("id")
-}
+pub(super) const CODES: &[&str] = &[NOT_ENDED];
 
 /// There is no result before the end.
 pub(super) fn not_ended(status: &'static str) -> Refusal {
@@ -43,6 +33,10 @@ fn failure(refusal: &Refusal) -> AgentFailure {
         Some(Rejection::FieldInvalid { field, reason }) => {
             let field = spelt(field);
             (Some(field.clone()), format!("{field} {reason}"))
+        }
+        Some(Rejection::IdempotencyConflict) => {
+            let error = "there is a run or plan of that id already, and it differs".to_owned();
+            (Some("id".to_owned()), error)
         }
         _ => (refusal.field.as_deref().map(str::to_owned), refusal.message.to_string()),
     };

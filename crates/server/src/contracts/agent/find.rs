@@ -24,9 +24,8 @@ pub(super) async fn job(
     if let (None, Ok(id)) = (&found, id.parse::<JobId>()) {
         found = ask.engine().job_within(id, scope).await?;
     }
-    let is_wanted = |job: &Job| {
-        Purpose::of(&job.job_type).is_some_and(|purpose| purposes.contains(&purpose))
-    };
+    let is_wanted =
+        |job: &Job| Purpose::of(&job.job_type).is_some_and(|purpose| purposes.contains(&purpose));
     Ok(found.map(|found| found.job).filter(is_wanted))
 }
 
@@ -121,10 +120,7 @@ pub(super) async fn page(
 fn common(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
     let mut filter = JobFilter::of(scope);
     filter.trace_id = bounded(query, "traceId")?;
-    let labels = [
-        ("sourceTriggerId", TRIGGER_LABEL),
-        ("parentTaskId", PARENT_LABEL),
-    ];
+    let labels = [("sourceTriggerId", TRIGGER_LABEL), ("parentTaskId", PARENT_LABEL)];
     for (parameter, label) in labels {
         if let Some(value) = bounded(query, parameter)? {
             filter.labels.push((label.to_owned(), value));

@@ -2,7 +2,7 @@
 //! renews it under `jobId` and `leaseToken`.
 
 use super::wire::{PullRuns, PulledRuns};
-use super::{runs, translate, view};
+use super::{plans, runs, translate, view};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::json;
@@ -23,6 +23,10 @@ pub(super) async fn pull(mut ask: Ask, who: Principal) -> Result<Reply, Refusal>
         let served = ask.while_live(&who, ask.engine().pull(pull)).await;
         served.ok_or_else(refusal::unauthorized)??
     };
-    let runs = grants.iter().map(|grant| view::granted(&grant.job)).collect();
+    let mut runs = Vec::with_capacity(grants.len());
+    for grant in &grants {
+        let question = plans::question(&ask, &grant.job).await?;
+        runs.push(view::asked(view::granted(&grant.job), question.as_ref()));
+    }
     Ok(runs::bare(StatusCode::OK, &PulledRuns { runs }))
 }

@@ -1,9 +1,9 @@
 //! The table of routes of the agent contract.
 
-use super::{find, pull, runs, triggers, wire};
+use super::{files, find, plans, pull, runs, status, triggers, wire};
 use crate::config::Config;
 use crate::openapi::{Doc, Gives, shape};
-use crate::route::table::{ANYONE, PULLERS, SUBMITTERS, get, post, roles, route};
+use crate::route::table::{ANYONE, OPERATORS, PULLERS, SUBMITTERS, get, post, roles, route};
 use crate::route::{Route, Takes};
 use hyper::Method;
 
@@ -12,6 +12,8 @@ const TAG: &str = "agent";
 /// Every route.
 pub(super) fn table(_config: &Config) -> Vec<Route> {
     let mut routes = run_routes();
+    routes.extend(plan_routes());
+    routes.extend(status_routes());
     routes.extend(trigger_routes());
     routes
 }
@@ -114,6 +116,93 @@ fn run_routes() -> Vec<Route> {
                 .text("Native heartbeats renew the leases: `jobId` and `leaseToken` name them.")
                 .takes(shape::<wire::PullRuns>)
                 .gives(200, Gives::Bare(shape::<wire::PulledRuns>)),
+        ),
+    ]
+}
+
+fn plan_routes() -> Vec<Route> {
+    let one = Gives::Bare(shape::<wire::AgentPlan>);
+    vec![
+        post(
+            "/agent/plans",
+            roles!(SUBMITTERS, plans::create),
+            Takes::Json,
+            Doc::new(TAG, "createPlan", "Create a plan")
+                .text("As a run; a planner turns it into runs and triggers.")
+                .takes(shape::<wire::CreateRun>)
+                .gives(201, Gives::Bare(shape::<wire::AgentRun>))
+                .also(
+                    200,
+                    "The plan that there is, or only where it stands if it may not be read",
+                    Gives::EitherBare(shape::<wire::AgentRun>, shape::<wire::UnseenRun>),
+                ),
+        ),
+        get(
+            "/agent/plans",
+            roles!(ANYONE, plans::list),
+            Doc::new(TAG, "listPlans", "List plans, newest first")
+                .text(
+                    "With `status=needs_input` those that wait for an answer; they are also \
+                     among those of `status=queue`.",
+                )
+                .query(&find::LIST)
+                .gives(200, Gives::Bare(shape::<wire::AgentPlans>)),
+        ),
+        get(
+            "/agent/plans/{id}",
+            roles!(ANYONE, plans::get),
+            Doc::new(TAG, "getPlan", "Read a plan").gives(200, one),
+        ),
+        post(
+            "/agent/plans/{id}/result",
+            roles!(ANYONE, plans::report),
+            Takes::Json,
+            Doc::new(TAG, "reportPlan", "Report what came of a plan")
+                .text(
+                    "`done` makes its runs and triggers in the same commit, all or none. \
+                     `needs_input` has it wait for an answer. `failed` is final. The lease token \
+                     is needed once the plan was handed out.",
+                )
+                .takes(shape::<wire::ReportPlan>)
+                .gives(200, one),
+        ),
+        post(
+            "/agent/plans/{id}/answer",
+            roles!(ANYONE, plans::answer),
+            Takes::Json,
+            Doc::new(TAG, "answerPlan", "Answer what a plan asks; it goes back to the queue")
+                .takes(shape::<wire::AnswerPlan>)
+                .gives(200, one),
+        ),
+    ]
+}
+
+fn status_routes() -> Vec<Route> {
+    vec![
+        get(
+            "/agent/task-status",
+            roles!(ANYONE, status::list),
+            Doc::new(TAG, "listTaskStatus", "List runs and plans that have ended, newest first")
+                .query(&find::LIST)
+                .gives(200, Gives::Bare(shape::<wire::AgentStatuses>)),
+        ),
+        get(
+            "/agent/task-status/{id}",
+            roles!(ANYONE, status::get),
+            Doc::new(TAG, "getTaskStatus", "Read how a run or plan ended")
+                .gives(200, Gives::Bare(shape::<wire::AgentStatus>)),
+        ),
+        post(
+            "/agent/import",
+            roles!(OPERATORS, files::import),
+            Takes::Batch,
+            Doc::new(TAG, "importRecords", "Take over records of another system")
+                .text(
+                    "What is there already stays as it is. Records of runs that were running \
+                     become failed runs: nobody goes on with them.",
+                )
+                .takes(shape::<wire::ImportRecords>)
+                .gives(200, Gives::Bare(shape::<wire::ImportedRecords>)),
         ),
     ]
 }

@@ -12,7 +12,7 @@ use hyper::StatusCode;
 use mainspring_engine::store::Scope;
 use mainspring_kernel::agent::{self, Purpose};
 use mainspring_kernel::view::agent as shown;
-use mainspring_kernel::{Command, Job, JobId, Principal, Receipt, Rejection, StateName};
+use mainspring_kernel::{Command, Job, JobId, Principal, Rejection, StateName};
 use serde::Serialize;
 
 pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
@@ -20,11 +20,7 @@ pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 }
 
 /// Makes a run or a plan, or finds the one of that name.
-pub(super) async fn make(
-    mut ask: Ask,
-    who: Principal,
-    purpose: Purpose,
-) -> Result<Reply, Refusal> {
+pub(super) async fn make(mut ask: Ask, who: Principal, purpose: Purpose) -> Result<Reply, Refusal> {
     let submit = {
         let wire: CreateRun = json::read(json::check(&ask.body)?)?;
         let config = &ask.app.config;
@@ -36,7 +32,6 @@ pub(super) async fn make(
         wish.submit(&who.tenant, &who.user, config.name_window_secs)?
     };
     ask.let_go_of_body();
-    let (asked, is_traced) = (submit.clone(), ask.trace.is_none());
     let submitted = ask.engine().submit(submit).await??;
     if !submitted.is_hit {
         let run = view::run(&submitted.job);
@@ -44,31 +39,13 @@ pub(super) async fn make(
         return Ok(bare(StatusCode::CREATED, &run).with_trace(trace));
     }
     let found = &submitted.job;
-    let is_seen = who.can_see_job(found);
-    let mut conflicts = Vec::new();
-    let differ = [
-        ("type", asked.job_type != found.job_type),
-        ("prompt", asked.payload != found.payload),
-        ("priority", asked.priority.is_some_and(|it| it != found.priority)),
-        ("labels", asked.labels != labels(found)),
-        ("traceId", is_traced && asked.trace.is_some() && asked.trace != found.trace),
-    ];
-    conflicts.extend(differ.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name));
-    if !conflicts.is_empty() {
-        // Who may not read it does not learn how it differs either.
-        return Err(errors::duplicate(if is_seen { &conflicts } else { &[] }));
-    }
-    Ok(match is_seen {
+    Ok(match who.can_see_job(found) {
         true => bare(StatusCode::OK, &AgentRun { idempotent_hit: true, ..view::run(found) }),
         false => {
             let (id, status) = (agent::id_of(found), shown::state(found).as_str());
             bare(StatusCode::OK, &UnseenRun { id, status, idempotent_hit: true })
         }
     })
-}
-
-fn labels(job: &Job) -> Vec<(Box<str>, Box<str>)> {
-    job.extras.as_ref().map_or_else(Vec::new, |extras| extras.labels.clone())
 }
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
@@ -127,10 +104,8 @@ pub(super) async fn report(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let token = token.parse().map_err(|()| Rejection::LeaseLost)?;
     let purposes = [Purpose::Run, Purpose::Evaluation];
     let job = reportable(&ask, &who, &purposes).await?.ok_or(Rejection::LeaseLost)?;
-    match ask.engine().execute_one(outcome.command(job.id, token)).await?? {
-        Receipt::Moved { .. } => reported(&ask, job.id).await,
-        _ => Err(refusal::internal()),
-    }
+    ask.engine().execute_one(outcome.command(job.id, token)).await??;
+    reported(&ask, job.id).await
 }
 
 /// The job of the path, for whoever may have been handed it: not what the caller may see counts, but

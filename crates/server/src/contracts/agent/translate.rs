@@ -103,12 +103,13 @@ pub(super) fn pull(wire: &PullRuns, who: &Principal) -> Result<Pull, Refusal> {
     };
     let purposes = match wire.purpose.as_deref() {
         None => vec![Purpose::Run, Purpose::Plan],
-        Some(text) => vec![Purpose::parse(text).ok_or_else(|| {
-            refusal::invalid("purpose", "must be run, plan or evaluation")
-        })?],
+        Some(text) => vec![
+            Purpose::parse(text)
+                .ok_or_else(|| refusal::invalid("purpose", "must be run, plan or evaluation"))?,
+        ],
     };
-    let worker = WorkerId::new(&wire.worker_id)
-        .map_err(|bad| refusal::invalid("worker_id", bad.reason))?;
+    let worker =
+        WorkerId::new(&wire.worker_id).map_err(|bad| refusal::invalid("worker_id", bad.reason))?;
     Ok(Pull {
         tenant: (!who.is_admin()).then(|| who.tenant.clone()),
         worker,

@@ -87,29 +87,173 @@ pub(super) struct AgentRun {
     /// `true` if it was there before it was asked for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) idempotent_hit: bool,
-    /// What a plan asked a person last, and what became of it.
+    /// What a plan asked a person last.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) input: Option<AgentInput>,
+    pub(super) question: Option<String>,
+    /// The answer that counts: somebody's, or the default once the deadline has passed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) answer: Option<String>,
 }
 
-/// What a plan asked a person, and what became of it.
+/// A plan with everything there is to say about it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AgentInput {
-    /// The question.
-    pub(super) question: String,
+pub(super) struct AgentPlan {
+    /// As it stands; `status` is `needs_input` while it waits for an answer.
+    #[serde(flatten)]
+    pub(super) run: AgentRun,
+    /// The names of the runs that it made.
+    pub(super) tasks: Vec<String>,
+    /// The names of the triggers that it made.
+    pub(super) triggers: Vec<String>,
+    /// How many entries had no prompt and were passed over.
+    pub(super) skipped: usize,
+    /// What went wrong.
+    pub(super) error: Option<String>,
+    /// `timeout`, `error` or `killed`.
+    pub(super) failure_reason: Option<&'static str>,
+    /// When it ended.
+    pub(super) completed_at: Option<Time>,
     /// Answers to choose from; any will do if there are none.
     pub(super) options: Vec<String>,
     /// The answer that counts if nobody gives one in time.
     pub(super) default: Option<String>,
     /// Until when an answer is waited for.
     pub(super) deadline: Option<Time>,
-    /// The answer.
-    pub(super) answer: Option<String>,
-    /// Who gave it; `null` if it is the default.
+    /// Who gave the answer; `null` if it is the default.
     pub(super) answered_by: Option<String>,
-    /// When.
+    /// When there was one.
     pub(super) answered_at: Option<Time>,
+}
+
+/// A page of plans, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentPlans {
+    /// They.
+    pub(super) items: Vec<AgentPlan>,
+    /// Where the next page starts.
+    pub(super) next_cursor: Option<String>,
+    /// How many there are; `null` if more than are counted.
+    pub(super) total: Option<u64>,
+    /// In place of a total: there are more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_at_least: Option<u64>,
+}
+
+/// What came of a plan.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[expect(dead_code, reason = "what the server keeps itself may come along, unread")]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct ReportPlan {
+    /// `done`, `needs_input` or `failed`.
+    pub(super) status: String,
+    /// For `done`: runs and triggers to be made, each as if it were sent alone. An entry whose type
+    /// is `recurring`, `scheduled` or `conditional` is a trigger. One without a prompt is passed
+    /// over.
+    #[schema(value_type = Option<Vec<Value>>, required = false)]
+    pub(super) tasks: Option<Vec<Value>>,
+    /// For `done`: more triggers to be made.
+    #[schema(value_type = Option<Vec<Value>>, required = false)]
+    pub(super) triggers: Option<Vec<Value>>,
+    /// For `needs_input`: what a person is asked.
+    pub(super) question: Option<String>,
+    /// For `needs_input`: answers to choose from.
+    pub(super) options: Option<Vec<String>>,
+    /// For `needs_input`: the answer that counts if nobody gives one in time.
+    pub(super) default: Option<String>,
+    /// For `needs_input`: until when an answer is waited for; an hour if left out.
+    pub(super) deadline: Option<String>,
+    /// For `failed`: what went wrong.
+    pub(super) error: Option<String>,
+    /// Proof that the plan is the caller's to report on; needed once it was handed out.
+    pub(super) lease_token: Option<String>,
+    /// Not looked at.
+    pub(super) schema_version: Option<u32>,
+    /// Not looked at.
+    pub(super) id: Option<String>,
+    /// Not looked at.
+    pub(super) attempts: Option<u32>,
+    /// Not looked at.
+    pub(super) trace_id: Option<String>,
+    /// Not looked at.
+    pub(super) completed_at: Option<String>,
+}
+
+/// The answer to a question.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnswerPlan {
+    /// It.
+    pub(super) answer: String,
+}
+
+/// A line of the index of what has ended.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentStatus {
+    /// 2.
+    pub(super) schema_version: u32,
+    /// The name of the run or plan.
+    pub(super) id: String,
+    /// `done` or `failed`.
+    pub(super) status: &'static str,
+    /// When it ended.
+    pub(super) completed_at: Time,
+    /// The name of its result: the same.
+    pub(super) result_id: String,
+    /// The trigger that made it.
+    pub(super) source_trigger_id: Option<String>,
+    /// `timeout`, `error` or `killed`.
+    pub(super) failure_reason: Option<&'static str>,
+    /// The trace.
+    pub(super) trace_id: String,
+}
+
+/// A page of the index, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AgentStatuses {
+    /// Its lines.
+    pub(super) items: Vec<AgentStatus>,
+    /// Where the next page starts.
+    pub(super) next_cursor: Option<String>,
+    /// How many there are; `null` if more than are counted.
+    pub(super) total: Option<u64>,
+    /// In place of a total: there are more than this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_at_least: Option<u64>,
+}
+
+/// Records of a directory in the document's layout, all of one kind.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ImportRecords {
+    /// `queue`, `running`, `results`, `planner_queue`, `planner_running`, `planner_results` or
+    /// `task_status`: where they were found.
+    pub(super) place: String,
+    /// They, as they were found; of version 1 or 2.
+    #[schema(value_type = Vec<Value>)]
+    pub(super) items: Vec<Value>,
+}
+
+/// What became of the records.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ImportedRecords {
+    /// Of each, in their order.
+    pub(super) items: Vec<ImportedRecord>,
+}
+
+/// What became of one record.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ImportedRecord {
+    /// Its name, if it has one.
+    pub(super) id: Option<String>,
+    /// `imported`, `present` if it was there already, or `skipped`.
+    pub(super) outcome: &'static str,
+    /// Why it was skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
 }
 
 /// What whoever may not read a run learns from hitting its name.
@@ -165,6 +309,7 @@ pub(super) struct PulledRuns {
 /// How an attempt ended. The fields of a result that the server keeps itself may come along; they
 /// are not looked at.
 #[derive(Debug, Deserialize, ToSchema)]
+#[expect(dead_code, reason = "what the server keeps itself may come along, unread")]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct ReportRun {
     /// `done` or `failed`.

@@ -17,7 +17,8 @@ use mainspring_kernel::{Principal, Timestamp, TypeSpec};
 
 pub(super) async fn types(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let types = ask.engine().types().await?;
-    let rows: Vec<OrchestrationTaskType> = types.iter().map(row).collect();
+    let listed = types.iter().filter(|spec| !spec.is_of_a_contract());
+    let rows: Vec<OrchestrationTaskType> = listed.map(row).collect();
     Ok(view::data(&rows))
 }
 

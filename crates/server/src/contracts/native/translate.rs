@@ -78,6 +78,7 @@ impl<'a> Submitter<'a> {
             subject: wish.subject.as_deref().map(Into::into),
             labels: wish.labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone()),
             expires_at: instant("expires_at", wish.expires_at.as_deref())?,
+            ended: None,
         };
         // A key that is taken must not hide that the rest of the wish makes no sense.
         submit.check()?;

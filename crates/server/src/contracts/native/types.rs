@@ -12,7 +12,7 @@ use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
 
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let types = ask.engine().types().await?;
-    let items = types.iter().map(shown).collect();
+    let items = types.iter().filter(|spec| !spec.is_of_a_contract()).map(shown).collect();
     Ok(Reply::data(&api::Page::whole(items)))
 }
 

@@ -123,7 +123,7 @@ async fn plan_of(ask: &Ask, job: &Job) -> Result<Option<Box<Schedule>>, Refusal>
     let Some(id) = job.plan() else { return Ok(None) };
     Ok(ask.engine().entity(id).await?.and_then(|entity| match entity.body {
         Body::Schedule(schedule) => Some(schedule),
-        Body::Beacon(_) | Body::Trigger(_) => None,
+        Body::Beacon(_) | Body::Trigger(_) | Body::Question(_) => None,
     }))
 }
 
