@@ -332,7 +332,8 @@ fn a08_a_cooldown_is_kept_and_what_changes_meanwhile_is_one_run(store: Store) {
     let first = here.pull();
     let lines = items(here.native("cool", "/evaluations"));
     let fired: Vec<&Value> = lines.iter().filter(|line| line["outcome"] == "fired").collect();
-    let at = |line: &Value| line["at"].as_str().unwrap().parse::<mainspring_api::Time>().unwrap().0;
+    let at =
+        |line: &Value| line["at"].as_str().unwrap().parse::<mainspring_sdk::api::Time>().unwrap().0;
     assert!(at(fired[0]) - at(fired[1]) >= 3_000_000, "{fired:?}");
     here.finish(&first);
     eventually("the cooldown after the second run is over", || {
