@@ -335,6 +335,8 @@ impl EntityCommand {
             EntityCommand::Object(command) => command.watched(),
             EntityCommand::Beacon(_)
             | EntityCommand::Schedule(_)
+            | EntityCommand::Trigger(_)
+            | EntityCommand::Question(_)
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_) => &[],
         }

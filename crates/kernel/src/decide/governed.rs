@@ -108,6 +108,7 @@ fn park(
     let report = AcceptedReport { token: lease.token(), digest: digest(&[b"held"]) };
     moves.push(Change::Claimed(Box::new(lease)));
     moves.push(Change::Released {
+        due_at: None,
         reason: Some(code.text(gate).into()),
         report: Box::new(report),
         hold: Some(Hold { code, until }),
@@ -174,6 +175,7 @@ fn taken_back(job: &Job, facts: &Facts<'_>) -> Option<Decision> {
     let (code, until) = (HoldCode::GateClosed, moves.at);
     let report = AcceptedReport { token: lease.token(), digest: digest(&[b"held"]) };
     moves.push(Change::Released {
+        due_at: None,
         reason: Some(code.text(Some(gate)).into()),
         report: Box::new(report),
         hold: Some(Hold { code, until }),

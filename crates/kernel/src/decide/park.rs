@@ -53,6 +53,7 @@ pub(crate) fn park(
         }
     };
     moves.push(Change::Released {
+        hold: None,
         reason: Some(attempt::cut(reason)),
         report: Box::new(AcceptedReport { token, digest: said }),
         due_at: Some(Timestamp::NEVER),

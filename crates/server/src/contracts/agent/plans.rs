@@ -40,10 +40,7 @@ pub(super) async fn question(ask: &Ask, job: &Job) -> Result<Option<Question>, R
 }
 
 fn of_entity(entity: Entity) -> Option<Question> {
-    match entity.body {
-        Body::Question(question) => Some(*question),
-        Body::Beacon(_) | Body::Schedule(_) | Body::Trigger(_) => None,
-    }
+    if let Body::Question(question) = entity.body { Some(*question) } else { None }
 }
 
 pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {

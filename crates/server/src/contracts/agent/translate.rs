@@ -111,6 +111,7 @@ pub(super) fn pull(wire: &PullRuns, who: &Principal) -> Result<Pull, Refusal> {
     let worker =
         WorkerId::new(&wire.worker_id).map_err(|bad| refusal::invalid("worker_id", bad.reason))?;
     Ok(Pull {
+        governed: None,
         tenant: (!who.is_admin()).then(|| who.tenant.clone()),
         worker,
         token: Some(who.token),
