@@ -311,7 +311,12 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
             "event_released_to_wait",
             moved(
                 by_worker(),
-                Change::Released { reason: None, report: report(), due_at: Some(Timestamp::NEVER) },
+                Change::Released {
+                    reason: None,
+                    report: report(),
+                    due_at: Some(Timestamp::NEVER),
+                    hold: None,
+                },
             ),
         ),
         (
@@ -343,6 +348,7 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
             moved(
                 Actor::Reaper,
                 Change::Released {
+                    due_at: None,
                     reason: None,
                     report: report(),
                     hold: Some(Hold { code: HoldCode::GateClosed, until: later(60) }),
