@@ -14,8 +14,8 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    audit, bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store, queues,
-    replay, schedules, serve, supervise, templates, tokens, types, worker, workers,
+    audit, bench, completions, config as config_command, dlq, doctor, jobs, migrate, move_store,
+    queues, replay, schedules, serve, supervise, templates, tokens, types, worker, workers,
 };
 use output::Output;
 use session::Session;

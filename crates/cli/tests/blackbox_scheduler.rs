@@ -68,8 +68,17 @@ fn d01_d02_the_documents_samples_are_accepted_and_answered(store: Store) {
     let shown = job(&ann, &id);
     let values = FIELDS.map(|field| shown[field].clone());
     let expected = json!([
-        id, "cognition", "cg_123", "revalidate", "2030-02-21T00:00:00Z", "medium", 0, 3, key,
-        "queued", null,
+        id,
+        "cognition",
+        "cg_123",
+        "revalidate",
+        "2030-02-21T00:00:00Z",
+        "medium",
+        0,
+        3,
+        key,
+        "queued",
+        null,
     ]);
     assert_eq!(json!(values), expected);
     // The document's pull: due at its instant, and running from then on.
@@ -84,7 +93,12 @@ fn d01_d02_the_documents_samples_are_accepted_and_answered(store: Store) {
         "next_action_at": "2030-02-28T00:00:00Z",
     });
     let done = report(&ann, "ack", &id, &ack);
-    assert_eq!((done.status, &done.json()["status"]), (200, &json!("succeeded")), "{}", done.text());
+    assert_eq!(
+        (done.status, &done.json()["status"]),
+        (200, &json!("succeeded")),
+        "{}",
+        done.text()
+    );
     assert_eq!(job(&ann, &id)["status"], "succeeded");
     // It is a job like any other to who looks at it natively.
     let native = ann.job(&id);
@@ -95,7 +109,8 @@ fn d01_d02_the_documents_samples_are_accepted_and_answered(store: Store) {
 fn d02_d08_a_key_is_one_job_for_ever_whatever_else_is_said(store: Store) {
     let server = server(&SERVERS, store);
     let ann = server.caller("d02", "ann", &EVERYTHING);
-    let first = enqueued(&ann, &with(wish("m1", "verify", "01:00:00"), json!({ "idempotency_key": "k" })));
+    let first =
+        enqueued(&ann, &with(wish("m1", "verify", "01:00:00"), json!({ "idempotency_key": "k" })));
     for other in [
         wish("m1", "verify", "01:00:00"),
         wish("m2", "archive", "09:00:00"),
@@ -106,7 +121,9 @@ fn d02_d08_a_key_is_one_job_for_ever_whatever_else_is_said(store: Store) {
     }
     // The default key goes by the second, however the time is spelled.
     let id = enqueued(&ann, &wish("m3", "decay", "02:00:00"));
-    for spelled in ["2030-02-21T02:00:00.000Z", "2030-02-21T04:00:00+02:00", "2030-02-21T02:00:00.7Z"] {
+    for spelled in
+        ["2030-02-21T02:00:00.000Z", "2030-02-21T04:00:00+02:00", "2030-02-21T02:00:00.7Z"]
+    {
         let again = with(wish("m3", "decay", "02:00:00"), json!({ "run_at": spelled }));
         let hit = ann.post("/scheduler/jobs", &again);
         assert_eq!((hit.status, &hit.json()["job_id"]), (200, &json!(id)), "{spelled}");
@@ -241,7 +258,10 @@ fn d06_an_ack_is_taken_once_and_sets_the_next_action(store: Store) {
     assert_eq!(done.status, 200, "{}", done.text());
     let object = ann.get("/scheduler/objects/memory/m1").json();
     assert_eq!(object["next_action_at"], at("12:00:00"));
-    assert_eq!((&object["status"], &object["audit_event_id"]), (&json!("verified"), &json!("aud_1")));
+    assert_eq!(
+        (&object["status"], &object["audit_event_id"]),
+        (&json!("verified"), &json!("aud_1"))
+    );
     let shown = job(&ann, &id);
     assert_eq!((&shown["status"], &shown["result"]), (&json!("succeeded"), &json!({ "found": 3 })));
     // Said again it is answered again; said otherwise it is refused; nothing changes twice.
@@ -313,9 +333,13 @@ fn d11_the_five_numbers_have_their_names(store: Store) {
     let ann = server.caller("d11", "ann", &EVERYTHING);
     enqueued(&ann, &wish("m1", "verify", "00:00:00"));
     let page = server.admin().get("/metrics").text();
-    for name in
-        ["jobs_due_count", "jobs_lag_seconds", "job_success_rate", "job_retry_rate", "dead_letter_count"]
-    {
+    for name in [
+        "jobs_due_count",
+        "jobs_lag_seconds",
+        "job_success_rate",
+        "job_retry_rate",
+        "dead_letter_count",
+    ] {
         assert!(page.contains(&format!("\n{name} ")), "{name} is missing in {page}");
     }
     let stats = ann.get("/scheduler/stats").json();
@@ -340,7 +364,8 @@ fn d15_shards_are_queues_of_their_own(store: Store) {
         let server = Server::start(options);
         let ann = server.caller("d15", "ann", &EVERYTHING);
         ann.put("/scheduler/objects/experience/e1", &json!({ "risk_tier": "high" }));
-        let experience = with(wish("e1", "verify", "00:00:02"), json!({ "object_type": "experience" }));
+        let experience =
+            with(wish("e1", "verify", "00:00:02"), json!({ "object_type": "experience" }));
         let [one, other] =
             [&experience, &wish("m1", "verify", "00:00:01")].map(|wish| enqueued(&ann, wish));
         let queue = |id: &str| text(&ann.job(id), "queue");

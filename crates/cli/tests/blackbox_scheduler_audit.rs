@@ -73,7 +73,8 @@ fn d10_changes_and_denied_attempts_are_lines_of_one_chain(store: Store) {
     let schedule = json!({ "job_type": "t", "kind": "interval", "interval_seconds": 3600 });
     assert_eq!(ann.post("/api/v1/schedules", &schedule).status, 201);
     let lines = items(ann.get("/api/v1/audit?limit=100").data());
-    let told: Vec<_> = lines.iter().rev().map(|it| (text(it, "action"), text(it, "outcome"))).collect();
+    let told: Vec<_> =
+        lines.iter().rev().map(|it| (text(it, "action"), text(it, "outcome"))).collect();
     let expected = [
         ("gate.set", "done"),
         ("object.put", "done"),
@@ -83,7 +84,10 @@ fn d10_changes_and_denied_attempts_are_lines_of_one_chain(store: Store) {
     ];
     assert_eq!(told, expected.map(|(action, fate)| (action.to_owned(), fate.to_owned())));
     let line = &lines[2];
-    assert_eq!((&line["before"]["risk_tier"], &line["after"]["risk_tier"]), (&json!("high"), &json!("low")));
+    assert_eq!(
+        (&line["before"]["risk_tier"], &line["after"]["risk_tier"]),
+        (&json!("high"), &json!("low"))
+    );
     assert_eq!(line["actor"]["user_id"], "ann");
     assert!(text(&line["actor"], "token_id").starts_with("tok_"), "{line}");
     assert!(text(line, "decision_trace_id").starts_with("dtr_"), "a high risk names its decision");
@@ -104,7 +108,8 @@ fn d10_changes_and_denied_attempts_are_lines_of_one_chain(store: Store) {
     let picked = items(ann.get("/api/v1/audit?action=gate.set&object_type=gate").data());
     assert_eq!(picked.len(), 1);
     let first = ann.get("/api/v1/audit?limit=3").data();
-    let rest = ann.get(&format!("/api/v1/audit?limit=3&cursor={}", text(&first, "next_cursor"))).data();
+    let rest =
+        ann.get(&format!("/api/v1/audit?limit=3&cursor={}", text(&first, "next_cursor"))).data();
     assert_eq!([items(first), items(rest)].concat(), lines);
     let eve = server.caller("d10-eve", "eve", &EVERYTHING);
     assert_eq!(items(eve.get("/api/v1/audit").data()), Vec::<Value>::new());
@@ -153,7 +158,10 @@ fn d10_whatever_is_done_to_the_trail_is_found(store: Store) {
             server.restart();
             let ann = Caller { address: server.address, token: ann.token };
             let (status, told) = verdict(&ann);
-            assert_eq!((status, text(&told["error"], "code")), (409, "AUDIT_INTEGRITY_BROKEN".to_owned()));
+            assert_eq!(
+                (status, text(&told["error"], "code")),
+                (409, "AUDIT_INTEGRITY_BROKEN".to_owned())
+            );
             assert_eq!(told["error"]["details"]["first_bad_seq"], 12);
         }
         Store::Postgres => {

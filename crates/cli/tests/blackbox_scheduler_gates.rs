@@ -155,13 +155,18 @@ fn d12_ways_around_the_gates_lead_nowhere(store: Store) {
     // 4: say that it is tomorrow.
     assert_eq!(pulled(&ann, json!({ "now": "2099-01-01T00:00:00Z" })).len(), 0);
     // 5, 6, 7: move it by hand, run it by hand, move it in the words of another contract.
-    let moved = internal("POST", &format!("/api/v1/internal/jobs/{id}/transition"), &json!({ "new_status": "running" }));
+    let moved = internal(
+        "POST",
+        &format!("/api/v1/internal/jobs/{id}/transition"),
+        &json!({ "new_status": "running" }),
+    );
     assert_ne!(moved.status, 200, "{}", moved.text());
     let ran = internal("POST", &format!("/api/v1/internal/jobs/{id}/run"), &json!({}));
     assert_ne!(ran.status, 200, "{}", ran.text());
     let shown = ivy.post(&format!("/jobs/{id}/transition"), &json!({ "toStatus": "running" }));
     assert_ne!(shown.status, 200, "{}", shown.text());
-    let task = internal("POST", &format!("/tasks/{id}/transition"), &json!({ "to_state": "running" }));
+    let task =
+        internal("POST", &format!("/tasks/{id}/transition"), &json!({ "to_state": "running" }));
     assert_ne!(task.status, 200, "{}", task.text());
     stays("moves by hand");
     // 8: resume the queue behind the gate, or set it, under any name it may have.
@@ -397,10 +402,8 @@ fn d06_the_table_of_transitions_is_applied(store: Store) {
         let path = format!("/scheduler/objects/{kind}/o{index}");
         let put = ann.put(&path, &json!({ "status": from, "signals": signals }));
         assert_eq!(put.status, 200, "{}", put.text());
-        let wish = with(
-            wish(&format!("o{index}"), action, "00:00:00"),
-            json!({ "object_type": kind }),
-        );
+        let wish =
+            with(wish(&format!("o{index}"), action, "00:00:00"), json!({ "object_type": kind }));
         let id = enqueued(&ann, &wish);
         assert_eq!(ids(&pulled(&ann, json!({}))), std::slice::from_ref(&id));
         let acked = report(&ann, "ack", &id, &json!({}));

@@ -1,9 +1,7 @@
 //! What a worker asks for and what it gets.
 
 use mainspring_kernel::command::DueClock;
-use mainspring_kernel::{
-    Job, JobType, QueueName, TenantId, Timestamp, TokenId, UserId, WorkerId,
-};
+use mainspring_kernel::{Job, JobType, QueueName, TenantId, Timestamp, TokenId, UserId, WorkerId};
 use mainspring_store::PullNeeds;
 use std::sync::Arc;
 use std::time::Duration;

@@ -186,9 +186,8 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
 /// Refuses what would get a governed job past its gates: it is started and ended by its contract
 /// alone. With a token, only whoever holds the lease learns so.
 fn not_governed(token: Option<LeaseToken>, facts: &Facts<'_>) -> Result<(), Rejection> {
-    let is_holder = |job: &&Job| {
-        token.is_none_or(|token| attempt::live_lease(job, token, facts).is_some())
-    };
+    let is_holder =
+        |job: &&Job| token.is_none_or(|token| attempt::live_lease(job, token, facts).is_some());
     match facts.job.filter(|job| is_governed(&job.job_type)).filter(is_holder) {
         Some(_) => Err(Rejection::JobGoverned),
         None => Ok(()),

@@ -216,10 +216,7 @@ pub fn is_reserved(queue: &QueueName) -> bool {
 }
 
 /// The first gate of a tenant that is closed, as `is_open` tells of queues.
-pub fn closed_gate(
-    tenant: &TenantId,
-    is_open: &mut dyn FnMut(&QueueName) -> bool,
-) -> Option<Gate> {
+pub fn closed_gate(tenant: &TenantId, is_open: &mut dyn FnMut(&QueueName) -> bool) -> Option<Gate> {
     Gate::ALL.iter().copied().find(|gate| !is_open(&gate_queue(tenant, *gate)))
 }
 

@@ -44,9 +44,12 @@ fn written(count: usize) -> (Vec<AuditEntry>, AuditHead) {
     for index in 0..count {
         let facts = Facts { entity: head.as_ref(), ..Facts::at(NOW) };
         let (note, is_unbounded) = (Box::new(note(index)), false);
-        let command = AuditCommand::Append { tenant: tenant(), note, keep_ms: KEEP_MS, is_unbounded };
+        let command =
+            AuditCommand::Append { tenant: tenant(), note, keep_ms: KEEP_MS, is_unbounded };
         let decision = decide(&command.into(), &facts).unwrap();
-        assert!(matches!(decision.receipt, Receipt::Audited { seq, .. } if seq == index as u64 + 1));
+        assert!(
+            matches!(decision.receipt, Receipt::Audited { seq, .. } if seq == index as u64 + 1)
+        );
         for event in decision.events {
             let Event::EntitySet(entity) = event else { panic!("{event:?}") };
             if let Body::AuditEntry(entry) = &entity.body {
@@ -150,14 +153,8 @@ fn a_high_risk_names_its_decision_and_users_have_a_bound() {
     let named = AuditNote { decision_trace_id: Some("dtr_1".into()), ..risky };
     assert!(append(named, None, true).is_ok());
     let day = NOW.as_millis().div_euclid(24 * 3600 * 1000);
-    let head = AuditHead {
-        seq: 7,
-        hash: START,
-        at: NOW,
-        day,
-        changes: u32::MAX,
-        denials: u32::MAX,
-    };
+    let head =
+        AuditHead { seq: 7, hash: START, at: NOW, day, changes: u32::MAX, denials: u32::MAX };
     let full = Entity {
         id: head_id(&tenant()),
         version: 7,

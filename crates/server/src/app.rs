@@ -23,10 +23,10 @@ use hyper::{HeaderMap, Request, Response, Version};
 use mainspring_api::{IDEMPOTENCY_HEADER, TRACE_HEADER};
 use mainspring_engine::Engine;
 use mainspring_kernel::{Principal, QueueName, Role};
+use std::collections::HashSet;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The server without its socket.

@@ -258,9 +258,9 @@ pub(crate) async fn gates(ask: &Ask, who: &Principal) -> Result<Vec<GovernedGate
 
 async fn one_gate(ask: &Ask, who: &Principal, gate: Gate) -> Result<GovernedGate, Refusal> {
     let found = ask.engine().entity(gate_id(&who.tenant, gate)).await?;
-    let card = found.as_ref().and_then(|entity| {
-        if let Body::Gate(card) = &entity.body { Some(card) } else { None }
-    });
+    let card = found
+        .as_ref()
+        .and_then(|entity| if let Body::Gate(card) = &entity.body { Some(card) } else { None });
     Ok(GovernedGate {
         name: gate.as_str(),
         state: card.map_or(GateState::Pass, |card| card.state).as_str(),

@@ -5,7 +5,7 @@ use super::decide_one;
 use crate::engine::{Reply, Shared, Tally};
 use crate::execution::Execution;
 use crate::limits::{PULL_BYTES_MAX, TAKES_PER_PULL};
-use crate::pull::{Grant, GovernedPull, Pull};
+use crate::pull::{GovernedPull, Grant, Pull};
 use crate::request::Request;
 use mainspring_kernel::command::{Claim, GovernedClaim};
 use mainspring_kernel::{
@@ -127,7 +127,9 @@ impl Draft {
                     return grants;
                 }
                 self.effects.commands += 1;
-                let Ok(decision) = decide_one(shared, &claim(pull, id), desk, now) else { continue };
+                let Ok(decision) = decide_one(shared, &claim(pull, id), desk, now) else {
+                    continue;
+                };
                 self.enact(decision, desk);
                 match desk.job(id).filter(|job| job.lease().is_some()) {
                     Some(job) => {

@@ -150,14 +150,8 @@ pub struct AuditHead {
 }
 
 impl AuditHead {
-    const NONE: AuditHead = AuditHead {
-        seq: 0,
-        hash: START,
-        at: Timestamp::EPOCH,
-        day: 0,
-        changes: 0,
-        denials: 0,
-    };
+    const NONE: AuditHead =
+        AuditHead { seq: 0, hash: START, at: Timestamp::EPOCH, day: 0, changes: 0, denials: 0 };
 }
 
 /// What can be asked of an audit trail.
@@ -211,9 +205,9 @@ pub(super) fn decide(command: &AuditCommand, facts: &Facts<'_>) -> Result<Decisi
     if note.risk_tier == Some(RiskTier::High) && note.decision_trace_id.is_none() {
         return Err(Rejection::DecisionMissing);
     }
-    let known = facts.entity.and_then(|entity| {
-        if let Body::AuditHead(head) = entity.body { Some(head) } else { None }
-    });
+    let known = facts
+        .entity
+        .and_then(|entity| if let Body::AuditHead(head) = entity.body { Some(head) } else { None });
     let head = next_head(known.unwrap_or(AuditHead::NONE), note.fate, facts.now);
     let head = match head {
         Err(full) if *is_unbounded => known.ok_or(full)?,
@@ -355,7 +349,8 @@ impl Inspector {
         self.checked += 1;
         let is_in_place = self.expected == Some((entry.seq, entry.hash));
         let is_whole = entry.true_hash(&self.tenant) == entry.hash;
-        let is_anchored = self.anchor.is_none_or(|(seq, hash)| seq != entry.seq || hash == entry.hash);
+        let is_anchored =
+            self.anchor.is_none_or(|(seq, hash)| seq != entry.seq || hash == entry.hash);
         self.is_anchored |= self.anchor.is_some_and(|(seq, _)| seq == entry.seq);
         if !is_in_place || !is_whole || !is_anchored {
             self.found(entry.seq);

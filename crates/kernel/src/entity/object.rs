@@ -9,8 +9,8 @@
 mod decide;
 mod table;
 
-pub(super) use decide::{decide, ring};
 pub(crate) use decide::{acted, of, parked, verified};
+pub(super) use decide::{decide, ring};
 pub use table::{Outcome, outcome};
 
 use super::{EntityCommand, EntityId};

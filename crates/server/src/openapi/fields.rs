@@ -19,8 +19,8 @@ use mainspring_kernel::idempotency::{SCOPE_PREFIX, TASK_SCOPE_PREFIX};
 use mainspring_kernel::limits::{
     BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, JITTER_SECS_MAX,
     KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
-    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX, PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
-    SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
+    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX, PULL_MAX, RETRIES_MAX,
+    RUN_AHEAD_MS_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::{jobs, tasks};
@@ -250,9 +250,14 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("IssueToken" | "Token", "roles") => roles().each(1, None),
         ("IssueToken", "expires_at") => Allowed::Any,
         ("Transition", "new_status") => job_states(),
-        ("SchedulerEnqueue", _) | ("SchedulerPull", _) | ("SchedulerAck", _)
-        | ("SchedulerFail", _) | ("SchedulerRenew", _) | ("PutGovernedObject", _)
-        | ("GovernedSignals", _) | ("SetGovernedGate", _) => return governed_field(of, field),
+        ("SchedulerEnqueue", _)
+        | ("SchedulerPull", _)
+        | ("SchedulerAck", _)
+        | ("SchedulerFail", _)
+        | ("SchedulerRenew", _)
+        | ("PutGovernedObject", _)
+        | ("GovernedSignals", _)
+        | ("SetGovernedGate", _) => return governed_field(of, field),
         ("CreateTask", "task_id" | "schedule_id") => text(1, TASK_ID_BYTES_MAX, unpadded()),
         ("CreateTask", "schedule_type") => Allowed::Words(vec!["at", "cron", "daily"]),
         ("CreateTask", "scheduled_at" | "next_run_at" | "last_run_at" | "fire_time") => {

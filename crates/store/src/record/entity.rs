@@ -32,10 +32,10 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
     match body {
         Body::Beacon(beacon) => write_beacon(pen, beacon, *created_at), // 7
         Body::Schedule(schedule) => write_schedule(pen, schedule, *created_at), // 7
-        Body::Object(object) => write_object(pen, object, *created_at),         // 7
-        Body::Gate(gate) => write_gate(pen, gate),                              // 7
-        Body::AuditHead(head) => write_head(pen, head),                         // 7
-        Body::AuditEntry(entry) => write_entry(pen, entry, *created_at),        // 7
+        Body::Object(object) => write_object(pen, object, *created_at), // 7
+        Body::Gate(gate) => write_gate(pen, gate),                      // 7
+        Body::AuditHead(head) => write_head(pen, head),                 // 7
+        Body::AuditEntry(entry) => write_entry(pen, entry, *created_at), // 7
     }
 }
 

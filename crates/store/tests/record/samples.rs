@@ -13,9 +13,7 @@ use mainspring_kernel::entity::schedule::{
     TaskPlan, Template, Waiting,
 };
 use mainspring_kernel::entity::{Body, Kind};
-use mainspring_kernel::event::{
-    Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED,
-};
+use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::governance::{Action, Gate, ObjectType, RiskTier};

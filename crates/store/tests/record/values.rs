@@ -3,9 +3,7 @@
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::schedule::{Account, Schedule};
 use mainspring_kernel::entity::{Body, Kind};
-use mainspring_kernel::event::{
-    Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED,
-};
+use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
@@ -215,9 +213,8 @@ fn change() -> BoxedStrategy<Change> {
         (failure(), instant(), of(report())).prop_map(|(failure, due_at, report)| {
             Change::RetryScheduled { failure, due_at, report }
         }),
-        (of(text()), report(), of(hold())).prop_map(|(reason, report, hold)| {
-            Change::Released { reason, report, hold }
-        }),
+        (of(text()), report(), of(hold()))
+            .prop_map(|(reason, report, hold)| { Change::Released { reason, report, hold } }),
         Just(Change::Hastened),
         (failure(), any::<bool>(), of(report()), of(payload())).prop_map(
             |(failure, is_exhausted, report, result)| Change::DeadLettered {

@@ -40,7 +40,9 @@ pub(super) fn announce(
     }
     settings.not_yet.iter().for_each(|line| say(&format!("note: {line}")));
     if settings.allow_client_clock {
-        say("note: allow_client_clock lets workers say what time it is; for tests and replays only");
+        say(
+            "note: allow_client_clock lets workers say what time it is; for tests and replays only",
+        );
     }
 }
 

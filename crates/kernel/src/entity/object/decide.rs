@@ -110,7 +110,10 @@ fn merge(object: &mut Object, wish: &ObjectWish) {
 fn check(name: &str, wish: &ObjectWish) -> Result<(), Rejection> {
     let invalid = |field, reason| Err(Rejection::FieldInvalid { field, reason });
     if name.is_empty() || name.len() > OBJECT_ID_BYTES_MAX || name.trim() != name {
-        return invalid("object_id", "must be 1 to 160 bytes long and not start or end with a space");
+        return invalid(
+            "object_id",
+            "must be 1 to 160 bytes long and not start or end with a space",
+        );
     }
     refuse_control("object_id", name)?;
     if let Some(ttl) = &wish.uncertainty_ttl {

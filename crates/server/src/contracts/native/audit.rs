@@ -38,8 +38,8 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let field = field.map(|(name, value)| ((*name).to_owned(), value.clone()));
     let filter = EntityFilter { field, ..lines(&who) };
     let place = place(&who, &asked);
-    let mut before = filters::before(&query, place)?
-        .map(|bits| EntityId { kind: Kind::AuditEntry, bits });
+    let mut before =
+        filters::before(&query, place)?.map(|bits| EntityId { kind: Kind::AuditEntry, bits });
     let (mut items, mut next) = (Vec::new(), None);
     // A page may look through so many lines that it does not show; the next one goes on.
     for _ in 0..PAGE_MAX {

@@ -110,8 +110,7 @@ pub(super) async fn break_glass(ask: Ask, who: Principal) -> Result<Reply, Refus
     let item = visible(&ask, &who).await?.id;
     let (by, token) = (who.user.to_string(), who.token.to_string());
     let reason: Box<str> = wish.reason.trim().into();
-    let command =
-        Command::BreakGlass { item, by: Box::new(who.clone()), reason: reason.clone() };
+    let command = Command::BreakGlass { item, by: Box::new(who.clone()), reason: reason.clone() };
     let reply = step(&ask, &who, command, Some(reason.to_string())).await?;
     tracing::warn!(%item, by, token, ?reason, "break-glass: a dead letter was dropped by one person");
     Ok(reply)

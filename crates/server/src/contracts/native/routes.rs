@@ -3,7 +3,8 @@
 
 use super::filters::{FILTERS, PAGE};
 use super::{
-    audit, dlq, events, internal, jobs, objects, queues, runtime, schedules, tokens, types, work, workers,
+    audit, dlq, events, internal, jobs, objects, queues, runtime, schedules, tokens, types, work,
+    workers,
 };
 use crate::config::Config;
 use crate::governed::{

@@ -6,8 +6,8 @@ mod view;
 
 use super::filters::{self, Total};
 use crate::answer::Reply;
-use crate::audit;
 use crate::ask::{Ask, Query};
+use crate::audit;
 use crate::auth;
 use crate::cursor;
 use crate::json;

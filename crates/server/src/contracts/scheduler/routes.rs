@@ -45,8 +45,7 @@ fn job_routes() -> Vec<Route> {
         get(
             "/scheduler/jobs/{job_id}",
             roles!(ANYONE, jobs::get),
-            Doc::new(TAG, "getDueJob", "Read a job")
-                .gives(200, Gives::Bare(shape::<SchedulerJob>)),
+            Doc::new(TAG, "getDueJob", "Read a job").gives(200, Gives::Bare(shape::<SchedulerJob>)),
         ),
         get(
             "/scheduler/stats",

@@ -12,9 +12,7 @@ use mainspring_kernel::governance::{self, Action, Duty, ObjectType, RiskTier};
 use mainspring_kernel::idempotency::scheduler_key;
 use mainspring_kernel::limits::{LEASE_MS_MAX, OBJECT_ID_BYTES_MAX, RETRIES_MAX};
 use mainspring_kernel::view::scheduler;
-use mainspring_kernel::{
-    JobType, Payload, Principal, QueueName, Timestamp, WorkerId, text,
-};
+use mainspring_kernel::{JobType, Payload, Principal, QueueName, Timestamp, WorkerId, text};
 use serde_json::json;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //! token; anybody else needs it.
 
 use super::jobs::{bare, visible};
-use super::view;
 use super::translate::{self, instant, lease_ms};
+use super::view;
 use super::wire::{
     SchedulerAck, SchedulerAcked, SchedulerFail, SchedulerFailed, SchedulerPull, SchedulerPulled,
     SchedulerRenew, SchedulerRenewed,

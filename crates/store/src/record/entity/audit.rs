@@ -99,9 +99,9 @@ fn read_note(reader: &mut Reader<'_, '_>) -> Read<AuditNote> {
         evidence_refs: reader.field(at, |reader| reader.list(Reader::boxed))?,
         trace_id: reader.optional(at, Reader::boxed)?,
         risk_tier: match reader.optional(at, Reader::small)? {
-            Some(number) => Some(
-                RiskTier::of_number(number).ok_or_else(|| reader.bad("unknown risk tier"))?,
-            ),
+            Some(number) => {
+                Some(RiskTier::of_number(number).ok_or_else(|| reader.bad("unknown risk tier"))?)
+            }
             None => None,
         },
         decision_trace_id: reader.optional(at, Reader::boxed)?,
