@@ -523,12 +523,26 @@ fn d01_nonsense_is_refused_and_foreign_ids_look_unknown(store: Store) {
     let wish = json!({ "job_type": "scheduler.memory.verify.low", "payload": {} });
     let told = ann.post("/api/v1/jobs", &wish);
     assert_eq!((told.status, told.code()), (400, "REQ_VALIDATION_FAILED".to_owned()));
-    // Who may not bring work, or do it, is told so.
-    let viewer = server.caller("d01-no", "vic", &["viewer"]);
-    assert_eq!(viewer.post("/scheduler/jobs", &wish_of_vic()).status, 403);
-    assert_eq!(viewer.post("/scheduler/jobs/pull", &json!({ "worker_id": "w" })).status, 403);
-}
-
-fn wish_of_vic() -> Value {
-    wish("m1", "verify", "00:00:00")
+    // Every door opens for its roles and for nobody else.
+    let looking = "viewer operator approver internal";
+    let doors = [
+        ("POST", "/scheduler/jobs", "submitter operator"),
+        ("POST", "/scheduler/jobs/pull", "worker"),
+        ("GET", "/scheduler/stats", looking),
+        ("GET", "/scheduler/audits", looking),
+        ("PUT", "/scheduler/gates/risk", "operator"),
+        ("PUT", "/scheduler/objects/memory/door", "operator"),
+        ("GET", "/scheduler/gates", "submitter worker viewer operator approver internal"),
+    ];
+    for role in ["submitter", "worker", "viewer", "operator", "approver", "internal"] {
+        let one = server.caller("d01-doors", role, &[role]);
+        for (method, path, may) in doors {
+            let mut request = one.request(method, path);
+            if method != "GET" {
+                request = request.json(&json!({}));
+            }
+            let is_let_in = request.send(one.address).status != 403;
+            assert_eq!(is_let_in, may.split(' ').any(|it| it == role), "{role} {method} {path}");
+        }
+    }
 }

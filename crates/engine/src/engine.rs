@@ -47,6 +47,8 @@ pub struct Reply {
     pub outcomes: Outcomes,
     /// The jobs a pull got.
     pub grants: Vec<Grant>,
+    /// Whether jobs were held that it would have got: there may be others behind them.
+    pub has_held: bool,
     /// The job as it was submitted or found, for a request of one submission.
     pub job: Option<Box<Job>>,
 }
@@ -282,7 +284,7 @@ impl Engine {
         match pull {
             // Alone it may wait, and must end when its worker leaves.
             Some(pull) if commands.is_empty() => {
-                Ok(Reply { grants: self.pull(pull).await?, ..Reply::default() })
+                self.pull_alone(pull).await
             }
             pull => self.request(commands, pull).await,
         }
@@ -293,6 +295,10 @@ impl Engine {
     /// # Errors
     /// If the store failed.
     pub async fn pull(&self, pull: Pull) -> Result<Vec<Grant>, Error> {
+        Ok(self.pull_alone(pull).await?.grants)
+    }
+
+    async fn pull_alone(&self, pull: Pull) -> Result<Reply, Error> {
         let stay = self.shared.leaving.stay((pull.tenant.clone(), pull.worker.clone()));
         let (request, mut reply) = Request::new(Vec::new(), Some(pull), &self.shared.requests);
         self.shared.requests.send(request).await.map_err(|_| Error::Stopped)?;
@@ -304,11 +310,11 @@ impl Engine {
                 reply.close();
                 match reply.try_recv() {
                     Ok(parcel) => parcel?,
-                    Err(_) => return Ok(Vec::new()),
+                    Err(_) => return Ok(Reply::default()),
                 }
             }
         };
-        Ok(parcel.unpack().grants)
+        Ok(parcel.unpack())
     }
 
     /// Ends the waiting pulls of a worker that is about to stop.

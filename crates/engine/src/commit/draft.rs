@@ -69,11 +69,13 @@ impl Draft {
             self.replies.push(reply);
         }
         for request in parked {
-            let grants = self.serve_pull(shared, request, desk, now);
+            let (grants, _) = self.serve_pull(shared, request, desk, now);
             self.grants.push(grants);
         }
         for (index, request) in batch.iter().enumerate() {
-            self.replies[index].grants = self.serve_pull(shared, request, desk, now);
+            let (grants, has_held) = self.serve_pull(shared, request, desk, now);
+            self.replies[index].grants = grants;
+            self.replies[index].has_held = has_held;
         }
     }
 
@@ -111,19 +113,20 @@ impl Draft {
         reply
     }
 
+    /// What a pull gets, and whether jobs were held that it would have got.
     fn serve_pull(
         &mut self,
         shared: &Shared,
         request: &Request,
         desk: &mut dyn Desk,
         now: Timestamp,
-    ) -> Vec<Grant> {
-        let Some(pull) = &request.pull else { return Vec::new() };
+    ) -> (Vec<Grant>, bool) {
+        let Some(pull) = &request.pull else { return (Vec::new(), false) };
         let is_dead = |id| desk.token(id).is_none_or(|token| !token.is_live(now));
         if pull.token.is_some_and(is_dead) || request.is_abandoned() {
-            return Vec::new();
+            return (Vec::new(), false);
         }
-        let mut grants = Vec::new();
+        let (mut grants, mut has_held) = (Vec::new(), false);
         let mut bytes = 0;
         for _ in 0..TAKES_PER_PULL {
             let by = pull.due_by(now).unwrap_or(now);
@@ -133,7 +136,7 @@ impl Draft {
                 // What is left over is ready again when the batch ends, for pulls that wait too.
                 if bytes >= PULL_BYTES_MAX {
                     self.effects.has_left_over = true;
-                    return grants;
+                    return (grants, has_held);
                 }
                 self.effects.commands += 1;
                 let Ok(decision) = decide_one(shared, &claim(pull, id), desk, now) else {
@@ -152,8 +155,9 @@ impl Draft {
             if !is_any_held {
                 break;
             }
+            has_held = true;
         }
-        grants
+        (grants, has_held)
     }
 
     /// Makes a decision true for the rest of the batch.

@@ -24,6 +24,8 @@ use mainspring_kernel::{Command, Job, JobId, Payload, Principal, Receipt, Reject
 use serde_json::json;
 use std::cmp::Reverse;
 
+/// How often one call looks behind jobs that were held; the next one goes on.
+const PULLS: usize = 16;
 /// Seconds until a job is tried again whose worker does not say.
 const RETRY_DELAY_SECS: u64 = 300;
 
@@ -33,7 +35,17 @@ pub(super) async fn pull(mut ask: Ask, who: Principal) -> Result<Reply, Refusal>
         translate::pull(&wire, &who, ask.app.config.allow_client_clock)?
     };
     ask.let_go_of_body();
-    let mut grants = ask.engine().work(Vec::new(), Some(pull)).await?.grants;
+    let (mut pull, mut grants) = (pull, Vec::new());
+    let limit = pull.limit;
+    for _ in 0..PULLS {
+        pull.limit = limit - grants.len();
+        let reply = ask.engine().work(Vec::new(), Some(pull.clone())).await?;
+        grants.extend(reply.grants);
+        // What was held is out of the way now: there may be others behind it.
+        if !reply.has_held || grants.len() >= limit {
+            break;
+        }
+    }
     // They come so from one queue; shards take turns.
     grants.sort_by_key(|it| (view::run_at(&it.job), Reverse(it.job.priority), it.job.id));
     let jobs = grants.iter().filter_map(|grant| view::granted(&grant.job)).collect();
