@@ -5,6 +5,7 @@ use crate::contracts;
 use crate::limits;
 use crate::shares::Bounds;
 use crate::templates::Templates;
+use mainspring_kernel::executor::{Mode, Startable};
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ pub struct Config {
     pub contracts: Vec<&'static str>,
     /// Schedules that the configuration asks for.
     pub templates: Templates,
-    /// How jobs are executed; only `pull` is built so far.
-    pub executor_mode: &'static str,
+    /// How jobs are executed.
+    pub executing: Executing,
     /// Whether the routes for moving jobs by hand exist.
     pub has_internal_routes: bool,
     /// Whether public writes need an idempotency key.
@@ -61,6 +62,24 @@ pub struct Config {
     pub shutdown_grace: Duration,
 }
 
+/// What the server can say about the execution of jobs; the crate `executor` does it.
+#[derive(Debug, Clone)]
+pub struct Executing {
+    /// How jobs are executed whose type does not say.
+    pub mode: Mode,
+    /// The commands that types set through the API may start.
+    pub startable: Startable,
+    /// Whether there is a secret to sign requests with.
+    pub can_sign: bool,
+}
+
+impl Executing {
+    /// Workers ask for jobs, and nothing else is possible.
+    pub fn pulled() -> Self {
+        Executing { mode: Mode::Pull, startable: Startable::default(), can_sign: false }
+    }
+}
+
 impl Config {
     /// The settings `mainspring serve` starts with, on a loopback address.
     pub fn standard() -> Self {
@@ -69,7 +88,7 @@ impl Config {
             hosts: Vec::new(),
             contracts: contracts::names(),
             templates: Templates::none(),
-            executor_mode: "pull",
+            executing: Executing::pulled(),
             has_internal_routes: false,
             is_key_required: false,
             is_trace_required: false,

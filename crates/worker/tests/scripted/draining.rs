@@ -36,15 +36,12 @@ async fn a_failure_of_a_handler_that_was_told_to_stop_uses_up_no_try() {
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_was_handed_over_is_not_given_back() {
     let (employer, mut heard) = employer(agreeing(2));
-    let running = run(quick(&employer).drain_grace(Duration::ZERO).on(
-        "t",
-        |ctx| async move {
-            if ctx.job().job_id == "job-2" {
-                ctx.stopped().await;
-            }
-            Err::<(), _>(Failure::handed_over())
-        },
-    ));
+    let running = run(quick(&employer).drain_grace(Duration::ZERO).on("t", |ctx| async move {
+        if ctx.job().job_id == "job-2" {
+            ctx.stopped().await;
+        }
+        Err::<(), _>(Failure::handed_over())
+    }));
     heard.pull().await;
     let (first, _) = heard.report().await;
     let allowed = job(1).time_allowed;
