@@ -18,7 +18,7 @@ const BEGIN: &str = "<!-- bounds: written by `cargo xtask bless` -->";
 const END: &str = "<!-- end of bounds -->";
 
 /// The crates of the product, in the order in which a request meets them.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "kernel",
     "server",
     "engine",
@@ -26,6 +26,7 @@ const CRATES: [&str; 9] = [
     "store-memory",
     "store-postgres",
     "worker",
+    "executor",
     "sdk",
     "cli",
 ];

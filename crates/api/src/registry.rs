@@ -38,6 +38,43 @@ pub struct SetType {
     /// No delay is longer than this, before jitter; 30,000 if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_max_ms: Option<u32>,
+    /// How its jobs are executed; as the deployment says if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<TypeExecutor>,
+}
+
+/// How jobs of a type are executed. Which fields may be said depends on the mode.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TypeExecutor {
+    /// `pull`, `inprocess`, `process` or `webhook`.
+    pub mode: String,
+    /// `process`: the program, one of those that the server may start; the script, if `shell`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// `process`: its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Vec<String>>,
+    /// `process`: the directory it runs in, as an absolute path; the server's if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// `process`: variables it gets besides `PATH` and those of its job: `NAME` as the server has
+    /// it, or `NAME=value`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env: Option<Vec<String>>,
+    /// `process`: whether `/bin/sh` reads the command; false if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<bool>,
+    /// `process`: from SIGTERM to SIGKILL; 5,000 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kill_grace_ms: Option<u32>,
+    /// `webhook`: where the request goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// `webhook`: how long the answer may take; 30,000 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
 }
 
 /// A kind of work and what is promised for it.
@@ -66,6 +103,9 @@ pub struct Type {
     pub backoff_base_ms: u32,
     /// No delay is longer than this, before jitter.
     pub backoff_max_ms: u32,
+    /// How its jobs are executed; null is as the deployment says. All but the mode is for admins.
+    #[serde(default)]
+    pub executor: Option<TypeExecutor>,
 }
 
 /// How a queue hands out its jobs.

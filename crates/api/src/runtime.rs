@@ -43,7 +43,7 @@ pub struct Backlog {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Executor {
-    /// `pull`.
+    /// How jobs are executed whose type does not say: `pull`, `inprocess`, `process` or `webhook`.
     pub mode: String,
 }
 

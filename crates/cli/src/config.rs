@@ -3,6 +3,7 @@
 //!
 //! Read `file.rs` for the keys, `layers.rs` for who wins, `show.rs` for printing the result.
 
+mod executor;
 pub(crate) mod file;
 pub(crate) mod layers;
 pub(crate) mod reader;
@@ -12,11 +13,14 @@ pub(crate) mod suggest;
 mod tests;
 
 use crate::memory;
+use mainspring_executor::limits::{CONCURRENCY_DEFAULT, GRACE_DEFAULT};
+use mainspring_executor::webhook::Secret;
 use mainspring_kernel::entity::trigger::Pace;
+use mainspring_kernel::executor::{Executor, ExecutorWish, Mode, Startable};
 use mainspring_kernel::limits::{
     BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT, RUN_CONCURRENCY_DEFAULT,
 };
-use mainspring_kernel::{TenantId, TypeSpec};
+use mainspring_kernel::{Rejection, TenantId, TypeSpec};
 use mainspring_server::config::Shards;
 use mainspring_server::templates::Template;
 use mainspring_server::{Bounds, limits};
@@ -30,8 +34,9 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// The contracts a server is to speak one day. Those that this version has are the server's to say.
 pub(crate) const CONTRACTS: [&str; 5] = ["native", "tasks", "jobs", "agent", "scheduler"];
-/// How jobs can be executed. Only the first is built so far.
-pub(crate) const EXECUTOR_MODES: [&str; 4] = ["pull", "inprocess", "process", "webhook"];
+/// How jobs can be executed; the first holds where nothing is said.
+pub(crate) const EXECUTOR_MODES: [&str; 4] =
+    [Mode::Pull.as_str(), Mode::InProcess.as_str(), Mode::Process.as_str(), Mode::Webhook.as_str()];
 
 /// Where state is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +104,26 @@ pub(crate) struct Retention {
     pub(crate) audit: Duration,
 }
 
+/// `[executor]`: how jobs are executed whose type does not say, and what all have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Executing {
+    /// What the file says, of whichever mode, and the mode that was chosen.
+    pub(crate) wish: ExecutorWish,
+    /// The programs that types set through the API may start.
+    pub(crate) programs: Vec<String>,
+    /// Jobs that one mode runs side by side.
+    pub(crate) concurrency: usize,
+    /// How long they may go on when the server stops.
+    pub(crate) grace: Duration,
+}
+
+/// `[webhooks]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Webhooks {
+    pub(crate) allow_private: bool,
+    pub(crate) secrets: Vec<Secret>,
+}
+
 /// `[governance]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Governance {
@@ -143,7 +168,8 @@ pub(crate) struct Settings {
     pub(crate) store: StoreChoice,
     pub(crate) layout: Layout,
     pub(crate) limits: Limits,
-    pub(crate) executor_mode: &'static str,
+    pub(crate) executing: Executing,
+    pub(crate) webhooks: Webhooks,
     pub(crate) allow_client_clock: bool,
     /// How the jobs of `/scheduler` are spread over queues.
     pub(crate) shards: Shards,
@@ -193,7 +219,13 @@ impl Settings {
                 backlog_bytes: None,
                 backlog_bytes_per_tenant: None,
             },
-            executor_mode: EXECUTOR_MODES[0],
+            executing: Executing {
+                wish: ExecutorWish::plain(Mode::Pull),
+                programs: Vec::new(),
+                concurrency: CONCURRENCY_DEFAULT,
+                grace: GRACE_DEFAULT,
+            },
+            webhooks: Webhooks { allow_private: false, secrets: Vec::new() },
             allow_client_clock: false,
             shards: Shards::None,
             restart_grace: Duration::from_secs(5),
@@ -235,6 +267,25 @@ impl Settings {
             StoreChoice::Postgres { .. } => BACKLOG_BYTES_DEFAULT,
         });
         (all, self.limits.backlog_bytes_per_tenant.unwrap_or(all / 2).min(all))
+    }
+
+    /// How jobs are executed whose type does not say.
+    ///
+    /// # Errors
+    /// If what the chosen mode needs is missing or wrong.
+    pub(crate) fn executor(&self) -> Result<Executor, Rejection> {
+        self.executing.wish.clone().chosen().made()
+    }
+
+    /// What may be started: programs that are named, and commands that the file itself asks for.
+    pub(crate) fn startable(&self) -> Startable {
+        let own = self.executor().ok();
+        let types = self.types.iter().filter_map(|spec| spec.executor.as_deref());
+        let commands = types.chain(own.as_ref()).filter_map(|executor| match executor {
+            Executor::Process(process) => Some(process.clone()),
+            Executor::Pull | Executor::InProcess | Executor::Webhook(_) => None,
+        });
+        Startable { programs: self.executing.programs.clone(), commands: commands.collect() }
     }
 
     /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.

@@ -7,7 +7,6 @@ mod exit;
 mod logging;
 mod memory;
 mod output;
-mod process;
 mod session;
 mod signals;
 mod span;

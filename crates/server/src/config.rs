@@ -5,6 +5,7 @@ use crate::contracts;
 use crate::limits;
 use crate::shares::Bounds;
 use crate::templates::Templates;
+use mainspring_kernel::executor::{Mode, Startable};
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,8 +24,8 @@ pub struct Config {
     pub templates: Templates,
     /// What runs get that do not say.
     pub agent: AgentSettings,
-    /// How jobs are executed; only `pull` is built so far.
-    pub executor_mode: &'static str,
+    /// How jobs are executed.
+    pub executing: Executing,
     /// Whether the routes for moving jobs by hand exist.
     pub has_internal_routes: bool,
     /// Whether public writes need an idempotency key.
@@ -92,6 +93,24 @@ impl Shards {
     ];
 }
 
+/// What the server can say about the execution of jobs; the crate `executor` does it.
+#[derive(Debug, Clone)]
+pub struct Executing {
+    /// How jobs are executed whose type does not say.
+    pub mode: Mode,
+    /// The commands that types set through the API may start.
+    pub startable: Startable,
+    /// Whether there is a secret to sign requests with.
+    pub can_sign: bool,
+}
+
+impl Executing {
+    /// Workers ask for jobs, and nothing else is possible.
+    pub fn pulled() -> Self {
+        Executing { mode: Mode::Pull, startable: Startable::default(), can_sign: false }
+    }
+}
+
 impl Config {
     /// The settings `mainspring serve` starts with, on a loopback address.
     pub fn standard() -> Self {
@@ -101,7 +120,7 @@ impl Config {
             contracts: contracts::names(),
             templates: Templates::none(),
             agent: AgentSettings::standard(),
-            executor_mode: "pull",
+            executing: Executing::pulled(),
             has_internal_routes: false,
             is_key_required: false,
             is_trace_required: false,

@@ -41,7 +41,7 @@ mod write;
 pub use answer::Body;
 pub use app::App;
 pub use auth::bootstrap_admin;
-pub use config::Config;
+pub use config::{Config, Executing};
 pub use contracts::{codes as error_codes, names as contract_names};
 pub use openapi::document as openapi_document;
 pub use serve::serve;

@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["store", "kernel", "worker"]),
     ("api", &[]),
     ("worker", &["api"]),
+    ("executor", &["engine", "kernel", "store", "worker"]),
     ("server", &["engine", "kernel", "api"]),
     ("sdk", &["worker", "api"]),
     ("http-client", &[]),
@@ -25,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "server",
             "engine",
+            "executor",
             "store",
             "store-memory",
             "store-postgres",

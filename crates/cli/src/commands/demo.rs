@@ -1,8 +1,12 @@
-//! `serve --demo`: a worker in the same process, speaking HTTP like any other, and a trickle of
-//! sample jobs, so that there is something to see: most succeed, some are retried, a few end in the
-//! dead letter queue.
+//! `serve --demo`: a trickle of sample jobs, and somebody who does them, so that there is something
+//! to see: most succeed, some are retried, a few end in the dead letter queue. Who does them is a
+//! worker that speaks HTTP like any other, or, in mode `inprocess`, handlers in the server.
 
-use mainspring_sdk::{Client, Context, Failure, Submit, Worker};
+use crate::commands::serve::executing::own_url;
+use crate::config::{Settings, file};
+use mainspring_executor::Handlers;
+use mainspring_executor::worker::{Context, Failure};
+use mainspring_sdk::{Client, Submit, Worker};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,6 +32,7 @@ const RHYTHM: Duration = Duration::from_millis(700);
 pub(crate) fn start(
     address: SocketAddr,
     token: Option<String>,
+    has_worker: bool,
     shutdown: CancellationToken,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
@@ -35,7 +40,7 @@ pub(crate) fn start(
             tracing::warn!("no admin token at hand: the demo runs without jobs and worker");
             return;
         };
-        if let Err(error) = run(address, &token, shutdown).await {
+        if let Err(error) = run(address, &token, has_worker, shutdown).await {
             tracing::warn!(%error, "the demo has ended");
         }
     })
@@ -44,17 +49,24 @@ pub(crate) fn start(
 async fn run(
     address: SocketAddr,
     token: &str,
+    has_worker: bool,
     shutdown: CancellationToken,
 ) -> Result<(), mainspring_sdk::Error> {
-    let host = if address.ip().is_unspecified() { "127.0.0.1".into() } else { host_of(address) };
-    let client = Client::new(&format!("http://{host}:{}", address.port()), Some(token))?;
+    let client = Client::new(&own_url(address), Some(token))?;
+    if !has_worker {
+        tokio::select! {
+            () = trickle(client) => {}
+            () = shutdown.cancelled() => {}
+        }
+        return Ok(());
+    }
     let mut builder = Worker::builder(client.clone())
         .id("demo-worker")
         .concurrency(4)
         .wait(Duration::from_secs(5))
         .drain_grace(Duration::from_secs(2));
     for job_type in SAMPLES {
-        builder = builder.on(job_type, handle);
+        builder = builder.on(job_type, |ctx| handle((*ctx).clone()));
     }
     let trickle = tokio::spawn(trickle(client));
     let worked = builder.build().run(shutdown).await;
@@ -62,11 +74,12 @@ async fn run(
     worked.map(|_| ())
 }
 
-fn host_of(address: SocketAddr) -> String {
-    match address {
-        SocketAddr::V4(v4) => v4.ip().to_string(),
-        SocketAddr::V6(v6) => format!("[{}]", v6.ip()),
-    }
+/// Handlers for all types of the demo.
+pub(crate) fn handlers() -> Handlers {
+    let settings =
+        file::read(CONFIG, Settings::standard()).unwrap_or_else(|_| Settings::standard());
+    let types = settings.types.iter().map(|spec| spec.name.as_str().to_owned());
+    types.fold(Handlers::new(), |handlers, name| handlers.on(name, handle))
 }
 
 async fn trickle(client: Client) {

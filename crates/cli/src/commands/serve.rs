@@ -2,6 +2,7 @@
 //! the engine, lets the server speak, and takes all of it down again in order.
 
 mod announce;
+pub(crate) mod executing;
 
 use crate::commands::{demo, postgres};
 use crate::config::layers::{self, Flags};
@@ -11,12 +12,11 @@ use crate::output::say;
 use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
 use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
-use mainspring_engine::{Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy};
 use mainspring_engine::{
     Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy, TriggerConfig,
 };
-use mainspring_kernel::Command;
 use mainspring_kernel::agent::Purpose;
+use mainspring_kernel::executor::Mode;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::governance::Governance;
 use mainspring_kernel::{Command, TypeSpec};
@@ -122,7 +122,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
     let fatal = Fatal::new(stop_at_once);
     let opened = open_store(&settings, &fatal).await;
     let (store, clock) = opened.with_context(|| opening(&settings.store))?;
-    let engine = start_engine(store, clock, &settings, fatal).await?;
+    let engine = start_engine(store, clock, &settings, fatal.clone()).await?;
     let token = match admin_token(&engine, &settings, given).await {
         Ok(token) => token,
         Err(error) => {
@@ -140,15 +140,30 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
     };
     announce::announce(&settings, address, &token, &engine.health().recovery);
 
-    let shutdown = CancellationToken::new();
-    let demo = args.demo.then(|| demo::start(address, token.secret(&settings), shutdown.clone()));
+    // Jobs that are executed here are ended or given back before the engine is told to stop.
+    let (draining, shutdown) = (CancellationToken::new(), CancellationToken::new());
+    let executors = executing::start(&engine, &settings, address, args.demo, fatal).await?;
+    let demo = args.demo.then(|| {
+        let has_worker = settings.executing.wish.mode == Mode::Pull;
+        demo::start(address, token.secret(&settings), has_worker, draining.clone())
+    });
     let served = mainspring_server::serve(
         listener,
         engine.clone(),
         server_config(&settings, address, templates),
         shutdown.clone(),
     );
-    let ended = until_stopped(served, &shutdown).await;
+    let served = async {
+        let ended = served.await;
+        draining.cancel();
+        ended
+    };
+    let drained = async {
+        executors.until(draining.clone()).await;
+        shutdown.cancel();
+    };
+    let both = async { tokio::join!(served, drained).0 };
+    let ended = until_stopped(both, &draining).await;
     if let Some(demo) = demo {
         demo.abort();
     }
@@ -272,7 +287,7 @@ fn server_config(
         is_public: !is_loopback(address.ip()),
         contracts: settings.contracts.clone(),
         has_internal_routes: settings.internal_routes,
-        executor_mode: settings.executor_mode,
+        executing: executing::told(settings),
         connections: settings.limits.connections,
         streams: settings.limits.streams,
         waits: settings.limits.waits,

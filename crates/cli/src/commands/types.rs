@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{Output, say, say_json, table};
 use crate::session::Session;
 use crate::span;
-use mainspring_sdk::api::registry::{SetType, Type};
+use mainspring_sdk::api::registry::{SetType, Type, TypeExecutor};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -58,6 +58,57 @@ struct SetArgs {
     /// Queue of jobs that do not say
     #[arg(long)]
     queue: Option<String>,
+    #[command(flatten)]
+    executor: ExecutorArgs,
+}
+
+/// How jobs of the type are executed; as the deployment says if left out.
+#[derive(Debug, clap::Args)]
+struct ExecutorArgs {
+    /// How its jobs are executed
+    #[arg(long, value_parser = ["pull", "inprocess", "process", "webhook"], value_name = "MODE")]
+    executor: Option<String>,
+    /// process: the program, one of those that the server may start
+    #[arg(long, requires = "executor")]
+    command: Option<String>,
+    /// process: an argument; give several times
+    #[arg(long = "arg", requires = "executor", allow_hyphen_values = true)]
+    args: Option<Vec<String>>,
+    /// process: the directory it runs in
+    #[arg(long, requires = "executor")]
+    cwd: Option<String>,
+    /// process: a variable it gets, NAME or NAME=VALUE; give several times
+    #[arg(long, requires = "executor")]
+    env: Option<Vec<String>>,
+    /// process: let /bin/sh read the command
+    #[arg(long, requires = "executor")]
+    shell: bool,
+    /// process: what it has between SIGTERM and SIGKILL
+    #[arg(long, value_parser = span::parse, requires = "executor", value_name = "SPAN")]
+    kill_grace: Option<Duration>,
+    /// webhook: where the request goes
+    #[arg(long, requires = "executor")]
+    webhook_url: Option<String>,
+    /// webhook: how long the answer may take
+    #[arg(long, value_parser = span::parse, requires = "executor", value_name = "SPAN")]
+    webhook_timeout: Option<Duration>,
+}
+
+impl ExecutorArgs {
+    fn asked_for(self) -> Option<TypeExecutor> {
+        let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX);
+        Some(TypeExecutor {
+            mode: self.executor?,
+            command: self.command,
+            args: self.args,
+            cwd: self.cwd,
+            env: self.env,
+            shell: self.shell.then_some(true),
+            kill_grace_ms: self.kill_grace.map(millis),
+            url: self.webhook_url,
+            timeout_ms: self.webhook_timeout.map(millis),
+        })
+    }
 }
 
 pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
@@ -81,6 +132,7 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
                 concurrency_limit: args.concurrency_limit,
                 concurrency_scope: args.concurrency_scope,
                 queue: args.queue,
+                executor: args.executor.asked_for(),
                 ..SetType::default()
             };
             let stored = session.client.set_type(&args.name, &spec).await?;
@@ -111,8 +163,17 @@ fn print_types(types: &[Type], output: Output, is_list: bool) {
         }
         return;
     }
-    let columns =
-        ["type", "domain", "schedulable", "priority", "timeout", "retries", "limit", "queue"];
+    let columns = [
+        "type",
+        "domain",
+        "schedulable",
+        "priority",
+        "timeout",
+        "retries",
+        "limit",
+        "queue",
+        "executor",
+    ];
     let rows = types.iter().map(|spec| {
         let limit = match spec.concurrency_limit {
             Some(limit) => format!("{limit} per {}", spec.concurrency_scope),
@@ -127,6 +188,7 @@ fn print_types(types: &[Type], output: Output, is_list: bool) {
             spec.max_retries.to_string(),
             limit,
             spec.queue.clone(),
+            spec.executor.as_ref().map_or_else(|| "-".into(), |executor| executor.mode.clone()),
         ]
     });
     say(&table(&columns, rows));

@@ -3,20 +3,19 @@
 
 use crate::exit;
 use crate::output::{say, say_json};
-use crate::process::{self, Ending, Finished, Task};
 use crate::session::Session;
 use crate::signals::StopSignals;
 use crate::span;
 use anyhow::bail;
+use mainspring_executor::process::judge::{Codes, judge};
+use mainspring_executor::process::{self, Inherited, Task};
+use mainspring_kernel::executor::is_own_variable;
 use mainspring_sdk::api::Json;
 use mainspring_sdk::{Context, Failure, Worker};
 use serde_json::json;
 use std::ffi::OsString;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// Exit code of a command whose input can never work (`EX_DATAERR`): no retry.
-const EXIT_DATA_ERROR: i32 = 65;
 
 /// What to run for which jobs.
 #[derive(Debug, clap::Args)]
@@ -76,8 +75,12 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
             command: args.command.clone(),
             // By this name it is the same program, even if its file has been replaced meanwhile.
             supervisor: Some("/proc/self/exe".into()),
-            withheld: withheld(std::env::vars_os().map(|(name, _)| name), &args.passed_on),
+            inherited: Inherited::AllBut(withheld(
+                std::env::vars_os().map(|(name, _)| name),
+                &args.passed_on,
+            )),
             variables: Vec::new(),
+            directory: None,
             input: Vec::new(),
             output_bytes_max: args.output_max as usize,
             grace: args.kill_grace,
@@ -120,14 +123,10 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
 fn withheld(names: impl Iterator<Item = OsString>, passed_on: &[String]) -> Vec<OsString> {
     let is_own = |name: &OsString| {
         let name = name.to_string_lossy();
-        let is_secret = name.starts_with("MAINSPRING_") || SECRETS.contains(&&*name);
-        is_secret && !passed_on.iter().any(|passed| *passed == name)
+        is_own_variable(&name) && !passed_on.iter().any(|passed| *passed == name)
     };
     names.filter(is_own).collect()
 }
-
-/// Variables of other programs that hold secrets of a database.
-const SECRETS: [&str; 4] = ["DATABASE_URL", "PGPASSWORD", "PGPASSFILE", "PGSERVICEFILE"];
 
 fn task(ctx: &Context, plan: Task) -> Task {
     let job = ctx.job();
@@ -153,64 +152,12 @@ async fn attempt(ctx: &Context, task: Task, max: usize) -> Result<Option<Json>, 
         Failure::retryable("COMMAND_NOT_STARTED", format!("cannot run the command: {error}"))
     })?;
     tracing::info!(job_id = job.job_id, ending = ?finished.ending, "ended");
-    judge(finished, max)
-}
-
-/// What an ended command means for its job.
-fn judge(finished: Finished, max: usize) -> Result<Option<Json>, Failure> {
-    let complaint = |else_said: String| match finished.complaint.is_empty() {
-        true => else_said,
-        false => finished.complaint.clone(),
-    };
-    match finished.ending {
-        Ending::Exit(0) if finished.is_output_cut => {
-            let message = format!("the command wrote more than {max} bytes");
-            Err(Failure::permanent("OUTPUT_TOO_LARGE", message))
-        }
-        Ending::Exit(0) => Ok(result(&finished.output)),
-        Ending::Exit(EXIT_DATA_ERROR) => {
-            let code = format!("EXIT_{EXIT_DATA_ERROR}");
-            Err(Failure::permanent(code, complaint("the input can never work".into())))
-        }
-        Ending::Exit(code) => {
-            let message = complaint(format!("the command exited with {code}"));
-            Err(Failure::retryable(format!("EXIT_{code}"), message))
-        }
-        Ending::Signal(number) => {
-            let message = complaint(format!("the command was ended by signal {number}"));
-            Err(Failure::retryable(format!("SIGNAL_{number}"), message))
-        }
-        // Told to stop: the worker knows why and reports accordingly.
-        Ending::Stopped => Err(Failure::release("the command was stopped")),
-    }
-}
-
-/// JSON stays as it is, other text becomes a JSON string, nothing is no result.
-fn result(output: &[u8]) -> Option<Json> {
-    let text = String::from_utf8_lossy(output);
-    let trimmed = text.trim();
-    if trimmed.is_empty() {
-        return None;
-    }
-    if let Ok(json) = serde_json::from_str::<Json>(trimmed) {
-        return Some(json);
-    }
-    let line = text.trim_end_matches(['\n', '\r']);
-    serde_json::value::to_raw_value(line).ok()
+    judge(finished, max, Codes::ByExit)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn finished(ending: Ending, output: &[u8], complaint: &str) -> Finished {
-        Finished {
-            ending,
-            output: output.to_vec(),
-            is_output_cut: false,
-            complaint: complaint.to_owned(),
-        }
-    }
 
     #[test]
     fn secrets_of_the_worker_are_withheld_unless_they_are_named() {
@@ -220,34 +167,5 @@ mod tests {
         let expected = ["MAINSPRING_TOKEN", "MAINSPRING_ADMIN_TOKEN", "DATABASE_URL"];
         assert_eq!(withheld(all(), &[]), expected);
         assert_eq!(withheld(all(), &["DATABASE_URL".into()]), expected[..2]);
-    }
-
-    #[test]
-    fn output_becomes_the_result() {
-        for (output, json) in [
-            (&b"{\"a\": 1.0}\n"[..], Some("{\"a\": 1.0}")),
-            (b"hello\nworld\n", Some("\"hello\\nworld\"")),
-            (b"12345678901234567890123\n", Some("12345678901234567890123")),
-            (b"{broken", Some("\"{broken\"")),
-            (b"\n", None),
-            (b"", None),
-            (b"\xff", Some("\"\u{fffd}\"")),
-        ] {
-            let result = judge(finished(Ending::Exit(0), output, ""), 100).unwrap();
-            assert_eq!(result.as_ref().map(|result| result.get()), json, "{output:?}");
-        }
-    }
-
-    #[test]
-    fn exit_codes_decide_about_the_next_try() {
-        let failure = |ending, complaint| judge(finished(ending, b"", complaint), 9).unwrap_err();
-        let failed = failure(Ending::Exit(3), "no luck");
-        assert_eq!((failed.code.as_str(), failed.retryable), ("EXIT_3", true));
-        assert_eq!(failed.message, "no luck");
-        assert_eq!(failure(Ending::Exit(1), "").message, "the command exited with 1");
-        assert!(!failure(Ending::Exit(65), "bad row").retryable);
-        assert_eq!(failure(Ending::Signal(11), "").code, "SIGNAL_11");
-        let cut = Finished { is_output_cut: true, ..finished(Ending::Exit(0), b"x", "") };
-        assert!(!judge(cut, 1).unwrap_err().retryable);
     }
 }

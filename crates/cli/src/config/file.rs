@@ -1,10 +1,9 @@
 //! The configuration file: which keys exist and what they mean. Every key that is not read here is
 //! refused with a suggestion.
 
+use super::executor::{self, read_executing, read_type_executor};
 use super::reader::{Problem, Problems, Section};
-use super::{
-    CONTRACTS, EXECUTOR_MODES, Limits, Postgres, Settings, StoreChoice, Triggers, suggest,
-};
+use super::{CONTRACTS, Limits, Postgres, Settings, StoreChoice, Triggers, suggest};
 use crate::span;
 use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
@@ -53,12 +52,7 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
     read_server(&root, settings);
     read_store(&root, settings);
     read_limits(&root, &mut settings.limits);
-    if let Some(section) = root.section("executor") {
-        if let Some(mode) = section.choice("mode", &EXECUTOR_MODES) {
-            settings.executor_mode = mode;
-        }
-        section.finish();
-    }
+    read_executing(&root, settings);
     if let Some(section) = root.section("scheduler") {
         set(&mut settings.allow_client_clock, section.flag("allow_client_clock"));
         let names = Shards::ALL.map(|(name, _)| name);
@@ -302,7 +296,7 @@ fn read_types(root: &Section<'_>, settings: &mut Settings) {
     let Some(section) = root.section("types") else { return };
     set(&mut settings.types_strict, section.flag("strict"));
     for (name, entry) in section.named_sections() {
-        if let Some(spec) = read_type(&name, entry, &mut settings.not_yet) {
+        if let Some(spec) = read_type(&name, entry) {
             settings.types.retain(|known| known.name != spec.name);
             settings.types.push(spec);
         }
@@ -310,11 +304,11 @@ fn read_types(root: &Section<'_>, settings: &mut Settings) {
     settings.types.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
-fn read_type(name: &str, entry: Section<'_>, not_yet: &mut Vec<String>) -> Option<TypeSpec> {
+fn read_type(name: &str, entry: Section<'_>) -> Option<TypeSpec> {
     let queue = entry.text("queue").and_then(|queue| {
         QueueName::new(&queue).map_err(|bad| entry.refuse("queue", bad.reason)).ok()
     });
-    let mode = entry.choice("executor", &EXECUTOR_MODES).filter(|mode| *mode != EXECUTOR_MODES[0]);
+    let executor = read_type_executor(&entry);
     let base = entry.number("backoff_base_ms", 1, u64::from(TIMEOUT_MS_MAX));
     let max = entry.number("backoff_max_ms", 1, u64::from(TIMEOUT_MS_MAX));
     let parsed = JobType::new(name).map_err(|bad| entry.refuse("domain", bad.reason)).ok();
@@ -326,9 +320,6 @@ fn read_type(name: &str, entry: Section<'_>, not_yet: &mut Vec<String>) -> Optio
     let limit = entry.number("concurrency_limit", 0, u64::from(u32::MAX));
     let scope = entry.choice("concurrency_scope", &SCOPES).and_then(ConcurrencyScope::parse);
     entry.finish();
-    if let Some(mode) = mode {
-        not_yet.push(format!("type {name}: executor {mode:?} arrives later; jobs are pulled"));
-    }
     let plain = TypeSpec::plain(parsed?);
     let mut spec = TypeSpec {
         domain: domain.map_or(plain.domain, String::into_boxed_str),
@@ -344,6 +335,7 @@ fn read_type(name: &str, entry: Section<'_>, not_yet: &mut Vec<String>) -> Optio
             max_ms: narrow(max).unwrap_or(plain.backoff.max_ms),
         },
         file_entry: None,
+        executor: executor.map(Box::new),
         name: plain.name,
     };
     spec.file_entry = Some(entry_digest(&spec));
@@ -364,7 +356,13 @@ fn entry_digest(spec: &TypeSpec) -> Digest {
         spec.backoff.base_ms.to_string(),
         spec.backoff.max_ms.to_string(),
     ];
-    let parts: Vec<&[u8]> = said.iter().map(String::as_bytes).collect();
+    let mut parts: Vec<&[u8]> = said.iter().map(String::as_bytes).collect();
+    // An entry that says nothing of it has the digest it had before there was such a thing.
+    let mut line = String::new();
+    if let Some(executor) = &spec.executor {
+        executor::write_type(executor, &mut line).expect("writing to a string cannot fail");
+        parts.push(line.as_bytes());
+    }
     digest(&parts)
 }
 

@@ -3,8 +3,13 @@
 
 use super::reader::Problem;
 use super::{ConfigError, EXECUTOR_MODES, Settings, StoreChoice, file};
+use mainspring_executor::webhook::Secret;
+use mainspring_kernel::executor::{Executor, Mode};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+/// Sets the secret that webhooks are signed with.
+const WEBHOOK_SECRET: &str = "MAINSPRING_WEBHOOK_SECRET";
 
 /// Reads one environment variable; empty counts as unset.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -74,15 +79,27 @@ pub(crate) fn resolve(
     Ok(settings)
 }
 
-/// Refuses a way of executing jobs that is known and not built: jobs would wait for nobody.
+/// Refuses ways of executing jobs that could not work: jobs would fail one after the other.
 fn check_executor(settings: &Settings) -> Result<(), ConfigError> {
-    let (mode, built) = (settings.executor_mode, EXECUTOR_MODES[0]);
-    if mode == built {
-        return Ok(());
+    let mut problems = Vec::new();
+    let mut refuse = |text: String| problems.push(Problem { line: None, text });
+    if let Err(bad) = settings.executor() {
+        let mode = settings.executing.wish.mode.as_str();
+        refuse(format!("[executor] mode {mode:?} cannot be used: {bad}"));
     }
-    let text = format!("executor mode {mode:?} is not built yet; this version knows {built:?}");
-    let problems = vec![Problem { line: None, text }];
-    Err(ConfigError { place: "the settings".into(), problems })
+    let is_sent = |executor: &Executor| executor.mode() == Mode::Webhook;
+    let own = settings.executor();
+    let types = settings.types.iter().filter_map(|spec| spec.executor.as_deref());
+    if types.chain(own.as_ref().ok()).any(is_sent) && settings.webhooks.secrets.is_empty() {
+        refuse(format!(
+            "mode \"webhook\" needs a secret to sign with: set {WEBHOOK_SECRET}, or [webhooks] \
+             secrets"
+        ));
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(ConfigError { place: "the settings".into(), problems }),
+    }
 }
 
 /// Reads a configuration file over `base`.
@@ -108,12 +125,18 @@ fn over_environment(settings: &mut Settings, environment: Environment<'_>) -> Ve
         }
     }
     if let Some(text) = environment("MAINSPRING_EXECUTOR_MODE") {
-        match EXECUTOR_MODES.iter().find(|mode| **mode == text) {
-            Some(mode) => settings.executor_mode = mode,
+        match Mode::parse(&text) {
+            Some(mode) => settings.executing.wish.mode = mode,
             None => refuse(format!(
                 "MAINSPRING_EXECUTOR_MODE is {text:?}, must be one of {}",
                 EXECUTOR_MODES.join(", ")
             )),
+        }
+    }
+    if let Some(text) = environment(WEBHOOK_SECRET) {
+        match text.parse::<Secret>() {
+            Ok(secret) => settings.webhooks.secrets = vec![secret],
+            Err(bad) => refuse(format!("{WEBHOOK_SECRET} {bad}")),
         }
     }
     let mut flag = |name: &str| -> Option<bool> {

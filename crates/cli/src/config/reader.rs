@@ -162,6 +162,11 @@ impl<'a> Section<'a> {
         Some(texts)
     }
 
+    /// Whether `key` is there as a table.
+    pub(crate) fn is_table(&self, key: &'static str) -> bool {
+        self.find(key).is_some_and(|value| value.get_ref().as_table().is_some())
+    }
+
     /// A table below this one.
     pub(crate) fn section(&self, key: &'static str) -> Option<Section<'a>> {
         let value = self.find(key)?;

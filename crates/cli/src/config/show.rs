@@ -1,6 +1,6 @@
 //! Prints settings as a configuration file that would give them again.
 
-use super::{Settings, StoreChoice, file};
+use super::{Settings, StoreChoice, executor, file};
 use crate::span;
 use mainspring_server::config::Shards;
 use mainspring_store_postgres::address;
@@ -39,7 +39,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "snapshot_bytes_min = {}", layout.snapshot_bytes_min)?;
     writeln!(out, "finished_bytes_max = {}", layout.finished_bytes_max)?;
     write_limits(settings, out)?;
-    writeln!(out, "\n[executor]\nmode = {:?}", settings.executor_mode)?;
+    executor::write(settings, out)?;
     writeln!(out, "\n[scheduler]\nallow_client_clock = {}", settings.allow_client_clock)?;
     let shards = Shards::ALL.into_iter().find(|(_, shards)| *shards == settings.shards);
     writeln!(out, "shards = {:?}", shards.map_or("none", |(name, _)| name))?;
@@ -88,6 +88,9 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         writeln!(out, "queue = {:?}", spec.queue.as_str())?;
         writeln!(out, "backoff_base_ms = {}", spec.backoff.base_ms)?;
         writeln!(out, "backoff_max_ms = {}", spec.backoff.max_ms)?;
+        if let Some(executor) = &spec.executor {
+            executor::write_type(executor, out)?;
+        }
     }
     writeln!(out, "\n[templates]\ntenant = {:?}", settings.template_tenant.as_str())?;
     for template in &settings.templates {

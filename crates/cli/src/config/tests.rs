@@ -38,7 +38,19 @@ body_bytes = 134217728
 backlog_bytes = 1073741824
 backlog_bytes_per_tenant = 2097152
 [executor]
-mode = "pull"
+mode = "process"
+command = "/usr/bin/job"
+args = ["--one", "two words"]
+cwd = "/srv"
+env = ["LANG", "A=b"]
+kill_grace_ms = 700
+url = "https://a.example/hook"
+timeout_ms = 900
+programs = ["/usr/bin/other"]
+concurrency = 3
+grace = "2s"
+[webhooks]
+allow_private = true
 [scheduler]
 allow_client_clock = true
 restart_grace = "1500ms"
@@ -55,6 +67,12 @@ priority = 50
 timeout_seconds = 1800
 max_retries = 0
 concurrency_limit = 2
+executor = { mode = "process", command = "a\nb \"c\"", shell = true }
+[types."print"]
+executor = "inprocess"
+[types."send".executor]
+mode = "webhook"
+url = "https://b.example"
 [templates."risk-continuous-monitor-interval"]
 job_type = "risk_continuous_monitor"
 interval_seconds = 120
@@ -113,6 +131,10 @@ fn every_documented_key_is_read() {
     assert_eq!(settings.layout.finished_bytes_max, 128 << 10);
     assert_eq!(settings.restart_grace, Duration::from_millis(1500));
     assert_eq!(settings.retention.audit, Duration::from_secs(36 * 3600));
+    assert_eq!(settings.executing.wish.mode, Mode::Process);
+    assert_eq!((settings.executing.concurrency, settings.webhooks.allow_private), (3, true));
+    let modes: Vec<_> = settings.types.iter().map(|spec| spec.mode(Mode::Pull)).collect();
+    assert_eq!(modes, [Mode::Process, Mode::InProcess, Mode::Webhook]);
     let spec = &settings.types[0];
     assert_eq!(
         (spec.timeout_ms, spec.max_retries, spec.concurrency_limit),
@@ -182,6 +204,10 @@ fn an_entry_of_a_type_is_told_from_another_by_what_it_says() {
         "concurrency_scope = \"user\"",
         "backoff_base_ms = 7",
         "backoff_max_ms = 77777",
+        "executor = \"pull\"",
+        "executor = \"inprocess\"",
+        "executor = { mode = \"process\", command = \"x\" }",
+        "executor = { mode = \"process\", command = \"x\", args = [\"y\"] }",
         "",
     ];
     let mut digests: Vec<_> = all.iter().map(|text| entry(text)).collect();
@@ -272,20 +298,70 @@ fn bad_variables_are_all_told() {
     assert_eq!(error.problems.len(), 2, "{error}");
 }
 
-#[test]
-fn the_executor_mode_is_one_that_is_built() {
-    let mode = |mode: &'static str| {
-        let env = move |name: &str| (name == "MAINSPRING_EXECUTOR_MODE").then(|| mode.to_owned());
-        let told = resolve(Settings::standard(), &Flags::default(), &env);
-        told.map(|settings| settings.executor_mode).map_err(|error| error.to_string())
+/// The mode that a server would start with, for this file and these variables.
+fn mode(file: &str, variables: &[(&str, &str)]) -> Result<&'static str, String> {
+    let base = read(file).map_err(|told| told.join("\n"))?;
+    let env = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
     };
-    assert_eq!(mode("pull"), Ok("pull"));
-    for unbuilt in ["inprocess", "process", "webhook"] {
-        let told = mode(unbuilt).unwrap_err();
-        assert!(told.contains("is not built yet; this version knows \"pull\""), "{told}");
+    let told = resolve(base, &Flags::default(), &env);
+    told.map(|it| it.executing.wish.mode.as_str()).map_err(|error| error.to_string())
+}
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+#[test]
+fn the_executor_mode_is_chosen_by_file_and_environment() {
+    let env = |mode| [("MAINSPRING_EXECUTOR_MODE", mode)];
+    for plain in ["pull", "inprocess"] {
+        assert_eq!(mode("", &env(plain)).as_deref(), Ok(plain));
+        assert_eq!(mode(&format!("[executor]\nmode = {plain:?}"), &[]).as_deref(), Ok(plain));
     }
-    let told = mode("celery").unwrap_err();
+    let told = mode("", &env("celery")).unwrap_err();
     assert!(told.contains("must be one of pull, inprocess, process, webhook"), "{told}");
+    // What goes with the other modes may stand there all the same.
+    let file = "[executor]\nmode = \"pull\"\ncommand = \"x\"\nurl = \"https://a.example\"";
+    assert_eq!(mode(file, &[]), Ok("pull"));
+    assert_eq!(mode(file, &env("process")), Ok("process"));
+    let told = mode(file, &env("webhook")).unwrap_err();
+    assert!(told.contains("needs a secret to sign with"), "{told}");
+    let both = [env("webhook")[0], ("MAINSPRING_WEBHOOK_SECRET", SECRET)];
+    assert_eq!(mode(file, &both), Ok("webhook"));
+    let told = mode("", &env("process")).unwrap_err();
+    assert!(told.contains("executor.command is needed by a process"), "{told}");
+    let told = mode("", &[("MAINSPRING_WEBHOOK_SECRET", "hush")]).unwrap_err();
+    assert!(told.contains("must be whsec_") && !told.contains("hush"), "{told}");
+    let told = mode("[types.a]\nexecutor = { mode = \"webhook\", url = \"https://b\" }", &[]);
+    assert!(told.unwrap_err().contains("needs a secret"));
+}
+
+#[test]
+fn an_executor_that_makes_no_sense_is_told_with_its_line() {
+    for (text, told) in [
+        ("[types.a]\nexecutor = \"process\"", "2: types.a.executor executor.command is needed"),
+        ("[types.a]\nexecutor = 7", "2: types.a.executor must be text"),
+        ("[types.a.executor]\nmode = \"pull\"\nurl = \"https://a\"", "2: types.a.executor.mode"),
+        ("[types.a.executor]\nmode = \"pull\"\nurll = \"\"", "3: unknown key \"urll\""),
+        ("[executor]\nmode = \"pull\"\nurl = \"ftp://a\"", "2: executor.mode cannot be used"),
+        ("[webhooks]\nsecrets = [\"hush\"]", "2: webhooks.secrets must be whsec_"),
+    ] {
+        let problems = read(text).unwrap_err();
+        assert!(problems.iter().any(|it| it.starts_with(told)), "{text}: {problems:?}");
+        assert!(problems.iter().all(|it| !it.contains("hush")), "{problems:?}");
+    }
+}
+
+#[test]
+fn the_file_may_start_what_it_names_and_secrets_are_not_shown() {
+    let settings = read(WHOLE).unwrap();
+    let startable = settings.startable();
+    assert_eq!(startable.programs, ["/usr/bin/other"], "a shell of the file is no shell for all");
+    let commands: Vec<_> = startable.commands.iter().map(|it| &*it.command).collect();
+    assert_eq!(commands, ["a\nb \"c\"", "/usr/bin/job"]);
+    let text = format!("[webhooks]\nsecrets = [{SECRET:?}]");
+    let shown = show::toml(&read(&text).unwrap());
+    assert!(!shown.contains("MfKQ") && shown.contains("# secrets = [ 1"), "{shown}");
 }
 
 #[test]

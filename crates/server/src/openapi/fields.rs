@@ -17,14 +17,16 @@ use mainspring_kernel::entity::Kind;
 use mainspring_kernel::entity::gate::GateState;
 use mainspring_kernel::entity::object::{Epistemic, Status as ObjectStatus, UnknownType};
 use mainspring_kernel::entity::schedule::{Misfire, OutcomeKind, Overlap, Status};
+use mainspring_kernel::executor::Mode;
 use mainspring_kernel::governance::{Action, Gate, ObjectType, RiskTier};
 use mainspring_kernel::idempotency::{SCOPE_PREFIX, TASK_SCOPE_PREFIX};
 use mainspring_kernel::limits::{
-    BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, JITTER_SECS_MAX,
-    KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
-    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX, PULL_MAX, RETRIES_MAX,
-    RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
-    WAIT_MS_MAX,
+    BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX,
+    EXECUTOR_ARGS_MAX, EXECUTOR_BYTES_MAX, EXECUTOR_KILL_MS_MAX, EXECUTOR_URL_BYTES_MAX,
+    EXECUTOR_VARIABLES_MAX, JITTER_SECS_MAX, KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX,
+    LEASE_MS_MAX, MESSAGE_BYTES_MAX, MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX,
+    PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX, SCHEDULE_INTERVAL_SECS_MAX,
+    TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::{jobs, tasks};
@@ -196,6 +198,22 @@ fn governed_words<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Allowed {
     Allowed::Words(all.iter().map(|it| name(*it)).collect())
 }
 
+/// Of how a type is executed, asked for or shown. What goes with which mode is not told here.
+fn executor_field(field: &str) -> Option<Allowed> {
+    Some(match field {
+        "mode" => Allowed::Words(Mode::ALL.map(Mode::as_str).to_vec()),
+        "command" => text(1, EXECUTOR_BYTES_MAX, None::<String>),
+        "args" => text(0, EXECUTOR_BYTES_MAX, None::<String>).each(0, EXECUTOR_ARGS_MAX),
+        "cwd" => text(1, EXECUTOR_BYTES_MAX, "^/".to_owned()),
+        "env" => text(1, EXECUTOR_BYTES_MAX, None::<String>).each(0, EXECUTOR_VARIABLES_MAX),
+        "shell" => Allowed::Any,
+        "kill_grace_ms" => whole(0, EXECUTOR_KILL_MS_MAX.into()),
+        "url" => text(1, EXECUTOR_URL_BYTES_MAX, "^https?://".to_owned()),
+        "timeout_ms" => whole(1, TIMEOUT_MS_MAX.into()),
+        _ => return None,
+    })
+}
+
 /// What a field of a type may hold; `None` for one that nothing is said about.
 pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
     Some(match (of, field) {
@@ -249,6 +267,8 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
             whole(0, u32::MAX.into())
         }
         ("SetType" | "Type", "concurrency_scope") => scopes(),
+        ("SetType", "executor") => Allowed::Any,
+        ("TypeExecutor", field) => return executor_field(field),
         ("SetQueue" | "Queue", "order") => orders(),
         ("IssueToken", "tenant_id" | "user_id") => name(),
         ("IssueToken" | "Token" | "Caller", "roles") => roles().each(1, None),

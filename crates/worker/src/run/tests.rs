@@ -108,7 +108,7 @@ async fn batches_are_of_one_kind_and_within_the_size_of_a_call() {
     for n in 0..10_000 {
         run.ready.push(match n % 2 {
             0 => report(n, Said::Complete(None)),
-            _ => report(n, Said::of(Err(long.clone()))),
+            _ => report(n, Said::of(Err(long.clone()), Duration::ZERO)),
         });
     }
     let (mut batches, mut reports) = (0, 0);

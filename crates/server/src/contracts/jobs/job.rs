@@ -13,9 +13,11 @@ use crate::refusal::{self, Refusal};
 use hyper::header::{HeaderName, HeaderValue};
 use mainspring_engine::Most;
 use mainspring_engine::store::{ItemFilter, JobFilter, Scope};
+use mainspring_kernel::executor::Mode;
 use mainspring_kernel::view::jobs::{self, State};
 use mainspring_kernel::{
     Command, DlqId, DlqState, Job, JobId, JobType, Principal, Receipt, Rejection, Role, StateName,
+    TypeSpec,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -59,6 +61,7 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let page = ask.engine().jobs_oldest_first(&filters, after, most).await?;
     let held = held_types(&ask, &page.items).await?;
     let again = retried(&ask, &who, of.as_ref(), &page.items).await?;
+    let modes = modes(&ask, &page.items).await?;
     let mut out = view::begin(page.items.iter().map(view::job_bytes).sum());
     out.raw("[");
     for (index, job) in page.items.iter().enumerate() {
@@ -67,7 +70,7 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         }
         let limit = held.get(&job.job_type).copied().filter(|_| is_queued(job));
         let retried_as = again.get(&job.id).copied();
-        let mode = ask.app.config.executor_mode;
+        let mode = modes.get(&job.job_type).copied().unwrap_or(Mode::Pull).as_str();
         view::job(job, Beside { mode, limit, retried_as, is_hit: None }, &mut out);
     }
     out.raw("]");
@@ -165,7 +168,29 @@ async fn beside(ask: &Ask, job: &Job) -> Result<Beside, Refusal> {
         | StateName::Succeeded
         | StateName::Cancelled => None,
     };
-    Ok(Beside { mode: ask.app.config.executor_mode, limit, retried_as, is_hit: None })
+    let modes = modes(ask, std::slice::from_ref(job)).await?;
+    let mode = modes.get(&job.job_type).copied().unwrap_or(Mode::Pull).as_str();
+    Ok(Beside { mode, limit, retried_as, is_hit: None })
+}
+
+/// How jobs of these types are executed. Only jobs that were handed out show it, and types that
+/// nobody registered are pulled.
+async fn modes(ask: &Ask, jobs: &[Job]) -> Result<HashMap<JobType, Mode>, Refusal> {
+    let otherwise = ask.app.config.executing.mode;
+    let mut wanted: HashSet<&JobType> = HashSet::new();
+    wanted.extend(jobs.iter().filter(|job| job.fence > 0).map(|job| &job.job_type));
+    if wanted.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut modes = HashMap::new();
+    for name in &wanted {
+        let built_in = TypeSpec::built_in(name).map(|spec| spec.mode(otherwise));
+        modes.extend(built_in.map(|mode| ((*name).clone(), mode)));
+    }
+    let types = ask.engine().types().await?;
+    let registered = types.into_iter().filter(|spec| wanted.contains(&spec.name));
+    modes.extend(registered.map(|spec| (spec.name.clone(), spec.mode(otherwise))));
+    Ok(modes)
 }
 
 fn is_queued(job: &Job) -> bool {

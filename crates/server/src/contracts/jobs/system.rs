@@ -46,7 +46,7 @@ pub(super) fn for_admins(who: &Principal) -> Result<(), Refusal> {
 
 /// How the server is, as far as `who` may know.
 pub(super) async fn status(ask: &Ask, who: &Principal) -> Result<OrchestrationRuntime, Refusal> {
-    let (engine, mode) = (ask.engine(), ask.app.config.executor_mode);
+    let (engine, mode) = (ask.engine(), ask.app.config.executing.mode.as_str());
     let time = |at: Timestamp| Time(at.0);
     let execution = || {
         let execution = engine.execution();

@@ -24,7 +24,9 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     });
     Ok(Reply::data(&api::runtime::Runtime {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        executor: api::runtime::Executor { mode: ask.app.config.executor_mode.to_owned() },
+        executor: api::runtime::Executor {
+            mode: ask.app.config.executing.mode.as_str().to_owned(),
+        },
         store: api::runtime::StoreHealth {
             kind: health.kind.to_owned(),
             healthy: health.broken.is_none(),

@@ -3,37 +3,45 @@
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::audit::{self, Note};
+use crate::config::Executing;
 use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
+use mainspring_kernel::executor::{Executor, ExecutorWish, Mode};
 use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
 
-pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
+pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let types = ask.engine().types().await?;
-    let items = types.iter().filter(|spec| !spec.is_of_a_contract()).map(shown).collect();
+    let items = types
+        .iter()
+        .filter(|spec| !spec.is_of_a_contract())
+        .map(|spec| shown(spec, &who))
+        .collect();
     Ok(Reply::data(&api::Page::whole(items)))
 }
 
-pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
+pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let types = ask.engine().types().await?;
     let found = types.into_iter().find(|spec| spec.name.as_str() == ask.param());
     let built_in = || JobType::new(ask.param()).ok().and_then(|name| TypeSpec::built_in(&name));
-    Ok(Reply::data(&shown(&found.or_else(built_in).ok_or_else(refusal::type_unknown)?)))
+    let found = found.or_else(built_in).ok_or_else(refusal::type_unknown)?;
+    Ok(Reply::data(&shown(&found, &who)))
 }
 
 pub(super) async fn set(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::registry::SetType = json::read(json::check(&ask.body)?)?;
     let spec = spec(ask.param(), wish)?.kept();
-    let answer = shown(&spec);
+    possible(spec.executor.as_deref(), &ask.app.config.executing)?;
+    let answer = shown(&spec, &who);
     let known = ask.engine().types().await?.into_iter().find(|it| it.name == spec.name);
     let note = Note {
         action: "type.set",
         object_type: "type",
         object_id: spec.name.to_string(),
-        before: known.as_ref().and_then(|known| audit::json(&shown(known))),
+        before: known.as_ref().and_then(|known| audit::json(&shown(known, &who))),
         after: audit::json(&answer),
         ..Note::default()
     };
@@ -81,10 +89,48 @@ fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Refusal> {
     if spec.backoff.max_ms < spec.backoff.base_ms {
         return Err(refusal::invalid("backoff_max_ms", "must not be below backoff_base_ms"));
     }
+    spec.executor = wish.executor.map(executor).transpose()?.map(Box::new);
     Ok(spec)
 }
 
-fn shown(spec: &TypeSpec) -> api::registry::Type {
+fn executor(wish: api::registry::TypeExecutor) -> Result<Executor, Refusal> {
+    let mode = Mode::parse(&wish.mode).ok_or_else(|| {
+        refusal::invalid("executor.mode", "must be pull, inprocess, process or webhook")
+    })?;
+    let wish = ExecutorWish {
+        mode,
+        command: wish.command,
+        args: wish.args,
+        cwd: wish.cwd,
+        env: wish.env,
+        shell: wish.shell,
+        kill_grace_ms: wish.kill_grace_ms,
+        url: wish.url,
+        timeout_ms: wish.timeout_ms,
+    };
+    Ok(wish.made()?)
+}
+
+/// Refuses what this server could not do, or may not: whoever holds an admin's token has the types,
+/// not the machine.
+fn possible(executor: Option<&Executor>, here: &Executing) -> Result<(), Refusal> {
+    match executor {
+        Some(Executor::Process(process)) if !here.startable.allows(process) => {
+            let reason = "is not among [executor] programs in the server's configuration";
+            Err(refusal::invalid("executor.command", reason))
+        }
+        Some(Executor::Webhook(_)) if !here.can_sign => {
+            let reason = "needs a secret in the server's configuration, [webhooks] secrets";
+            Err(refusal::invalid("executor.url", reason))
+        }
+        Some(
+            Executor::Pull | Executor::InProcess | Executor::Process(_) | Executor::Webhook(_),
+        )
+        | None => Ok(()),
+    }
+}
+
+fn shown(spec: &TypeSpec, who: &Principal) -> api::registry::Type {
     api::registry::Type {
         job_type: spec.name.to_string(),
         domain: spec.domain.to_string(),
@@ -97,12 +143,38 @@ fn shown(spec: &TypeSpec) -> api::registry::Type {
         queue: spec.queue.to_string(),
         backoff_base_ms: spec.backoff.base_ms,
         backoff_max_ms: spec.backoff.max_ms,
+        executor: spec.executor.as_deref().map(|executor| shown_executor(executor, who)),
+    }
+}
+
+/// Commands and addresses may hold secrets: they are shown to those who can set them.
+fn shown_executor(executor: &Executor, who: &Principal) -> api::registry::TypeExecutor {
+    let mode = executor.mode().as_str().to_owned();
+    let plain = api::registry::TypeExecutor { mode, ..Default::default() };
+    let texts = |texts: &[Box<str>]| texts.iter().map(ToString::to_string).collect();
+    match executor {
+        Executor::Process(process) if who.is_admin() => api::registry::TypeExecutor {
+            command: Some(process.command.to_string()),
+            args: Some(texts(&process.args)),
+            cwd: process.cwd.as_ref().map(ToString::to_string),
+            env: Some(texts(&process.env)),
+            shell: Some(process.is_shell),
+            kill_grace_ms: Some(process.kill_grace_ms),
+            ..plain
+        },
+        Executor::Webhook(webhook) if who.is_admin() => api::registry::TypeExecutor {
+            url: Some(webhook.url.to_string()),
+            timeout_ms: Some(webhook.timeout_ms),
+            ..plain
+        },
+        Executor::Pull | Executor::InProcess | Executor::Process(_) | Executor::Webhook(_) => plain,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mainspring_kernel::executor::Startable;
 
     fn read(text: &str) -> Result<TypeSpec, Refusal> {
         spec("mail", serde_json::from_str(text).unwrap())
@@ -125,6 +197,24 @@ mod tests {
     }
 
     #[test]
+    fn only_what_the_server_may_and_can_do_is_taken() {
+        let take = |text: &str, programs: &[&str], can_sign: bool| {
+            let programs = programs.iter().map(|it| (*it).to_owned()).collect();
+            let startable = Startable { programs, commands: Vec::new() };
+            let here = Executing { mode: Mode::Pull, startable, can_sign };
+            possible(read(text).unwrap().executor.as_deref(), &here).is_ok()
+        };
+        let process = r#"{"executor":{"mode":"process","command":"/bin/date"}}"#;
+        let shell = r#"{"executor":{"mode":"process","command":"/bin/date","shell":true}}"#;
+        let webhook = r#"{"executor":{"mode":"webhook","url":"https://a.example"}}"#;
+        assert!(take(process, &["/bin/date"], false));
+        assert!(!take(process, &["/bin/dat"], false) && !take(process, &[], true));
+        assert!(!take(shell, &["/bin/date"], false) && take(shell, &["/bin/sh"], false));
+        assert!(take(webhook, &[], true) && !take(webhook, &[], false));
+        assert!(take("{}", &[], false));
+    }
+
+    #[test]
     fn bounds_are_kept() {
         for text in [
             r#"{"timeout_seconds":0}"#,
@@ -134,6 +224,9 @@ mod tests {
             r#"{"queue":""}"#,
             r#"{"domain":""}"#,
             r#"{"backoff_base_ms":2,"backoff_max_ms":1}"#,
+            r#"{"executor":{"mode":"celery"}}"#,
+            r#"{"executor":{"mode":"process"}}"#,
+            r#"{"executor":{"mode":"pull","url":"https://a.example"}}"#,
         ] {
             assert!(read(text).is_err(), "{text}");
         }

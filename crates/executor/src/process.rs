@@ -1,8 +1,15 @@
 //! Runs one command for one job: input on stdin, result from stdout, everything bounded. The
-//! command gets a process group and a parent of its own (`commands/supervise.rs`), and everything
-//! it started ends with the attempt, so that nothing goes on working for a job that somebody else
-//! has by then: neither when the attempt is over, nor when this process is killed.
+//! command gets a process group and a parent of its own (`supervise.rs`), and everything it started
+//! ends with the attempt, so that nothing goes on working for a job that somebody else has by then:
+//! neither when the attempt is over, nor when this process is killed.
+//!
+//! `mainspring worker` runs its commands with it, too. What an ended command means for its job is in
+//! `judge.rs`; which command a type asks for, in `typed.rs`.
 
+pub mod judge;
+pub(crate) mod typed;
+
+use crate::limits::COMPLAINT_BYTES_MAX;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::ffi::OsString;
 use std::future::Future;
@@ -10,55 +17,68 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// What to run and within which bounds.
 #[derive(Debug, Clone)]
-pub(crate) struct Task {
+pub struct Task {
     /// Program and arguments; not empty.
-    pub(crate) command: Vec<OsString>,
+    pub command: Vec<OsString>,
     /// Who stands between us and the command: this very program, except in its own unit tests.
-    pub(crate) supervisor: Option<PathBuf>,
-    /// Inherited variables the command does not get.
-    pub(crate) withheld: Vec<OsString>,
+    pub supervisor: Option<PathBuf>,
+    /// What the command gets of our own environment.
+    pub inherited: Inherited,
     /// Variables on top of the inherited ones.
-    pub(crate) variables: Vec<(&'static str, String)>,
+    pub variables: Vec<(&'static str, String)>,
+    /// Where it runs; where this process does if `None`.
+    pub directory: Option<PathBuf>,
     /// What the command reads.
-    pub(crate) input: Vec<u8>,
-    /// Most bytes of output that are kept; more is an error.
-    pub(crate) output_bytes_max: usize,
+    pub input: Vec<u8>,
+    /// Most bytes of output that are kept; a command that writes more is ended.
+    pub output_bytes_max: usize,
     /// How long the group has between SIGTERM and SIGKILL.
-    pub(crate) grace: Duration,
+    pub grace: Duration,
+}
+
+/// What a command gets of the environment of whoever starts it.
+#[derive(Debug, Clone)]
+pub enum Inherited {
+    /// Everything but these.
+    AllBut(Vec<OsString>),
+    /// Only these, with these values.
+    Only(Vec<(OsString, OsString)>),
 }
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub enum Ending {
     /// By itself, with this code.
     Exit(i32),
     /// By a signal nobody here sent.
     Signal(i32),
     /// Because it was told to stop.
     Stopped,
+    /// Because it wrote more than may be kept.
+    Flooded,
 }
 
 /// A command that has ended.
 #[derive(Debug)]
-pub(crate) struct Finished {
-    pub(crate) ending: Ending,
-    pub(crate) output: Vec<u8>,
-    /// Whether there was more output than may be kept.
-    pub(crate) is_output_cut: bool,
+pub struct Finished {
+    /// How.
+    pub ending: Ending,
+    /// What it wrote, as far as that may be kept.
+    pub output: Vec<u8>,
     /// The last words on stderr.
-    pub(crate) complaint: String,
+    pub complaint: String,
 }
 
-/// How much of the end of stderr is kept.
-const COMPLAINT_BYTES_MAX: usize = 2_048;
 /// How long a finished command's pipes may stay open in the hands of its children.
 const PIPES_LINGER: Duration = Duration::from_millis(200);
 /// How long a supervisor that is told to end everything may take.
@@ -68,10 +88,19 @@ const SUPERVISOR_WAIT: Duration = Duration::from_secs(6);
 ///
 /// # Errors
 /// If the command cannot be started or waited for.
-pub(crate) async fn run(task: Task, stop: impl Future<Output = ()>) -> io::Result<Finished> {
+pub async fn run(task: Task, stop: impl Future<Output = ()>) -> io::Result<Finished> {
     let mut command = command(&task)?;
-    for name in &task.withheld {
-        command.env_remove(name);
+    match &task.inherited {
+        Inherited::AllBut(withheld) => withheld.iter().for_each(|name| {
+            command.env_remove(name);
+        }),
+        Inherited::Only(variables) => {
+            let variables = variables.iter().map(|(name, value)| (name, value));
+            command.env_clear().envs(variables);
+        }
+    }
+    if let Some(directory) = &task.directory {
+        command.current_dir(directory);
     }
     let mut child = command
         .envs(task.variables.iter().map(|(name, value)| (name, value)))
@@ -84,15 +113,17 @@ pub(crate) async fn run(task: Task, stop: impl Future<Output = ()>) -> io::Resul
         .spawn()?;
     let group = Group::of(&child, task.supervisor.is_some());
     let feeder = feed(&mut child, task.input);
-    let output = child.stdout.take().map(|pipe| tokio::spawn(head(pipe, task.output_bytes_max)));
+    let flooded = Arc::new(Notify::new());
+    let bell = flooded.clone();
+    let max = task.output_bytes_max;
+    let output = child.stdout.take().map(|pipe| tokio::spawn(head(pipe, max, bell)));
     let complaint = child.stderr.take().map(|pipe| tokio::spawn(tail(pipe, COMPLAINT_BYTES_MAX)));
 
-    let mut was_stopped = false;
-    let status = tokio::select! {
-        status = child.wait() => status?,
-        () = stop => {
-            was_stopped = true;
-            end(&mut child, &group, task.grace).await?
+    let (status, ended_by_us) = tokio::select! {
+        status = child.wait() => (status?, None),
+        () = stop => (end(&mut child, &group, task.grace).await?, Some(Ending::Stopped)),
+        () = flooded.notified() => {
+            (end(&mut child, &group, task.grace).await?, Some(Ending::Flooded))
         }
     };
     group.is_over.store(true, Ordering::Relaxed);
@@ -101,7 +132,8 @@ pub(crate) async fn run(task: Task, stop: impl Future<Output = ()>) -> io::Resul
     let complaint = gather(complaint, &group).await;
     group.send(Signal::KILL);
     feeder.abort();
-    let (output, is_output_cut) = output.unwrap_or_default();
+    let (output, is_flooded) = output.unwrap_or_default();
+    let ended_by_us = ended_by_us.or(is_flooded.then_some(Ending::Flooded));
     let complaint = String::from_utf8_lossy(&complaint.unwrap_or_default()).into_owned();
     let (complaint, told) = match task.supervisor {
         Some(_) => last_word(&complaint)?,
@@ -109,9 +141,8 @@ pub(crate) async fn run(task: Task, stop: impl Future<Output = ()>) -> io::Resul
     };
     let ending = told.unwrap_or_else(|| ending_of(status));
     Ok(Finished {
-        ending: if was_stopped { Ending::Stopped } else { ending },
+        ending: ended_by_us.unwrap_or(ending),
         output,
-        is_output_cut,
         complaint: complaint.trim().to_owned(),
     })
 }
@@ -187,17 +218,21 @@ fn feed(child: &mut Child, input: Vec<u8>) -> JoinHandle<()> {
     })
 }
 
-/// The first `max` bytes and whether there were more; reads to the end so that nobody blocks.
-async fn head(mut pipe: impl AsyncRead + Unpin, max: usize) -> (Vec<u8>, bool) {
+/// The first `max` bytes and whether there were more, which is told at once. Reads to the end so
+/// that nobody blocks.
+async fn head(mut pipe: impl AsyncRead + Unpin, max: usize, more: Arc<Notify>) -> (Vec<u8>, bool) {
     let mut kept = Vec::new();
     let mut chunk = vec![0; 16 * 1024];
-    let mut is_cut = false;
+    let mut has_more = false;
     while let Ok(count @ 1..) = pipe.read(&mut chunk).await {
         let room = max.saturating_sub(kept.len()).min(count);
         kept.extend_from_slice(&chunk[..room]);
-        is_cut |= room < count;
+        if room < count && !has_more {
+            has_more = true;
+            more.notify_one();
+        }
     }
-    (kept, is_cut)
+    (kept, has_more)
 }
 
 /// The last `max` bytes.

@@ -1,0 +1,62 @@
+//! What `serve` executes by itself, put together from the settings.
+
+use crate::commands::demo;
+use crate::config::Settings;
+use anyhow::{Context, anyhow};
+use mainspring_engine::Engine;
+use mainspring_executor::{Config, Executors, Handlers};
+use mainspring_kernel::executor::Mode;
+use mainspring_server::Executing;
+use mainspring_store::Fatal;
+use std::net::SocketAddr;
+
+/// What the server says about it, and takes through the API.
+pub(super) fn told(settings: &Settings) -> Executing {
+    Executing {
+        mode: settings.executing.wish.mode,
+        startable: settings.startable(),
+        can_sign: !settings.webhooks.secrets.is_empty(),
+    }
+}
+
+/// Starts the loops of the modes that types ask for. Of handlers this program has only the demo's.
+pub(super) async fn start(
+    engine: &Engine,
+    settings: &Settings,
+    address: SocketAddr,
+    is_demo: bool,
+    fatal: Fatal,
+) -> anyhow::Result<Executors> {
+    let handlers = if is_demo { demo::handlers() } else { Handlers::new() };
+    let otherwise = settings.executor().map_err(|bad| anyhow!("[executor] {bad}"))?;
+    if otherwise.mode() == Mode::InProcess && !is_demo {
+        tracing::warn!(
+            "this program has no handlers of its own: jobs that are executed in process fail with \
+             TASK_HANDLER_NOT_FOUND"
+        );
+    }
+    let config = Config {
+        otherwise,
+        handlers,
+        startable: settings.startable(),
+        // By this name it is the same program, even if its file has been replaced meanwhile.
+        supervisor: Some("/proc/self/exe".into()),
+        url: Some(own_url(address)),
+        secrets: settings.webhooks.secrets.clone(),
+        allows_private: settings.webhooks.allow_private,
+        concurrency: settings.executing.concurrency,
+        grace: settings.executing.grace,
+        fatal,
+    };
+    Executors::start(engine.clone(), config).await.context("cannot start the executors")
+}
+
+/// Where this machine reaches the server.
+pub(crate) fn own_url(address: SocketAddr) -> String {
+    let port = address.port();
+    match address {
+        _ if address.ip().is_unspecified() => format!("http://127.0.0.1:{port}"),
+        SocketAddr::V4(v4) => format!("http://{}:{port}", v4.ip()),
+        SocketAddr::V6(v6) => format!("http://[{}]:{port}", v6.ip()),
+    }
+}
