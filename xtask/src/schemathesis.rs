@@ -2,8 +2,8 @@
 //! server on each store, every answer compared with the OpenAPI document. The program comes from
 //! PyPI into a directory of its own under `target/`; `xtask/schemathesis/` pins and configures it.
 //!
-//! Rounds with seeds 1, 2, 3 … follow one another until enough cases were sent. `server.rs` starts and
-//! ends the server.
+//! Rounds with seeds 1, 2, 3 … follow one another until enough cases were sent. `server.rs` starts
+//! and ends the server.
 
 use std::fs;
 use std::path::{Path, PathBuf};

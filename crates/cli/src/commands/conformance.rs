@@ -66,8 +66,8 @@ pub(crate) async fn run(args: Args, output: Output) -> anyhow::Result<u8> {
     Ok(if is_good { exit::OK } else { exit::REFUSED })
 }
 
-/// Plays one scene. Each has a worker of its own: what one of them did wrong is not held against the
-/// next.
+/// Plays one scene. Each has a worker of its own: what one of them did wrong is not held against
+/// the next.
 async fn play(scene: &Scene, args: &Args) -> anyhow::Result<Verdict> {
     let stage = Stage::open(&args.job_type, args.patience).await?;
     let mut worker = start(&args.command, stage.url())?;

@@ -1,5 +1,5 @@
-//! The stage: as much of a server as a worker speaks to, which hands out what it is told to, answers
-//! as it is told to, and keeps what it hears. Leases are real: one that ends is an offence.
+//! The stage: as much of a server as a worker speaks to, which hands out what it is told to,
+//! answers as it is told to, and keeps what it hears. Leases are real: one that ends is an offence.
 
 use anyhow::Context;
 use http_body_util::{BodyExt, Full, Limited};
