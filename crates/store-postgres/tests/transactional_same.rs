@@ -118,6 +118,7 @@ fn command(wish: &Submission<'_>) -> Result<Submit, Rejection> {
         .map(Box::new)
     });
     Ok(Submit {
+        ended: None,
         idempotency: idempotency.transpose()?,
         alias: None,
         plan: None,
