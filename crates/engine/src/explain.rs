@@ -4,7 +4,6 @@ use crate::colleagues;
 use crate::engine::Shared;
 use crate::governed;
 use mainspring_kernel::dispatch::has_room;
-use mainspring_kernel::job::NEVER;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp};
 use mainspring_store::{Error, JobWithHistory, Standing};
 
@@ -40,7 +39,7 @@ pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explana
     let has_worker = workers.iter().any(|seen| seen.wants(&job.tenant, &job.job_type, &job.queue));
     let reasons = reasons(&job, (standing.as_ref(), held), has_worker, now);
     let summary = summary(&job, &reasons);
-    let earliest = job.due_at().filter(|at| *at != NEVER || job.plan().is_some());
+    let earliest = job.due_at().filter(|at| *at != Timestamp::NEVER || job.plan().is_some());
     Ok(Some(Explanation { job, summary, reasons, earliest }))
 }
 
@@ -54,7 +53,7 @@ fn reasons(
     let mut reasons: Vec<WhyWaiting> = held.into_iter().collect();
     let mut because = |code, message| reasons.push(WhyWaiting { code, message });
     let Some(due_at) = job.due_at() else { return reasons };
-    if due_at > now && !(is_held && due_at == NEVER) {
+    if due_at > now && !(is_held && due_at == Timestamp::NEVER) {
         let seconds = due_at.since(now).as_secs_f64();
         if job.state.name() == StateName::Retrying {
             because("RETRY_BACKOFF", format!("retry {} is due in {seconds:.1} s", job.retry_count));

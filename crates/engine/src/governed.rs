@@ -6,8 +6,7 @@ use crate::limits::LET_GO_STEP;
 use mainspring_kernel::entity::object::{Object, ObjectCommand};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::governance::{self, Duty, Gate, RiskTier};
-use mainspring_kernel::job::NEVER;
-use mainspring_kernel::{Command, Entity, Job, QueueSpec, TenantId, Transition};
+use mainspring_kernel::{Command, Entity, Job, QueueSpec, TenantId, Timestamp, Transition};
 use mainspring_store::{EntityFilter, Error, Scope};
 
 impl Engine {
@@ -51,7 +50,7 @@ pub(crate) async fn held(
     history: &[Transition],
 ) -> Result<Option<WhyWaiting>, Error> {
     let Some(duty) = Duty::of(&job.job_type) else { return Ok(None) };
-    if job.due_at() == Some(NEVER)
+    if job.due_at() == Some(Timestamp::NEVER)
         && let Some(reason) = history.last().and_then(|step| step.reason.as_deref())
         && let Some(code) = governance_code(&reason.code)
     {

@@ -337,7 +337,8 @@ mod tests {
     #[test]
     fn a_process_keeps_its_bounds() {
         assert!(process(|_| {}).is_ok());
-        let bad: [(&str, fn(&mut ExecutorWish)); 13] = [
+        type Spoil = fn(&mut ExecutorWish);
+        let bad: [(&str, Spoil); 13] = [
             ("no command", |it| it.command = None),
             ("an empty one", |it| it.command = Some(String::new())),
             ("a NUL", |it| it.command = Some("a\0b".into())),

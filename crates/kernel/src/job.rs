@@ -106,9 +106,6 @@ impl fmt::Display for StateName {
     }
 }
 
-/// An instant that never comes: the last day but one that every clock can show.
-pub const NEVER: Timestamp = Timestamp(253_402_128_000_000_000);
-
 /// Where a job stands, with what belongs to that state only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {

@@ -124,12 +124,10 @@ impl Walk<'_> {
                 return;
             }
             self.left -= 1;
-            let kind = match entry.file_type() {
-                FileType::Unknown => {
-                    kind_of(fd, name).map_or(FileType::Unknown, |stat| file_type(&stat))
-                }
-                kind => kind,
-            };
+            let mut kind = entry.file_type();
+            if kind == FileType::Unknown {
+                kind = kind_of(fd, name).map_or(FileType::Unknown, |stat| file_type(&stat));
+            }
             match (part, kind) {
                 (Part::Folders, FileType::Directory) => self.open(fd, path, name, at, depth),
                 (Part::Folders, FileType::RegularFile) if is_last => self.file(fd, name),
@@ -157,7 +155,7 @@ impl Walk<'_> {
         let Some(stat) = kind_of(fd, name) else { return };
         if file_type(&stat) == FileType::RegularFile {
             let micros = i64::try_from(stat.st_mtime_nsec).unwrap_or(0) / 1_000;
-            let seconds = stat.st_mtime as i64;
+            let seconds = stat.st_mtime;
             let at = Timestamp(seconds.saturating_mul(1_000_000).saturating_add(micros));
             self.found.newest = self.found.newest.max(Some(at));
         }

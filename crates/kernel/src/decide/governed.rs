@@ -11,11 +11,12 @@ use crate::evolve::evolve;
 use crate::facts::Facts;
 use crate::fingerprint::digest;
 use crate::governance::{Action, Duty, Gate, RiskTier};
-use crate::job::{AcceptedReport, Actor, Failure, Job, Lease, NEVER, StateName};
+use crate::job::{AcceptedReport, Actor, Failure, Job, Lease, StateName};
 use crate::limits::{HELD_LOOK_MS, LEASE_MS_MIN, NAME_BYTES_MAX};
 use crate::name::WorkerId;
 use crate::rejection::Rejection;
 use crate::text::refuse_control;
+use crate::time::Timestamp;
 
 /// Hands a governed job out; or parks it, if it may not be; or ends it, if it never will.
 pub(super) fn claim(wish: &GovernedClaim, facts: &Facts<'_>) -> Result<Decision, Rejection> {
@@ -100,7 +101,7 @@ fn park(
     let mut moves = MoveChain::of(job, facts, Actor::Reaper);
     let noted = object::parked((entity, object), job.id, gate, facts.now);
     let until = match noted {
-        Some(_) => NEVER,
+        Some(_) => Timestamp::NEVER,
         // Nobody would let it go: it looks for itself.
         None => moves.at.plus_millis(HELD_LOOK_MS),
     };

@@ -8,7 +8,7 @@ use crate::facts::Facts;
 use crate::governance::{KEY_SCOPE, is_governed};
 use crate::id::JobId;
 use crate::idempotency;
-use crate::job::{EffectTotals, Extras, Idempotency, Job, NEVER, State};
+use crate::job::{EffectTotals, Extras, Idempotency, Job, State};
 use crate::limits::{
     LABELS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, TIMEOUT_MS_MAX,
     TIMEOUT_MS_MIN,

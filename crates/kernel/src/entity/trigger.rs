@@ -291,11 +291,11 @@ impl Trigger {
     /// The last task whose result it has fired for.
     pub fn last_seen_result_id(&self) -> Option<&str> {
         let leaves = self.spec.watched_condition()?.leaves();
-        let seen = leaves.iter().zip(&self.leaves).filter_map(|(leaf, state)| {
+        let mut seen = leaves.iter().zip(&self.leaves).filter_map(|(leaf, state)| {
             let is_taken = matches!(state, LeafState::Task { taken: Some(_), .. });
             leaf.task().filter(|_| is_taken)
         });
-        seen.last()
+        seen.next_back()
     }
 
     /// Whether it has begun to look at files, all of those that it goes by.

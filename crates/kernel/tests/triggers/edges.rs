@@ -5,7 +5,7 @@
 
 use crate::sentry::{Sentry, changed, done, ended, exists, files, ms, on};
 use mainspring_kernel::agent::{PARENT_LABEL, TRIGGER_LABEL, TRIGGERED_LABEL, label};
-use mainspring_kernel::entity::trigger::{Condition, Past, TriggerCommand, TriggerSpec};
+use mainspring_kernel::entity::trigger::{Condition, LeafState, Past, TriggerCommand, TriggerSpec};
 use mainspring_kernel::{Rejection, Timestamp, UserId};
 use proptest::prelude::*;
 
@@ -236,9 +236,8 @@ proptest! {
         let mut runs: Vec<(Timestamp, [Option<Timestamp>; 2])> = Vec::new();
         let note = |sentry: &Sentry, runs: &mut Vec<_>| {
             while runs.len() < sentry.runs() {
-                let taken = sentry.trigger().leaves.iter().map(|leaf| match leaf {
-                    mainspring_kernel::entity::trigger::LeafState::Changed { taken, .. } => *taken,
-                    _ => None,
+                let taken = sentry.trigger().leaves.iter().map(|leaf| {
+                    if let LeafState::Changed { taken, .. } = leaf { *taken } else { None }
                 });
                 let taken: Vec<_> = taken.collect();
                 runs.push((sentry.now, [taken[0], taken[1]]));

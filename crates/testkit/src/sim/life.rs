@@ -277,7 +277,8 @@ pub(super) async fn settle(server: &Server) {
     }
     // One more look for the subscriber.
     server.pass(6_000).await;
-    let dump = Dump { silent, ..dump::take(&server.engine(), world.lock().files).await };
+    let files = world.lock().files;
+    let dump = Dump { silent, ..dump::take(&server.engine(), files).await };
     world.lock().history.dump = dump;
 }
 

@@ -4,7 +4,7 @@ use super::wire::{SchedulerActor, SchedulerAudit, SchedulerGranted, SchedulerJob
 use mainspring_api::Time;
 use mainspring_engine::store::JobWithHistory;
 use mainspring_kernel::governance::{self, Duty, decision_trace_id};
-use mainspring_kernel::job::{Actor, NEVER};
+use mainspring_kernel::job::Actor;
 use mainspring_kernel::view::scheduler;
 use mainspring_kernel::{Job, JobId, State, StateName, Timestamp};
 use serde::Deserialize;
@@ -46,7 +46,7 @@ pub(super) fn said(job: &Job) -> Said<'_> {
 /// When a job is, or was, due.
 pub(super) fn run_at(job: &Job) -> Timestamp {
     match &job.state {
-        State::Retrying { due_at } if *due_at != NEVER => *due_at,
+        State::Retrying { due_at } if *due_at != Timestamp::NEVER => *due_at,
         State::Running(lease) => lease.due_at.unwrap_or(job.run_at),
         State::Retrying { .. }
         | State::Queued
