@@ -34,11 +34,22 @@ pub(crate) struct Wish {
 /// Makes a trigger that belongs to `who`.
 pub(crate) async fn make(ask: &Ask, who: &Principal, wish: Wish) -> Result<Entity, Refusal> {
     let command = command(ask, who, wish).await?;
-    let TriggerCommand::Create { id, .. } = &command else { return Err(refusal::internal()) };
-    let id = *id;
     room(ask, who).await?;
+    let TriggerCommand::Create { id, tenant, owner, spec, sights, past } = command.clone() else {
+        return Err(refusal::internal());
+    };
     ask.engine().execute_one(command.into()).await??;
-    found(ask, id, who).await
+    // One whose time has come may be gone by now.
+    let now = ask.engine().now();
+    Ok(ask.engine().entity(id).await?.unwrap_or_else(|| Entity {
+        id,
+        version: 1,
+        tenant,
+        owner,
+        created_at: now,
+        updated_at: now,
+        body: Body::Trigger(Box::new(Trigger::begun(&spec, &sights, &past, now))),
+    }))
 }
 
 /// The command that makes a trigger, with what there is to see as it is made. It is for those who

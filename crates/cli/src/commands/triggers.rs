@@ -76,7 +76,6 @@ pub(crate) enum Verb {
 
 /// A trigger as the flags say it.
 #[derive(Debug, clap::Args)]
-#[group(id = "when", required = true, multiple = false, args = ["every", "at", "file_changed", "condition"])]
 pub(crate) struct Wish {
     /// What its runs are to do
     prompt: String,
@@ -84,13 +83,18 @@ pub(crate) struct Wish {
     #[arg(long)]
     id: Option<String>,
     /// Every so often, such as 15m
-    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    #[arg(
+        long,
+        value_parser = span::parse,
+        value_name = "SPAN",
+        conflicts_with_all = ["at", "file_changed", "condition"]
+    )]
     every: Option<Duration>,
     /// Once, at this instant (RFC 3339)
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "INSTANT", conflicts_with_all = ["file_changed", "condition"])]
     at: Option<Time>,
     /// When a file changes: a path with *, ** and ?
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "condition")]
     file_changed: Option<String>,
     /// On a condition: {"type": ..., "params": {...}}
     #[arg(long, value_name = "JSON")]
@@ -127,6 +131,10 @@ impl Wish {
             }
             (None, None) => None,
         };
+        if kind == "conditional" && condition.is_none() {
+            let text = "say when: --every, --at, --file-changed or --condition";
+            return Err(usage(text.to_owned()));
+        }
         let schedule = (kind != "conditional").then(|| TriggerSchedule {
             interval: self.every.map(|every| every.as_secs()),
             run_at: self.at,

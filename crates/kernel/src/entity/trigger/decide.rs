@@ -57,30 +57,7 @@ fn create(
 ) -> Result<Decision, Rejection> {
     spec.check()?;
     check_times(spec, past, facts.now)?;
-    let next_run_at = match spec.kind {
-        TriggerType::Recurring => {
-            let from = past.last_triggered_at.unwrap_or(facts.now);
-            let every_ms = spec.interval_secs.unwrap_or(0).saturating_mul(1_000);
-            past.next_run_at.or(Some(from.plus_millis(every_ms)))
-        }
-        TriggerType::Scheduled => spec.run_at,
-        TriggerType::Conditional => None,
-    };
-    let mut trigger = Trigger {
-        spec: spec.clone(),
-        status: Status::Active,
-        leaves: spec.watched_condition().map_or(Vec::new(), |it| begin(it, sights, past)),
-        last_triggered_at: past.last_triggered_at,
-        last_eval_at: past.last_eval_at,
-        outstanding: None,
-        last_status: past.last_status,
-        last_error: past.last_error.as_deref().map(cut),
-        last_duration_ms: past.last_duration_ms,
-        next_run_at,
-        fired: 0,
-        log: Vec::new(),
-        made_elsewhere_at: past.created_at,
-    };
+    let mut trigger = Trigger::begun(spec, sights, past, facts.now);
     let made = Entity {
         id,
         version: 1,
@@ -99,6 +76,36 @@ fn create(
     trigger = turn.next;
     let made = Entity { body: Body::Trigger(Box::new(trigger)), ..made };
     Ok(Decision { events: vec![Event::EntitySet(Box::new(made))], receipt: Receipt::Done })
+}
+
+impl Trigger {
+    /// A new one, made at `now` when there was this to see.
+    pub fn begun(spec: &TriggerSpec, sights: &[Sight], past: &Past, now: Timestamp) -> Trigger {
+        let next_run_at = match spec.kind {
+            TriggerType::Recurring => {
+                let from = past.last_triggered_at.unwrap_or(now);
+                let every_ms = spec.interval_secs.unwrap_or(0).saturating_mul(1_000);
+                past.next_run_at.or(Some(from.plus_millis(every_ms)))
+            }
+            TriggerType::Scheduled => spec.run_at,
+            TriggerType::Conditional => None,
+        };
+        Trigger {
+            spec: spec.clone(),
+            status: Status::Active,
+            leaves: spec.watched_condition().map_or(Vec::new(), |it| begin(it, sights, past)),
+            last_triggered_at: past.last_triggered_at,
+            last_eval_at: past.last_eval_at,
+            outstanding: None,
+            last_status: past.last_status,
+            last_error: past.last_error.as_deref().map(cut),
+            last_duration_ms: past.last_duration_ms,
+            next_run_at,
+            fired: 0,
+            log: Vec::new(),
+            made_elsewhere_at: past.created_at,
+        }
+    }
 }
 
 /// The leaves as they begin: what there is to see is what later changes are compared with.
