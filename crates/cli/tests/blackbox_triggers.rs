@@ -94,7 +94,10 @@ fn a05_a06_a_recurring_trigger_fires_waits_for_its_run_and_goes_on(store: Store)
     assert!(made["schedule"]["nextRunAt"].is_string() && made["schedule"]["lastRunAt"].is_null());
     assert_eq!(made["schedule"]["nextRunAt"], made["state"]["nextRunAt"]);
     let run = here.pull();
-    assert_eq!((run["sourceTriggerId"].as_str(), &run["prompt"]), (Some("trigger-001"), &json!("...")));
+    assert_eq!(
+        (run["sourceTriggerId"].as_str(), &run["prompt"]),
+        (Some("trigger-001"), &json!("..."))
+    );
     assert_eq!((&run["traceId"], &run["parentTaskId"]), (&json!("trace-001"), &json!("task-001")));
     assert!(run["triggeredAt"].is_string());
     // Several intervals go by while the run has not ended.
@@ -110,7 +113,10 @@ fn a05_a06_a_recurring_trigger_fires_waits_for_its_run_and_goes_on(store: Store)
     let second = here.work();
     assert_ne!(second["id"], run["id"]);
     let after = here.get("trigger-001");
-    assert_eq!((&after["state"]["lastStatus"], &after["state"]["lastError"]), (&json!("ok"), &json!(null)));
+    assert_eq!(
+        (&after["state"]["lastStatus"], &after["state"]["lastError"]),
+        (&json!("ok"), &json!(null))
+    );
     assert!(after["state"]["lastDurationMs"].is_u64());
     assert_eq!(after["schedule"]["lastRunAt"], after["state"]["lastTriggeredAt"]);
     assert_eq!(here.who.delete("/agent/triggers/trigger-001").status, 200);
@@ -140,7 +146,10 @@ fn a05_a07_a_file_that_changes_below_a_glob_makes_one_run(store: Store) {
     let here = Place::new(server(store), "a07c");
     here.write("src/deep/old.ts");
     let made = here.on("glob", changed(&here.path("src/**/*.ts")));
-    assert_eq!((&made["state"]["initialized"], made["state"]["lastMtime"].is_string()), (&json!(true), true));
+    assert_eq!(
+        (&made["state"]["initialized"], made["state"]["lastMtime"].is_string()),
+        (&json!(true), true)
+    );
     // What was there is no change, and what does not match is none either.
     here.write("src/deep/other.js");
     here.watched("glob");
@@ -158,7 +167,10 @@ fn a05_a07_a_file_that_changes_below_a_glob_makes_one_run(store: Store) {
     assert!(outcomes.iter().filter(|it| *it == "fired").count() == 2, "{outcomes:?}");
     let lines = items(here.native("glob", "/evaluations"));
     let fired = lines.iter().find(|line| line["outcome"] == "fired").unwrap();
-    assert_eq!((&fired["leaves"][0]["truth"], &fired["leaves"][0]["type"]), (&json!("true"), &json!("file_changed")));
+    assert_eq!(
+        (&fired["leaves"][0]["truth"], &fired["leaves"][0]["type"]),
+        (&json!("true"), &json!("file_changed"))
+    );
     assert!(fired["job_id"].is_string() && fired["leaves"][0]["at"].is_string());
     // Fires at once for what is there, if it is told to.
     here.on("eager", json!({
@@ -191,14 +203,18 @@ fn a07_a_file_that_is_there_fires_after_each_cooldown(store: Store) {
     });
     let count = here.fired("there");
     let again = here.native("there", "/explain");
-    assert_eq!((again["would_fire"].as_bool(), &again["outcome"]), (Some(false), &json!("not_yet")));
+    assert_eq!(
+        (again["would_fire"].as_bool(), &again["outcome"]),
+        (Some(false), &json!("not_yet"))
+    );
     assert_eq!(here.fired("there"), count);
 }
 
 fn a07_a_task_that_ended_makes_one_run_in_its_trace(store: Store) {
     let here = Place::new(server(store), "a07t");
     let run = |id: &str| {
-        let wish = json!({ "id": id, "prompt": "a", "traceId": "trace-a", "parentTaskId": "planner-1" });
+        let wish =
+            json!({ "id": id, "prompt": "a", "traceId": "trace-a", "parentTaskId": "planner-1" });
         assert_eq!(here.who.post("/agent/runs", &wish).status, 201);
     };
     // Before the task is there, and after it has ended.
@@ -211,7 +227,10 @@ fn a07_a_task_that_ended_makes_one_run_in_its_trace(store: Store) {
     here.fires("after-a", 1);
     let second = here.work();
     assert_eq!(second["sourceTriggerId"], "after-a");
-    assert_eq!((&second["traceId"], &second["parentTaskId"]), (&json!("trace-a"), &json!("planner-1")));
+    assert_eq!(
+        (&second["traceId"], &second["parentTaskId"]),
+        (&json!("trace-a"), &json!("planner-1"))
+    );
     assert_eq!(here.get("after-a")["state"]["lastSeenResultId"], "task-a");
     here.on("late", task("task_done", "task-a"));
     here.fires("late", 1);
@@ -305,12 +324,16 @@ fn a08_a_cooldown_is_kept_and_what_changes_meanwhile_is_one_run(store: Store) {
         (here.native("cool", "/explain")["outcome"] == "cooldown").then_some(())
     });
     let told = here.native("cool", "/explain");
-    assert_eq!((told["would_fire"].as_bool(), told["cooldown_until"].is_string()), (Some(false), true));
+    assert_eq!(
+        (told["would_fire"].as_bool(), told["cooldown_until"].is_string()),
+        (Some(false), true)
+    );
     here.fires("cool", 2);
     let first = here.pull();
     let lines = items(here.native("cool", "/evaluations"));
     let fired: Vec<&Value> = lines.iter().filter(|line| line["outcome"] == "fired").collect();
-    let at = |line: &Value| line["at"].as_str().unwrap().parse::<mainspring_api::Time>().unwrap().0;
+    let at =
+        |line: &Value| line["at"].as_str().unwrap().parse::<mainspring_sdk::api::Time>().unwrap().0;
     assert!(at(fired[0]) - at(fired[1]) >= 3_000_000, "{fired:?}");
     here.finish(&first);
     eventually("the cooldown after the second run is over", || {
@@ -332,7 +355,10 @@ fn a09_the_ten_fields_of_the_state_are_used_and_survive_a_kill(store: Store) {
     here.finish(&run);
     here.fires("state", 1);
     let failed = here.pull();
-    here.report(&failed, json!({ "status": "failed", "error": "out of paper", "failureReason": "error" }));
+    here.report(
+        &failed,
+        json!({ "status": "failed", "error": "out of paper", "failureReason": "error" }),
+    );
     eventually("the run has ended", || {
         here.get("state")["state"]["runningAt"].is_null().then_some(())
     });
@@ -345,7 +371,10 @@ fn a09_the_ten_fields_of_the_state_are_used_and_survive_a_kill(store: Store) {
     let before = here.get("state");
     let state = &before["state"];
     assert_eq!(fields(state), STATE.into());
-    assert_eq!((&state["lastStatus"], &state["lastError"]), (&json!("error"), &json!("out of paper")));
+    assert_eq!(
+        (&state["lastStatus"], &state["lastError"]),
+        (&json!("error"), &json!("out of paper"))
+    );
     assert_eq!((&state["lastSeenResultId"], &state["initialized"]), (&json!("t"), &json!(true)));
     for field in ["lastTriggeredAt", "lastEvalAt", "lastMtime", "runningAt", "nextRunAt"] {
         assert!(state[field].is_string(), "{field}: {state}");
@@ -414,10 +443,19 @@ fn a10_names_are_unique_in_a_tenant_and_traces_reach_the_result(store: Store) {
     let (id, triggered_at) = (text(&run, "id"), text(&run, "triggeredAt"));
     here.finish(&run);
     let result = here.who.get(&format!("/agent/runs/{id}/result")).json();
-    assert_eq!((&result["traceId"], &result["sourceTriggerId"]), (&json!("trace-1"), &json!("traced")));
-    assert_eq!((&result["task"]["triggeredAt"], &result["task"]["sourceTriggerId"]), (&json!(triggered_at), &json!("traced")));
+    assert_eq!(
+        (&result["traceId"], &result["sourceTriggerId"]),
+        (&json!("trace-1"), &json!("traced"))
+    );
+    assert_eq!(
+        (&result["task"]["triggeredAt"], &result["task"]["sourceTriggerId"]),
+        (&json!(triggered_at), &json!("traced"))
+    );
     let job = here.who.job(&text(&run, "jobId"));
-    assert_eq!((text(&job, "subject"), text(&job, "trace_id")), (format!("run:{id}"), "trace-1".to_owned()));
+    assert_eq!(
+        (text(&job, "subject"), text(&job, "trace_id")),
+        (format!("run:{id}"), "trace-1".to_owned())
+    );
     here.who.delete("/agent/triggers/traced");
 }
 
@@ -426,15 +464,41 @@ fn a05_a07_the_native_contract_and_the_command_line_say_the_same(store: Store) {
     let here = Place::new(server, "a05c");
     let cli = |args: &[&str]| server.cli_as(&here.who.token, args);
     let path = here.path("**/*.md");
-    let made = cli(&["triggers", "create", "read it", "--id", "docs", "--file-changed", &path,
-        "--cooldown", "1h", "--priority", "9", "-o", "json"]).expect(0).json();
-    assert_eq!((&made["cooldown"], &made["status"], &made["priority"]), (&json!(3_600), &json!("active"), &json!(9)));
+    let made = cli(&[
+        "triggers",
+        "create",
+        "read it",
+        "--id",
+        "docs",
+        "--file-changed",
+        &path,
+        "--cooldown",
+        "1h",
+        "--priority",
+        "9",
+        "-o",
+        "json",
+    ])
+    .expect(0)
+    .json();
+    assert_eq!(
+        (&made["cooldown"], &made["status"], &made["priority"]),
+        (&json!(3_600), &json!("active"), &json!(9))
+    );
     assert_eq!(made["condition"]["params"]["path"], json!(path));
     assert_eq!(here.get("docs")["condition"], made["condition"]);
     cli(&["triggers", "create", "tick", "--every", "1d", "--id", "daily"]).expect(0);
     cli(&["triggers", "create", "then", "--at", "2031-01-01T00:00:00Z", "--id", "then"]).expect(0);
-    cli(&["triggers", "create", "q", "--id", "q", "--condition",
-        r#"{"type":"task_done","params":{"task_id":"t"}}"#]).expect(0);
+    cli(&[
+        "triggers",
+        "create",
+        "q",
+        "--id",
+        "q",
+        "--condition",
+        r#"{"type":"task_done","params":{"task_id":"t"}}"#,
+    ])
+    .expect(0);
     assert_eq!(here.get("q")["condition"]["params"], json!({ "taskId": "t" }));
     let listed = cli(&["triggers", "list", "--type", "conditional", "-o", "json"]).expect(0).json();
     assert_eq!(listed["total"], 2);
@@ -463,7 +527,10 @@ fn a07_pause_resume_and_delete_do_what_they_say(store: Store) {
     let told = here.native("rests", "/explain");
     assert_eq!((&told["outcome"], &told["would_fire"]), (&json!("paused"), &json!(false)));
     let resumed = here.who.poke("/api/v1/triggers/rests/resume").data();
-    assert_eq!((&resumed["status"], &resumed["state"]["initialized"]), (&json!("active"), &json!(true)));
+    assert_eq!(
+        (&resumed["status"], &resumed["state"]["initialized"]),
+        (&json!("active"), &json!(true))
+    );
     here.watched("rests");
     assert_eq!(here.fired("rests"), 0, "what changed during the pause is no edge");
     here.write("b");
@@ -477,7 +544,8 @@ fn a07_pause_resume_and_delete_do_what_they_say(store: Store) {
 
 fn a05_nonsense_is_refused_where_it_stands(store: Store) {
     let here = Place::new(server(store), "a05n");
-    let when = |condition: Value| json!({ "type": "conditional", "prompt": "x", "condition": condition });
+    let when =
+        |condition: Value| json!({ "type": "conditional", "prompt": "x", "condition": condition });
     let recurring = json!({ "type": "recurring", "prompt": "x", "schedule": { "interval": 60 } });
     let with = |more: Value| {
         let mut body = recurring.clone();
@@ -498,9 +566,15 @@ fn a05_nonsense_is_refused_where_it_stands(store: Store) {
         (with(json!({ "schemaVersion": 3 })), "schemaVersion"),
         (with(json!({ "traceId": "a\u{7}" })), "traceId"),
         (when(json!({ "type": "moon_phase", "params": {} })), "condition"),
-        (when(json!({ "type": "file_changed", "params": { "path": "a", "glob": 1 } })), "condition"),
+        (
+            when(json!({ "type": "file_changed", "params": { "path": "a", "glob": 1 } })),
+            "condition",
+        ),
         (when(json!({ "type": "file_changed", "params": {} })), "condition"),
-        (when(json!({ "type": "task_done", "params": { "task_id": "native spelling" } })), "condition"),
+        (
+            when(json!({ "type": "task_done", "params": { "task_id": "native spelling" } })),
+            "condition",
+        ),
         (when(changed("../outside")), "condition"),
         (when(changed("/etc/passwd")), "condition"),
         (when(changed("a/**b")), "condition"),

@@ -98,9 +98,11 @@ fn a07_a_glob_bomb_stalls_nobody(store: Store) {
         here.write(&format!("{folder}/{name}/{name}/{name}"));
     }
     let bomb = format!("{}b", "*a".repeat(150));
-    for (id, path) in
-        [("one", format!("**/{bomb}")), ("two", format!("**/{bomb}/**/{bomb}")), ("all", "**/*".to_owned())]
-    {
+    for (id, path) in [
+        ("one", format!("**/{bomb}")),
+        ("two", format!("**/{bomb}/**/{bomb}")),
+        ("all", "**/*".to_owned()),
+    ] {
         here.on(id, changed(&here.path(&path)));
         here.watched(id);
     }
@@ -208,7 +210,10 @@ fn a10_what_one_tenant_watches_is_not_told_to_another(store: Store) {
         let foreign = other.get(&format!("/api/v1/triggers/mine{path}"));
         let unknown = other.get(&format!("/api/v1/triggers/none{path}"));
         let without_meta = |answer: &Value| answer["error"].clone();
-        assert_eq!((foreign.status, without_meta(&foreign.json())), (403, without_meta(&unknown.json())));
+        assert_eq!(
+            (foreign.status, without_meta(&foreign.json())),
+            (403, without_meta(&unknown.json()))
+        );
     }
     for verb in ["pause", "resume", "dry-run"] {
         assert_eq!(other.poke(&format!("/api/v1/triggers/mine/{verb}")).status, 403, "{verb}");

@@ -154,9 +154,10 @@ impl Engine {
     pub fn check_paths(&self, condition: &Condition) -> Result<(), Unseeable> {
         let roots = &self.shared.config.triggers.roots;
         let leaves = condition.leaves();
-        leaves.iter().filter_map(|leaf| leaf.path()).try_for_each(|path| {
-            patterns(roots, path).map(drop)
-        })
+        leaves
+            .iter()
+            .filter_map(|leaf| leaf.path())
+            .try_for_each(|path| patterns(roots, path).map(drop))
     }
 }
 

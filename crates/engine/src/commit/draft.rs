@@ -11,7 +11,8 @@ use mainspring_kernel::command::Claim;
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
-    Command, Decision, Entity, EntityId, Event, Job, JobId, Receipt, Rejection, TenantId, Timestamp, firing,
+    Command, Decision, Entity, EntityId, Event, Job, JobId, Receipt, Rejection, TenantId,
+    Timestamp, firing,
 };
 use mainspring_store::Desk;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The paths that triggers ask for: who asks for which, what was last seen there, and which of them
 //! a change concerns. One path is looked at once, however many triggers ask for it.
 
-use super::notice::{Asking, Change, Notice, REMOTE, TOO_MANY, UNTOLD};
+use super::notice::{Asking, Change, MISSING, Notice, REMOTE, TOO_MANY, UNTOLD};
 use super::pattern::{Pattern, Unseeable, patterns};
 use super::walk::{Place, Walked, walk};
 use crate::limits::{LOOK_GAP, LOOK_SHARE, LOOKS_AT_ONCE};
@@ -233,10 +233,11 @@ impl Files {
             }
         }
         let Some(asked) = self.asked.get_mut(&path) else { return Vec::new() };
-        let why = match (&self.notice, walked.is_remote) {
-            (None, _) => Some(UNTOLD),
-            (Some(_), true) => Some(REMOTE),
-            (Some(_), false) => unwatched,
+        let why = match &self.notice {
+            _ if walked.is_missing => Some(MISSING),
+            None => Some(UNTOLD),
+            Some(_) if walked.is_remote => Some(REMOTE),
+            Some(_) => unwatched,
         };
         if why != asked.polled {
             let folder = asked.pattern.root.display();
@@ -345,6 +346,10 @@ impl Files {
                     let Some(concerned) = self.folders.get(&folder) else { continue };
                     paths.extend(concerned.by_name.values().flatten());
                     paths.extend(&concerned.by_any);
+                }
+                Change::Somewhere => {
+                    let open = self.asked.iter().filter(|(_, asked)| asked.is_looked_at);
+                    paths.extend(open.map(|(path, _)| *path));
                 }
                 Change::Anywhere => paths.extend(self.asked.keys()),
             }

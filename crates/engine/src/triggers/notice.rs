@@ -17,6 +17,7 @@ use tokio::io::unix::AsyncFd;
 /// Why files are looked at from time to time instead.
 pub(super) const REMOTE: &str = "on a file system that other machines change";
 pub(super) const TOO_MANY: &str = "in more folders than can be watched";
+pub(super) const MISSING: &str = "its root is not there";
 pub(super) const UNTOLD: &str = "the operating system tells of no changes";
 
 /// Told of changes in folders.
@@ -33,7 +34,9 @@ pub(super) enum Change {
     File(PathBuf, OsString),
     /// To a folder in it, or to itself.
     Folder(PathBuf),
-    /// Anywhere: more happened than could be told, or in a folder that is not known yet.
+    /// In a folder that is being looked into for the first time.
+    Somewhere,
+    /// Anywhere: more happened than could be told.
     Anywhere,
 }
 
@@ -129,7 +132,7 @@ fn read(fd: &OwnedFd, folders: &HashMap<i32, PathBuf>) -> (Vec<Change>, Vec<i32>
     while let Ok(event) = reader.next() {
         let (watch, what) = (event.wd(), event.events());
         let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
-        changes.push(told(folders, watch, what, name));
+        changes.extend(told(folders, watch, what, name));
         if what.contains(ReadFlags::IGNORED) {
             gone.push(watch);
         }
@@ -146,15 +149,18 @@ fn told(
     watch: i32,
     what: ReadFlags,
     name: Option<&OsStr>,
-) -> Change {
-    let Some(folder) = folders.get(&watch).filter(|_| !what.contains(ReadFlags::QUEUE_OVERFLOW))
-    else {
-        return Change::Anywhere;
+) -> Option<Change> {
+    if what.contains(ReadFlags::QUEUE_OVERFLOW) {
+        return Some(Change::Anywhere);
+    }
+    let Some(folder) = folders.get(&watch) else {
+        // The end of a watch that was not wanted any more is no news.
+        return (!what.contains(ReadFlags::IGNORED)).then_some(Change::Somewhere);
     };
-    match name {
+    Some(match name {
         Some(name) if !what.contains(ReadFlags::ISDIR) => {
             Change::File(folder.clone(), name.to_owned())
         }
         Some(_) | None => Change::Folder(folder.clone()),
-    }
+    })
 }

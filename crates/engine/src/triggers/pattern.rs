@@ -104,9 +104,7 @@ fn is_meant(parts: &[Part], names: &[&OsStr]) -> bool {
             (0..names.len()).any(|skipped| is_meant(rest, &names[skipped..]))
         }
         (Some(_), None) => false,
-        (Some((part, rest)), Some((name, names))) => {
-            is_like(part, name) && is_meant(rest, names)
-        }
+        (Some((part, rest)), Some((name, names))) => is_like(part, name) && is_meant(rest, names),
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct Walked {
     pub(super) places: Vec<Place>,
     /// Whether there was too much to look at.
     pub(super) is_cut: bool,
+    /// Whether the root is not there.
+    pub(super) is_missing: bool,
     /// Whether changes made elsewhere are not told here.
     pub(super) is_remote: bool,
     pub(super) took: Duration,
@@ -49,9 +51,12 @@ pub(super) fn walk(pattern: &Pattern, enter: &mut dyn FnMut(&Path)) -> Walked {
     let began = Instant::now();
     let mut walk = Walk { pattern, enter, left: WALK_MAX, found: Walked::default() };
     // Who set the root up may well have used a link for it.
-    if let Ok(root) = openat(CWD, &pattern.root, FOLDER, Mode::empty()) {
-        walk.found.is_remote = fstatfs(&root).is_ok_and(|fs| is_remote(fs.f_type as u64));
-        walk.folder(&root, &pattern.root, 0, 0);
+    match openat(CWD, &pattern.root, FOLDER, Mode::empty()) {
+        Ok(root) => {
+            walk.found.is_remote = fstatfs(&root).is_ok_and(|fs| is_remote(fs.f_type as u64));
+            walk.folder(&root, &pattern.root, 0, 0);
+        }
+        Err(_) => walk.found.is_missing = true,
     }
     walk.found.took = began.elapsed();
     walk.found

@@ -239,7 +239,8 @@ impl Sentry {
     /// Ends the latest job; nobody is told.
     pub(crate) fn end(&mut self, well: bool) {
         let job = self.latest().id;
-        let failure = Failure { code: "BROKEN".into(), message: "no paper".into(), retryable: false };
+        let failure =
+            Failure { code: "BROKEN".into(), message: "no paper".into(), retryable: false };
         let ending = if well { Ending::Success } else { Ending::DeadLetter(failure) };
         let by = UserId::new("ada").unwrap();
         self.run(&Command::RunInternally(RunInternally { job, by, ending })).unwrap();

@@ -4,7 +4,7 @@
 
 use crate::sentry::{asked, changed, done, exists, files, ms, on};
 use mainspring_kernel::entity::trigger::{
-    Condition, LeafState, Rules, Truth, TriggerType, evaluate,
+    Condition, LeafState, Rules, TriggerType, Truth, evaluate,
 };
 
 use Truth::{False, True, Undecided};

@@ -120,7 +120,7 @@ fn a_task_has_one_run_and_gives_it_its_trace() {
     assert_eq!(run.trace.as_deref(), Some("trace-a"));
     assert_eq!(label(run, PARENT_LABEL), Some("parent-a"));
     assert_eq!(label(run, TRIGGER_LABEL), Some("trigger-001"));
-    assert_eq!(label(run, TRIGGERED_LABEL), Some("2026-01-05T00:00:01Z"));
+    assert_eq!(label(run, TRIGGERED_LABEL), Some("2026-01-05T00:00:01.000000Z"));
     assert_eq!(sentry.trigger().last_seen_result_id(), Some("a"));
     sentry.finish();
     assert_eq!(sentry.see(vec![ended(0, 6, true)]), Err(Rejection::NotDue));
@@ -207,8 +207,11 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         (0..2u16).prop_map(Step::Touch),
-        (0..2usize, 0..2u16, any::<bool>())
-            .prop_map(|(server, leaf, is_slow)| Step::Look { server, leaf, is_slow }),
+        (0..2usize, 0..2u16, any::<bool>()).prop_map(|(server, leaf, is_slow)| Step::Look {
+            server,
+            leaf,
+            is_slow
+        }),
         (1..20_000i64).prop_map(Step::Pass),
         any::<bool>().prop_map(|is_told| Step::End { is_told }),
     ]

@@ -56,9 +56,10 @@ fn nobody_is_asked_what_is_decided_already() {
     sentry.see(vec![files(0, Some(ms(0)))]).unwrap();
     sentry.wake_at(ms(60_000));
     assert_eq!(sentry.questions(), 1);
+    sentry.now = ms(60_001);
     sentry.answer("true");
     sentry.tell().unwrap();
-    sentry.wake_at(ms(60_000));
+    sentry.wake_at(ms(60_001));
     assert_eq!(sentry.runs(), 1);
 }
 

@@ -72,7 +72,10 @@ fn part(
             only(params, &["path", fires_on_init])?;
             let fires = params.get(fires_on_init).unwrap_or(&Value::Bool(false));
             let fires = fires.as_bool().ok_or_else(|| {
-                refusal::invalid("condition", format_args!("needs true or false as {fires_on_init}"))
+                refusal::invalid(
+                    "condition",
+                    format_args!("needs true or false as {fires_on_init}"),
+                )
             })?;
             Condition::FileChanged { path: text("path")?, fires_on_init: fires }
         }

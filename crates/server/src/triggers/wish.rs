@@ -1,7 +1,7 @@
 //! From the wish for a trigger to what it is to do.
 
-use super::condition::{self, Spelling};
 use super::Wish;
+use super::condition::{self, Spelling};
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
 use mainspring_kernel::access::Sight;
@@ -18,9 +18,8 @@ pub(crate) fn wish(
     spelling: Spelling,
     (who, fresh, pace): (&Principal, u128, Pace),
 ) -> Result<Wish, Refusal> {
-    let kind = TriggerType::parse(&wire.kind).ok_or_else(|| {
-        refusal::invalid("type", "must be recurring, scheduled or conditional")
-    })?;
+    let kind = TriggerType::parse(&wire.kind)
+        .ok_or_else(|| refusal::invalid("type", "must be recurring, scheduled or conditional"))?;
     let made = || EntityId { kind: Kind::Trigger, bits: fresh }.to_string();
     let schedule = wire.schedule.as_ref();
     let condition = wire.condition.as_ref().filter(|condition| !condition.is_null());
@@ -50,8 +49,9 @@ fn past(wire: &api::trigger::SetTrigger) -> Result<Past, Refusal> {
     let last_run_at = schedule.and_then(|schedule| schedule.last_run_at);
     let next_run_at = schedule.and_then(|schedule| schedule.next_run_at);
     let last_status = state.last_status.as_deref().map(|text| {
-        LastStatus::parse(text)
-            .ok_or_else(|| refusal::invalid("state", "has a last status other than ok, error, skipped"))
+        LastStatus::parse(text).ok_or_else(|| {
+            refusal::invalid("state", "has a last status other than ok, error, skipped")
+        })
     });
     let last_seen = state.last_seen_result_id.as_deref();
     if last_seen.is_some_and(|text| text.len() > NAME_BYTES_MAX) {
@@ -62,7 +62,11 @@ fn past(wire: &api::trigger::SetTrigger) -> Result<Past, Refusal> {
         last_triggered_at: state.last_triggered_at.or(last_run_at).map(instant),
         last_eval_at: state.last_eval_at.map(instant),
         last_seen_result_id: last_seen.map(Into::into),
-        last_mtime: state.last_mtime.as_ref().and_then(|value| mtime(value).transpose()).transpose()?,
+        last_mtime: state
+            .last_mtime
+            .as_ref()
+            .and_then(|value| mtime(value).transpose())
+            .transpose()?,
         is_initialized: state.initialized.unwrap_or(false),
         last_status: last_status.transpose()?,
         last_error: state.last_error.as_deref().map(Into::into),

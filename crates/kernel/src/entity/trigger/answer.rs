@@ -35,7 +35,8 @@ mod tests {
             assert!(is_yes(yes), "{yes}");
         }
         assert!(is_yes(r#"{"result": true, "more": 1}"#));
-        for no in ["", "false", "\"no\"", "1", "{}", r#"{"result":"yes, but"}"#, r#"{"x":"true"}"#] {
+        for no in ["", "false", "\"no\"", "1", "{}", r#"{"result":"yes, but"}"#, r#"{"x":"true"}"#]
+        {
             assert!(!is_yes(no), "{no}");
         }
     }

@@ -86,9 +86,8 @@ impl TriggerCommand {
             TriggerCommand::Create { spec, sights, .. } => {
                 let of_condition = spec.condition.as_ref().map_or(0, |condition| {
                     let leaves = condition.leaves();
-                    let bytes = |leaf: &&super::Condition| {
-                        leaf.path().or(leaf.task()).map_or(64, str::len)
-                    };
+                    let bytes =
+                        |leaf: &&super::Condition| leaf.path().or(leaf.task()).map_or(64, str::len);
                     leaves.iter().map(bytes).sum()
                 });
                 spec.prompt.len() + of_condition + sights.len() * 64

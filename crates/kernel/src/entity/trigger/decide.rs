@@ -108,11 +108,9 @@ fn begin(condition: &Condition, sights: &[Sight], past: &Past) -> Vec<LeafState>
         let fresh = LeafState::of(leaf);
         match (&fresh, seen(at)) {
             // It goes on where it was: what changed in between is an edge.
-            (LeafState::Changed { .. }, _) if past.is_initialized => LeafState::Changed {
-                is_initialized: true,
-                taken: past.last_mtime,
-                held: None,
-            },
+            (LeafState::Changed { .. }, _) if past.is_initialized => {
+                LeafState::Changed { is_initialized: true, taken: past.last_mtime, held: None }
+            }
             (LeafState::Task { .. }, Some(Seen::Task(Some(ended))))
                 if past.last_seen_result_id.as_deref() == leaf.task() =>
             {

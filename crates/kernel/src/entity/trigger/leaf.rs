@@ -171,9 +171,7 @@ impl LeafState {
                 taken: held.as_ref().map(|ended| ended.job).or(*taken),
                 held: None,
             },
-            LeafState::Llm { asked_at, .. } => {
-                LeafState::Llm { asked_at: *asked_at, answer: None }
-            }
+            LeafState::Llm { asked_at, .. } => LeafState::Llm { asked_at: *asked_at, answer: None },
         }
     }
 }

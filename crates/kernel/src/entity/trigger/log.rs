@@ -77,7 +77,8 @@ impl Outcome {
 
 /// Adds a line unless the last one says the same; the oldest goes when there are too many.
 pub(super) fn push(log: &mut Vec<Evaluation>, line: Evaluation) {
-    let truths = |line: &Evaluation| -> Vec<Truth> { line.findings.iter().map(|it| it.truth).collect() };
+    let truths =
+        |line: &Evaluation| -> Vec<Truth> { line.findings.iter().map(|it| it.truth).collect() };
     let is_news = match &line.outcome {
         Outcome::Fired | Outcome::Asked | Outcome::Stuck => true,
         Outcome::Due
@@ -85,9 +86,9 @@ pub(super) fn push(log: &mut Vec<Evaluation>, line: Evaluation) {
         | Outcome::Running
         | Outcome::NotYet
         | Outcome::Undecided
-        | Outcome::Refused(_) => log.last().is_none_or(|last| {
-            last.outcome != line.outcome || truths(last) != truths(&line)
-        }),
+        | Outcome::Refused(_) => log
+            .last()
+            .is_none_or(|last| last.outcome != line.outcome || truths(last) != truths(&line)),
     };
     if is_news {
         if log.len() >= TRIGGER_LOG_MAX {

@@ -34,10 +34,14 @@ pub(in crate::entity) fn ring(
         if !settle::look(&mut turn) {
             look_later(&mut turn, outstanding);
         }
-        turn.reckon();
-        return turn.done(Receipt::Done);
+        // What is due has waited for that, and does not wait for another alarm.
+        if turn.next.outstanding.is_some() || trigger.spec.kind == TriggerType::Scheduled {
+            turn.reckon();
+            return turn.done(Receipt::Done);
+        }
     }
     match trigger.spec.kind {
+        TriggerType::Recurring if turn.next.next_run_at.is_some_and(|next| next > turn.now) => {}
         TriggerType::Recurring => recur(&mut turn, at),
         TriggerType::Scheduled => {
             let fired = submit(&turn, at, Purpose::Run, &[]);

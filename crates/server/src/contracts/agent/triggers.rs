@@ -179,7 +179,8 @@ pub(super) fn read(ask: &Ask, who: &Principal, wire: CreateTrigger) -> Result<Wi
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&LIST.map(|(name, _)| name))?;
     let found = triggers::list(&ask, &who, &query).await?;
-    let items = found.entities.iter().map(|entity| shown(&ask, entity)).collect::<Result<_, _>>()?;
+    let items =
+        found.entities.iter().map(|entity| shown(&ask, entity)).collect::<Result<_, _>>()?;
     let is_exact = found.total <= TOTAL_MAX;
     let total = is_exact.then_some(found.total as u64);
     let total_at_least = (!is_exact).then_some(TOTAL_MAX as u64);

@@ -30,7 +30,8 @@ pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&FILTERS.map(|(name, _)| name))?;
     let found = triggers::list(&ask, &who, &query).await?;
-    let items = found.entities.iter().map(|entity| shown(&ask, entity)).collect::<Result<_, _>>()?;
+    let items =
+        found.entities.iter().map(|entity| shown(&ask, entity)).collect::<Result<_, _>>()?;
     let Total { exact: total, at_least: total_at_least } = Total::of(found.total);
     Ok(Reply::data(&api::Page { items, next_cursor: found.next, total, total_at_least }))
 }

@@ -52,6 +52,5 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
     })
 }
 
-const OUTCOMES: [&str; 9] = [
-    "fired", "asked", "due", "cooldown", "running", "not_yet", "undecided", "refused", "stuck",
-];
+const OUTCOMES: [&str; 9] =
+    ["fired", "asked", "due", "cooldown", "running", "not_yet", "undecided", "refused", "stuck"];
