@@ -109,9 +109,10 @@ fn a03_a15_a_directory_is_taken_over_once_and_written_again(store: Store) {
     // Version 1 has no version, and little else.
     put(&place, "worker/queue/old.json", &json!({ "id": "old", "prompt": "as ever" }));
     put(&place, "worker/running/task-004.json", &queued("task-004"));
+    let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * 30);
     let asks = json!({ "schemaVersion": 2, "id": "planner-002", "status": "needs_input",
         "question": "which?", "options": ["a", "b"], "default": "a",
-        "deadline": "2031-01-01T00:00:00.000000Z", "traceId": "trace-003" });
+        "deadline": format!("{deadline:.6}"), "traceId": "trace-003" });
     put(&place, "planner/results/planner-002.json", &asks);
     let planned = json!({ "schemaVersion": 2, "id": "planner-001", "status": "done",
         "tasks": [{ "id": "task-001", "prompt": "look at it" }], "attempts": 1,

@@ -48,8 +48,9 @@ const TRIGGERS: &str = "triggers";
 const STATUS: &str = "task_status.json";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 2 << 20;
-/// Records that are sent at a time, and bytes of them.
+/// Records that an import sends at a time.
 const SENT_MAX: usize = 200;
+/// Bytes of records that an import sends at a time, and one record more.
 const SENT_BYTES_MAX: usize = 4 << 20;
 
 /// What became of a directory.
