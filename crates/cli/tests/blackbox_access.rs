@@ -160,7 +160,8 @@ fn o02_o04_every_route_opens_for_its_roles_and_for_nobody_else(store: Store) {
         {
             continue;
         }
-        let target = path.replace("{name}", "door").replace("{gate}", "risk").replace(['{', '}'], "");
+        let target =
+            path.replace("{name}", "door").replace("{gate}", "risk").replace(['{', '}'], "");
         for (role, caller) in &callers {
             let answer = call(caller, method, &target, &body(path));
             assert!(answer.status < 500, "{role} {method} {path}: {}", answer.text());

@@ -275,9 +275,7 @@ impl Engine {
     pub async fn work(&self, commands: Vec<Command>, pull: Option<Pull>) -> Result<Reply, Error> {
         match pull {
             // Alone it may wait, and must end when its worker leaves.
-            Some(pull) if commands.is_empty() => {
-                self.pull_alone(pull).await
-            }
+            Some(pull) if commands.is_empty() => self.pull_alone(pull).await,
             pull => self.request(commands, pull).await,
         }
     }

@@ -358,9 +358,9 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
             match large % 5 {
                 0 => super::samples::body(name, large, at, small),
-                1 => super::samples::object(&name, at, small),
-                2 => super::samples::gate(Some(&name)),
-                3 => super::samples::audit_entry(Some(&name), small),
+                1 => super::governed::object(&name, at, small),
+                2 => super::governed::gate(Some(&name)),
+                3 => super::governed::audit_entry(Some(&name), small),
                 _ => {
                     let full = super::samples::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));
