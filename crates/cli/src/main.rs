@@ -199,6 +199,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a flat list")]
     fn documented_commands_parse() {
         for line in [
             "serve --listen 127.0.0.1:7070 --data-dir d --config c.toml --demo",

@@ -3,6 +3,8 @@
 
 #[path = "record/golden.rs"]
 mod golden;
+#[path = "record/governed.rs"]
+mod governed;
 #[path = "record/samples.rs"]
 mod samples;
 #[path = "record/triggers.rs"]

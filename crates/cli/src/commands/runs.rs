@@ -164,8 +164,5 @@ async fn listed(session: &Session, noun: &str, filter: Filter) -> anyhow::Result
 }
 
 fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

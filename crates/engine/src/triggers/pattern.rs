@@ -153,7 +153,6 @@ fn next_letter(name: &[u8], place: usize) -> usize {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
 

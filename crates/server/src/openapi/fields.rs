@@ -215,6 +215,7 @@ fn executor_field(field: &str) -> Option<Allowed> {
 }
 
 /// What a field of a type may hold; `None` for one that nothing is said about.
+#[expect(clippy::too_many_lines, reason = "a flat table")]
 pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
     Some(match (of, field) {
         ("Submit", "job_type") => name(),

@@ -1,13 +1,9 @@
 //! One fixed value of every kind of record: what the golden bytes are made of.
 
+use super::governed::{audit_entry, audit_head, gate, object, plain_object};
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::dlq::Proposal;
-use mainspring_kernel::entity::audit::{AuditEntry, AuditHead, AuditNote, Fate};
 use mainspring_kernel::entity::beacon::Beacon;
-use mainspring_kernel::entity::gate::{GateCard, GateState};
-use mainspring_kernel::entity::object::{
-    Epistemic, Object, Signals, Status as ObjectStatus, UnknownType,
-};
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
 use mainspring_kernel::entity::schedule::{
     Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
@@ -19,7 +15,6 @@ use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder,
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::governance::{Action, Gate, ObjectType, RiskTier};
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
 };
@@ -36,11 +31,11 @@ use std::sync::Arc;
 
 pub(crate) const NOW: Timestamp = Timestamp(1_790_000_000_000_000);
 
-fn later(seconds: i64) -> Timestamp {
+pub(crate) fn later(seconds: i64) -> Timestamp {
     Timestamp(NOW.0 + seconds * 1_000_000)
 }
 
-fn id(number: u128) -> JobId {
+pub(crate) fn id(number: u128) -> JobId {
     JobId((0x01a0_c2f4_1800_7000_u128 << 64) | number)
 }
 
@@ -51,7 +46,7 @@ fn hash(text: &str) -> Digest {
     Digest(bytes)
 }
 
-fn user(name: &str) -> UserId {
+pub(crate) fn user(name: &str) -> UserId {
     UserId::stored(name.into())
 }
 
@@ -271,6 +266,7 @@ fn queue(is_paused: bool, order: QueueOrder) -> QueueSpec {
     QueueSpec { name: QueueName::stored("slow".into()), is_paused, order }
 }
 
+#[expect(clippy::too_many_lines, reason = "a flat list")]
 pub(crate) fn moves() -> Vec<(&'static str, Event)> {
     let by_worker = || Actor::Worker(worker());
     vec![
@@ -479,82 +475,9 @@ pub(crate) fn body(name: Arc<str>, large: u64, at: Option<Timestamp>, small: u32
     Body::Beacon(Beacon { job_type, every_ms: large, next_at: at, fired: small, missed: 1 })
 }
 
-/// A governed object, made of whatever there is.
-pub(crate) fn object(name: &str, at: Option<Timestamp>, small: u32) -> Body {
-    let signals = Signals {
-        reinstate_signal: true,
-        reinforcement_count: small,
-        new_evidence_count: 1,
-        last_reinforced_at: at,
-        stale_since: at,
-        confidence_millis: Some(600),
-    };
-    Body::Object(Box::new(Object {
-        risk_tier: RiskTier::High,
-        epistemic: Epistemic::Uncertain,
-        unknown_type: Some(UnknownType::OnticUnknowable),
-        auto_verify_budget: Some(small),
-        verifies_used: small,
-        verify_tries: 2,
-        uncertainty_ttl: Some("P7D".into()),
-        status: Some(ObjectStatus::StaleUncertain),
-        signals,
-        next_action_at: at,
-        next_action: Some(Action::ReinstateCheck),
-        alarm_at: at,
-        audit_event_id: Some("aud_1".into()),
-        parked: vec![id(3), id(4)],
-        ..Object::plain(ObjectType::Experience, name)
-    }))
-}
-
-/// A gate that is closed.
-pub(crate) fn gate(reason: Option<&str>) -> Body {
-    let reason = reason.map(Into::into);
-    Body::Gate(GateCard { gate: Gate::Social, state: GateState::Block, by: user("ada"), reason })
-}
-
-/// Where an audit trail ends.
-fn audit_head() -> Body {
-    let (at, hash) = (later(9), [7; 32]);
-    Body::AuditHead(AuditHead { seq: 12, hash, at, day: 20_700, changes: 3, denials: 1 })
-}
-
-/// A line of an audit trail, made of whatever there is.
-pub(crate) fn audit_entry(text: Option<&str>, small: u32) -> Body {
-    let boxed = |text: Option<&str>| text.map(Into::into);
-    Body::AuditEntry(Box::new(AuditEntry {
-        seq: u64::from(small),
-        at: later(9),
-        last_at: later(8),
-        keep_until: later(9_000),
-        note: AuditNote {
-            fate: if text.is_some() { Fate::Done } else { Fate::Denied },
-            user: user("ada"),
-            token: text.map(|_| TokenId(77)),
-            action: "gate.set".into(),
-            object_type: "gate".into(),
-            object_id: "risk".into(),
-            before: boxed(text),
-            after: boxed(text),
-            reason: boxed(text),
-            evidence_refs: text.into_iter().map(Into::into).collect(),
-            trace_id: boxed(text),
-            risk_tier: text.map(|_| RiskTier::High),
-            decision_trace_id: boxed(text),
-        },
-        prev_hash: [1; 32],
-        hash: [2; 32],
-    }))
-}
-
 fn governed(kind: Kind, body: Body) -> Event {
     let id = EntityId { kind, bits: id(11).0 };
     Event::EntitySet(Box::new(Entity { id, body, ..entity(None) }))
-}
-
-fn plain_object() -> Body {
-    Body::Object(Box::new(Object::plain(ObjectType::Memory, "mem_1")))
 }
 
 fn schedule(body: Schedule) -> Event {

@@ -383,9 +383,9 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                     super::samples::question_body(at.map_or(Standing::Open, answered), at)
                 }
                 2 => Body::Trigger(Box::new(crate::triggers::full(small, at))),
-                3 => super::samples::object(&name, at, small),
-                4 => super::samples::gate(Some(&name)),
-                5 => super::samples::audit_entry(Some(&name), small),
+                3 => super::governed::object(&name, at, small),
+                4 => super::governed::gate(Some(&name)),
+                5 => super::governed::audit_entry(Some(&name), small),
                 _ => {
                     let full = super::samples::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

@@ -37,24 +37,21 @@ pub(super) fn word(refusal: &Refusal, ids: &Ids) -> Response<Body> {
 /// Status and code of a refusal.
 fn told(refusal: &Refusal) -> (StatusCode, &'static str) {
     let (kind, code) = (refusal.kind, refusal.code);
-    match kind {
-        // What is well formed and names something that is not there.
-        Kind::Wrong if matches!(code, "TYPE_UNKNOWN" | "INVALID_ARGUMENT") || is_unfit(refusal) => {
-            (errors::status(kind), "INVALID_ARGUMENT")
-        }
-        Kind::Wrong => (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR"),
-        Kind::Unproven => (errors::status(kind), "UNAUTHORIZED"),
-        Kind::Denied if code == "AUTH_FORBIDDEN" => (errors::status(kind), "JOB_ACCESS_DENIED"),
-        Kind::Conflict
-            if matches!(
-                code,
-                "WF_STATE_TRANSITION_INVALID" | "JOB_CANCEL_CONFLICT" | "DLQ_REQUEUE_CONFLICT"
-            ) =>
-        {
-            (errors::status(kind), "INVALID_TRANSITION")
-        }
-        kind => (errors::status(kind), code),
+    // What is well formed and names something that is not there.
+    let is_unfit = matches!(code, "TYPE_UNKNOWN" | "INVALID_ARGUMENT") || is_unfit(refusal);
+    if kind == Kind::Wrong && !is_unfit {
+        return (StatusCode::UNPROCESSABLE_ENTITY, "VALIDATION_ERROR");
     }
+    let told_as = match code {
+        _ if kind == Kind::Wrong => "INVALID_ARGUMENT",
+        _ if kind == Kind::Unproven => "UNAUTHORIZED",
+        "AUTH_FORBIDDEN" => "JOB_ACCESS_DENIED",
+        "WF_STATE_TRANSITION_INVALID" | "JOB_CANCEL_CONFLICT" | "DLQ_REQUEUE_CONFLICT" => {
+            "INVALID_TRANSITION"
+        }
+        _ => code,
+    };
+    (errors::status(kind), told_as)
 }
 
 /// Whether it names a type that no schedule may have, or a rhythm that never comes.

@@ -5,7 +5,7 @@ use crate::answer::Body;
 use crate::app::Ids;
 use crate::contracts::errors;
 use crate::envelope;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use hyper::{Response, StatusCode};
 use mainspring_kernel::Rejection;
 
@@ -26,9 +26,9 @@ fn status(refusal: &Refusal) -> StatusCode {
                 | Rejection::NoSecondPerson
         )
     );
-    match refusal.kind {
-        Kind::Wrong if are_wrong_people => StatusCode::CONFLICT,
-        kind => errors::status(kind),
+    match are_wrong_people {
+        true => StatusCode::CONFLICT,
+        false => errors::status(refusal.kind),
     }
 }
 

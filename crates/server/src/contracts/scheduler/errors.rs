@@ -4,7 +4,7 @@ use super::wire::{SchedulerError, SchedulerFailure};
 use crate::answer::{Body, refused};
 use crate::app::Ids;
 use crate::contracts::errors;
-use crate::refusal::{Kind, Refusal};
+use crate::refusal::Refusal;
 use hyper::{Response, StatusCode};
 
 /// Codes that only this contract has.
@@ -23,8 +23,8 @@ pub(super) fn word(refusal: &Refusal, ids: &Ids) -> Response<Body> {
 }
 
 fn status(refusal: &Refusal) -> StatusCode {
-    match refusal.kind {
-        Kind::Wrong if refusal.code == "REQ_VALIDATION_FAILED" => StatusCode::UNPROCESSABLE_ENTITY,
-        kind => errors::status(kind),
+    match refusal.code {
+        "REQ_VALIDATION_FAILED" => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => errors::status(refusal.kind),
     }
 }

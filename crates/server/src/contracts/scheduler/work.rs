@@ -169,10 +169,11 @@ fn token(
 
 /// Has a report decided. A job that was taken back because of a gate is told as one.
 async fn report(ask: &Ask, command: Command) -> Result<Receipt, Refusal> {
-    match ask.engine().execute_one(command).await?? {
-        Receipt::TakenBack { gate } => Err(Rejection::GateClosed { gate }.into()),
-        receipt => Ok(receipt),
+    let receipt = ask.engine().execute_one(command).await??;
+    if let Receipt::TakenBack { gate } = receipt {
+        return Err(Rejection::GateClosed { gate }.into());
     }
+    Ok(receipt)
 }
 
 async fn again(ask: &Ask, id: JobId) -> Result<Job, Refusal> {

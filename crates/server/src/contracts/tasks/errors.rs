@@ -119,10 +119,8 @@ fn error(refusal: &Refusal) -> (StatusCode, TaskError) {
 }
 
 fn status(kind: Kind, code: &str) -> StatusCode {
-    match kind {
-        Kind::Wrong if code == INVALID_FIELD || code == INVALID_SCHEDULE => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
-        kind => errors::status(kind),
+    match code {
+        INVALID_FIELD | INVALID_SCHEDULE => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => errors::status(kind),
     }
 }
