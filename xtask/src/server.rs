@@ -1,4 +1,4 @@
-//! A server for one run of a task: on a free port, with an admin token and one more that has every role.
+//! A server for one run: on a free port, with an admin token and one more that has every role.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
