@@ -7,6 +7,8 @@ use std::hint::black_box;
 #[path = "../tests/record/samples.rs"]
 #[expect(dead_code, reason = "shared with the golden tests")]
 mod samples;
+#[path = "../tests/record/governed.rs"]
+mod governed;
 #[path = "../tests/record/triggers.rs"]
 mod triggers;
 

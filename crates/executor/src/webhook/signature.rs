@@ -61,7 +61,10 @@ mod tests {
         let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
         let (id, at) = ("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330);
         let signed = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
-        assert_eq!(header(std::slice::from_ref(&secret), id, at, b"{\"test\": 2432232314}"), signed);
+        assert_eq!(
+            header(std::slice::from_ref(&secret), id, at, b"{\"test\": 2432232314}"),
+            signed
+        );
         let both = header(&[secret.clone(), secret], id, at, b"{\"test\": 2432232314}");
         assert_eq!(both, format!("{signed} {signed}"));
     }
