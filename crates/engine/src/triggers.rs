@@ -3,7 +3,7 @@
 //! told. Everything is in memory and made anew at the next start: what has changed meanwhile is seen
 //! by comparing it with what the trigger knows.
 //!
-//! `triggers/watcher.rs` is the task that does so, `files.rs` the paths and `tasks.rs` the tasks
+//! `triggers/watcher.rs` is the task that does so and `watched.rs` what it knows, `files.rs` the paths and `tasks.rs` the tasks
 //! that are asked for; `pattern.rs` says which files a path means, `walk.rs` looks at them, and
 //! `notice.rs` is told of changes by the operating system.
 
@@ -12,6 +12,7 @@ mod notice;
 mod pattern;
 mod tasks;
 mod walk;
+mod watched;
 mod watcher;
 
 pub use pattern::Unseeable;

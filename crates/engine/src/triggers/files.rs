@@ -28,6 +28,8 @@ struct Asked {
     /// Why it is looked at from time to time.
     polled: Option<&'static str>,
     is_looked_at: bool,
+    /// Whether its triggers are to be judged by the next look, also if it finds nothing new.
+    is_awaited: bool,
 }
 
 impl Asked {
@@ -137,6 +139,7 @@ impl Files {
                     took: Duration::ZERO,
                     polled: self.notice.is_none().then_some(UNTOLD),
                     is_looked_at: false,
+                    is_awaited: false,
                 };
                 self.asked.insert(self.next_id, asked);
                 self.look_soon(self.next_id);
@@ -250,7 +253,9 @@ impl Files {
             let (folder, took_ms) = (asked.pattern.root.display(), walked.took.as_millis());
             tracing::warn!(%folder, took_ms, "a look at files of a trigger was cut short");
         }
-        let is_news = asked.looked_at.is_none() || asked.newest != walked.newest;
+        // A look that began before it was waited for may have come too early.
+        let is_awaited = asked.look_at.is_none() && std::mem::take(&mut asked.is_awaited);
+        let is_news = is_awaited || asked.looked_at.is_none() || asked.newest != walked.newest;
         asked.polled = why;
         asked.newest = walked.newest;
         asked.looked_at = Some(now);
@@ -356,6 +361,19 @@ impl Files {
         }
         for path in paths {
             self.look_soon(path);
+        }
+    }
+
+    /// Has a path looked at before its triggers are judged: what was seen a moment ago may have
+    /// changed since. Not one that takes time: its files are looked at one by one as they change.
+    pub(super) fn look_before_judging(&mut self, path: PathId) -> bool {
+        match self.asked.get_mut(&path) {
+            Some(asked) if !asked.is_large() => {
+                asked.is_awaited = true;
+                self.look_soon(path);
+                true
+            }
+            Some(_) | None => false,
         }
     }
 

@@ -2,16 +2,15 @@
 //! file has had its time to settle, or a path that cannot be watched is to be looked at.
 
 use super::files::{Files, Look, Looked};
-use super::tasks::{TaskName, Tasks};
+use super::tasks::Tasks;
+use super::watched::{Link, Watched};
 use super::{Hint, TriggerConfig};
 use crate::engine::Shared;
 use crate::limits::{LOOK_SHARE, RETRY_AFTER, TRIGGERS_STEP};
 use crate::timers::send_each;
-use mainspring_kernel::entity::trigger::{
-    Seen, Sight, Status, Trigger, TriggerCommand, TriggerType, evaluate,
-};
+use mainspring_kernel::entity::trigger::{Status, Trigger, TriggerCommand, TriggerType, evaluate};
 use mainspring_kernel::entity::{Body, Kind};
-use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
+use mainspring_kernel::{Entity, EntityId, TenantId};
 use mainspring_store::{EntityFilter, Error, Scope};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -19,27 +18,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-
-/// How a leaf is looked at.
-enum Link {
-    /// By paths; or nobody can, and why.
-    Files(Result<Vec<u64>, &'static str>),
-    /// By the end of a task.
-    Task(TaskName),
-    /// Not by us.
-    Asked,
-}
-
-/// A trigger that goes by its condition.
-struct Watched {
-    version: u32,
-    made_at: Timestamp,
-    owner: UserId,
-    trigger: Box<Trigger>,
-    links: Vec<Link>,
-    /// When it is to be judged because a file will have settled.
-    judge_at: Option<Instant>,
-}
 
 struct Watcher {
     shared: Arc<Shared>,
@@ -164,12 +142,30 @@ impl Watcher {
                 self.tasks_at = now + Duration::from_millis(self.config.pace.check_ms.max(1));
             }
         }
-        self.start_looks(now);
         while let Some((at, id)) = self.later.first().copied().filter(|(at, _)| *at <= now) {
             self.later.remove(&(at, id));
-            self.judged.insert(id);
+            if !self.look_first(id) {
+                self.judged.insert(id);
+            }
         }
+        self.start_looks(now);
         self.judge().await
+    }
+
+    /// Has the files of a trigger looked at before it is judged: a file that was about to settle may
+    /// have changed again. Whether there are any.
+    fn look_first(&mut self, id: EntityId) -> bool {
+        let Some(known) = self.watched.get_mut(&id) else { return false };
+        known.judge_at = None;
+        let mut looks = false;
+        for link in &known.links {
+            if let Link::Files(Ok(paths)) = link {
+                for path in paths {
+                    looks |= self.files.look_before_judging(*path);
+                }
+            }
+        }
+        looks
     }
 
     fn start_looks(&mut self, now: Instant) {
@@ -191,7 +187,8 @@ impl Watcher {
             Hint::Trigger(id, None) => self.look_again(id).await?,
             Hint::Ended(job, alias) => self.tasks.ended(job, alias),
             Hint::Ways(id, answer) => {
-                let _ = answer.send(self.ways(id));
+                let ways = self.watched.get(&id).map(|known| known.ways(&self.files));
+                let _ = answer.send(ways.unwrap_or_default());
             }
         }
         Ok(())
@@ -309,7 +306,7 @@ impl Watcher {
             if let Some(at) = known.judge_at.take() {
                 self.later.remove(&(at, id));
             }
-            let sights = sights(known, &self.files, &self.tasks);
+            let sights = known.sights(&self.files, &self.tasks);
             let spec = &known.trigger.spec;
             let Some(condition) = spec.watched_condition() else { continue };
             let found = evaluate(condition, &known.trigger.leaves, &sights, spec.rules(), now);
@@ -346,45 +343,6 @@ impl Watcher {
         }
         Ok(())
     }
-
-    /// How the leaves of a trigger are looked at, in words.
-    fn ways(&self, id: EntityId) -> Vec<String> {
-        let Some(known) = self.watched.get(&id) else { return Vec::new() };
-        let way = |link: &Link| match link {
-            Link::Files(Ok(paths)) => {
-                match paths.iter().find_map(|path| self.files.polled(*path)) {
-                    Some(why) => format!("polled: {why}"),
-                    None => "watched".to_owned(),
-                }
-            }
-            Link::Files(Err(why)) => format!("not looked at: it {why}"),
-            Link::Task(_) => "told when the task ends".to_owned(),
-            Link::Asked => "asked by a worker".to_owned(),
-        };
-        known.links.iter().map(way).collect()
-    }
-}
-
-/// What was last seen of the leaves of a trigger.
-fn sights(known: &Watched, files: &Files, tasks: &Tasks) -> Vec<Sight> {
-    let mut sights = Vec::new();
-    for (link, leaf) in known.links.iter().zip(0u16..) {
-        let seen = match link {
-            Link::Files(Ok(paths)) => {
-                let newest = paths.iter().map(|path| files.seen(*path));
-                let Some(newest) = newest.collect::<Option<Vec<_>>>() else { continue };
-                Seen::Files(newest.into_iter().max().flatten())
-            }
-            Link::Task(name) => {
-                let sees_all = known.trigger.spec.sees_tenant;
-                let ended = tasks.known(name).filter(|it| sees_all || it.user == known.owner);
-                Seen::Task(ended.map(|it| Box::new(it.ended.clone())))
-            }
-            Link::Files(Err(_)) | Link::Asked => continue,
-        };
-        sights.push(Sight { leaf, seen });
-    }
-    sights
 }
 
 /// What a thread that looks has found, when it has.
