@@ -34,7 +34,8 @@ fn options(store: Store, config: &str) -> Options {
 type Shape = (Vec<String>, Vec<String>, Vec<String>, Value);
 
 fn o07_o08_o14_tasks_of_two_domains_move_alike_in_every_mode(store: Store) {
-    // The demo's handlers know by the number which sample can never work; the command does the same.
+    // The demo's handlers know by the number which sample can never work; the command does the
+    // same.
     let script = r#"read -r payload
 case "$payload" in *'"n":5'*) echo "this sample can never work" >&2; exit 65 ;; esac
 printf '{"by":"%s"}' "$MAINSPRING_JOB_TYPE""#;

@@ -1,5 +1,6 @@
-//! Mode `webhook` from outside, with a real receiver: what it is told and how it can tell that it is
-//! us, answers now and reports later, what goes wrong, and where no request goes whatever a URL says.
+//! Mode `webhook` from outside, with a real receiver: what it is told and how it can tell that it
+//! is us, answers now and reports later, what goes wrong, and where no request goes whatever a URL
+//! says.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

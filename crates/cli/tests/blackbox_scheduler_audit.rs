@@ -115,7 +115,8 @@ fn d10_changes_and_denied_attempts_are_lines_of_one_chain(store: Store) {
     assert_eq!(items(eve.get("/api/v1/audit").data()), Vec::<Value>::new());
     gate(&eve, "risk", "pass");
     assert_eq!(items(eve.get("/api/v1/audit").data())[0]["seq"], 1);
-    // Administrative changes are the admin's, in the admin's tenant, and the command line reads them.
+    // Administrative changes are the admin's, in the admin's tenant, and the command line reads
+    // them.
     let queue = server.admin().put("/api/v1/queues/q", &json!({ "order": "due" }));
     assert_eq!(queue.status, 200, "{}", queue.text());
     let listed = server.cli(&["audit", "list", "-o", "json"]).expect(0).json();
@@ -128,8 +129,8 @@ fn d10_changes_and_denied_attempts_are_lines_of_one_chain(store: Store) {
     assert_eq!(wes.get("/api/v1/audit").status, 403);
 }
 
-/// Twelve lines, tampered with in every way there is: in the database a row at a time, in the memory
-/// store by putting back what was there before.
+/// Twelve lines, tampered with in every way there is: in the database a row at a time, in the
+/// memory store by putting back what was there before.
 fn d10_whatever_is_done_to_the_trail_is_found(store: Store) {
     let directory = tempfile::tempdir().unwrap();
     let anchor = directory.path().join("anchor");
@@ -197,7 +198,8 @@ fn d10_whatever_is_done_to_the_trail_is_found(store: Store) {
                 // The line taken away: at the end, in the middle, at the beginning.
                 let kind = |from, to| {
                     format!(
-                        "UPDATE mainspring.entity SET kind = {to} WHERE kind = {from} AND id = '{id}'"
+                        "UPDATE mainspring.entity SET kind = {to} \
+                         WHERE kind = {from} AND id = '{id}'"
                     )
                 };
                 tampered(&kind(23, 99), &kind(99, 23));

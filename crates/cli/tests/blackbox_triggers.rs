@@ -1,5 +1,5 @@
-//! Triggers from outside, with real files in real folders: what makes them fire, once, and what they
-//! tell of it.
+//! Triggers from outside, with real files in real folders: what makes them fire, once, and what
+//! they tell of it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

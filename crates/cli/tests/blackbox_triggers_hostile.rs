@@ -1,5 +1,5 @@
-//! Triggers in a hostile world: paths that lead out, trees that are too deep or too wide, files that
-//! never rest, roots that go away, servers that die, and servers that see the same.
+//! Triggers in a hostile world: paths that lead out, trees that are too deep or too wide, files
+//! that never rest, roots that go away, servers that die, and servers that see the same.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

@@ -8,7 +8,8 @@ use std::time::Duration;
 pub const BATCH_BYTES_MAX: usize = 16 << 20;
 /// A pull that got this many bytes of payload gets no further job; the rest stays ready.
 pub const PULL_BYTES_MAX: usize = 32 << 20;
-/// How often one pull looks for further jobs in place of those that were held; the next one goes on.
+/// How often one pull looks for further jobs in place of those that were held; the next one goes
+/// on.
 pub(crate) const TAKES_PER_PULL: usize = 32;
 /// Held objects whose jobs one commit lets go, once a gate is opened.
 pub(crate) const LET_GO_STEP: usize = 50;

@@ -1,11 +1,11 @@
-//! Triggers that go by a condition are told here what is seen of the world: files that change, tasks
-//! that end. What comes of it the kernel decides; what was seen and says nothing new is not even
-//! told. Everything is in memory and made anew at the next start: what has changed meanwhile is seen
-//! by comparing it with what the trigger knows.
+//! Triggers that go by a condition are told here what is seen of the world: files that change,
+//! tasks that end. What comes of it the kernel decides; what was seen and says nothing new is not
+//! even told. Everything is in memory and made anew at the next start: what has changed meanwhile
+//! is seen by comparing it with what the trigger knows.
 //!
-//! `triggers/watcher.rs` is the task that does so and `watched.rs` what it knows, `files.rs` the paths and `tasks.rs` the tasks
-//! that are asked for; `pattern.rs` says which files a path means, `walk.rs` looks at them, and
-//! `notice.rs` is told of changes by the operating system.
+//! `triggers/watcher.rs` is the task that does so and `watched.rs` what it knows, `files.rs` the
+//! paths and `tasks.rs` the tasks that are asked for; `pattern.rs` says which files a path means,
+//! `walk.rs` looks at them, and `notice.rs` is told of changes by the operating system.
 
 mod files;
 mod notice;

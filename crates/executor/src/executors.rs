@@ -2,8 +2,8 @@
 //! They pull from the engine like any worker, so limits, pauses, priorities, leases and timeouts
 //! hold for them as for everybody.
 //!
-//! A loop that dies ends the process. When the server stops, its loops drain: running jobs may go on
-//! for the grace, then they are stopped and given back without using a try.
+//! A loop that dies ends the process. When the server stops, its loops drain: running jobs may go
+//! on for the grace, then they are stopped and given back without using a try.
 
 use crate::inprocess::Handlers;
 use crate::limits::{CONCURRENCY_MAX, LEASE, LOOK_AGAIN, PULL_WAIT, STOP_GRACE};

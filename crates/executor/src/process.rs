@@ -3,8 +3,8 @@
 //! ends with the attempt, so that nothing goes on working for a job that somebody else has by then:
 //! neither when the attempt is over, nor when this process is killed.
 //!
-//! `mainspring worker` runs its commands with it, too. What an ended command means for its job is in
-//! `judge.rs`; which command a type asks for, in `typed.rs`.
+//! `mainspring worker` runs its commands with it, too. What an ended command means for its job is
+//! in `judge.rs`; which command a type asks for, in `typed.rs`.
 
 pub mod judge;
 pub(crate) mod typed;

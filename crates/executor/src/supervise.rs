@@ -4,8 +4,8 @@
 //! A worker or server that is killed cannot end its commands any more. This process can: the system
 //! tells it when the one above it dies, and as their reaper it becomes the parent of whatever the
 //! command leaves behind, also of what forked twice or began a session of its own. So when the
-//! command ends, when it is told so, or when the one above is gone, everything goes. Only safe calls
-//! are used: the alternative, a hook between `fork` and `exec`, is not one.
+//! command ends, when it is told so, or when the one above is gone, everything goes. Only safe
+//! calls are used: the alternative, a hook between `fork` and `exec`, is not one.
 
 use crate::process::{SAID_SIGNAL, SAID_UNSTARTED};
 use rustix::process::{

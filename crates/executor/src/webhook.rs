@@ -1,8 +1,8 @@
 //! Mode `webhook`: a job goes out as one signed request. The answer is the result, or says that the
 //! report comes later: then the receiver has the lease token, and reports like any worker.
 //!
-//! A URL is somebody's wish, not a fact about our network: `address.rs` resolves it once and refuses
-//! what is ours, `exchange.rs` connects to exactly what was found, and follows no redirect.
+//! A URL is somebody's wish, not a fact about our network: `address.rs` resolves it once and
+//! refuses what is ours, `exchange.rs` connects to exactly what was found, and follows no redirect.
 //! `signature.rs` says who we are, by Standard Webhooks.
 
 mod address;
@@ -25,7 +25,8 @@ use std::time::Duration;
 /// How requests are sent.
 #[derive(Clone)]
 pub(crate) struct Webhooks {
-    /// What requests are signed with; all of them, so that receivers can change from one to another.
+    /// What requests are signed with; all of them, so that receivers can change from one to
+    /// another.
     pub(crate) secrets: Vec<Secret>,
     /// Whether addresses of our own network may be called.
     pub(crate) allows_private: bool,

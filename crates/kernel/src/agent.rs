@@ -3,8 +3,8 @@
 //! themselves. How a run is seen is in `view/agent.rs`; what waits for a person is in
 //! `entity/question.rs`.
 //!
-//! The prompt and what only readers of a run want to know are the payload; what lists are asked for,
-//! or a rule looks at, are labels; the rest are fields that every job has.
+//! The prompt and what only readers of a run want to know are the payload; what lists are asked
+//! for, or a rule looks at, are labels; the rest are fields that every job has.
 
 use crate::calendar::utc_text;
 use crate::command::{Ended, Submit};
@@ -89,7 +89,8 @@ impl Purpose {
 pub enum RunId {
     /// As its caller chose, once in a tenant.
     Chosen(Box<str>),
-    /// As the job that it will be: the fresh id of the facts, for those who submit inside a decision.
+    /// As the job that it will be: the fresh id of the facts, for those who submit inside a
+    /// decision.
     Job(JobId),
 }
 

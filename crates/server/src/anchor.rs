@@ -1,9 +1,9 @@
 //! What is known of audit trails outside of the store: the number and hash of the last line that
-//! this server wrote in each. Whoever can write to the store could make a whole new trail there, but
-//! not one that ends in these.
+//! this server wrote in each. Whoever can write to the store could make a whole new trail there,
+//! but not one that ends in these.
 //!
-//! A file of lines; of two about one tenant the later one counts. It is written after the commit, so
-//! after a crash it may know of one line less, never of one too many.
+//! A file of lines; of two about one tenant the later one counts. It is written after the commit,
+//! so after a crash it may know of one line less, never of one too many.
 
 use mainspring_kernel::TenantId;
 use mainspring_kernel::entity::audit::Hash;

@@ -4,11 +4,13 @@ use mainspring_kernel::Event;
 use mainspring_store::record::{Names, decode_event, encode_event};
 use std::hint::black_box;
 
+#[path = "../tests/record/governed.rs"]
+mod governed;
 #[path = "../tests/record/samples.rs"]
 #[expect(dead_code, reason = "shared with the golden tests")]
 mod samples;
-#[path = "../tests/record/governed.rs"]
-mod governed;
+#[path = "../tests/record/schedules.rs"]
+mod schedules;
 #[path = "../tests/record/triggers.rs"]
 mod triggers;
 

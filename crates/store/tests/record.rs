@@ -7,6 +7,8 @@ mod golden;
 mod governed;
 #[path = "record/samples.rs"]
 mod samples;
+#[path = "record/schedules.rs"]
+mod schedules;
 #[path = "record/triggers.rs"]
 mod triggers;
 #[path = "record/values.rs"]

@@ -1,7 +1,7 @@
 //! Schedules in zones whose clocks are changed, on a store that loses its power: each fixed time of
-//! every day is fired as its policies say, once or twice or not at all. What should fire is reckoned
-//! here from the two offsets alone, without the calendar. A mistake about what the clocks show twice
-//! is planted and must be found.
+//! every day is fired as its policies say, once or twice or not at all. What should fire is
+//! reckoned here from the two offsets alone, without the calendar. A mistake about what the clocks
+//! show twice is planted and must be found.
 
 use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::{Misfire, ScheduleCommand, ScheduleSpec};
@@ -20,8 +20,8 @@ use std::sync::Arc;
 const SEEDS: u64 = 120;
 const DAY: i64 = 86_400;
 
-/// A change of clocks: at `at`, the offset from UTC becomes `after`. Looked up elsewhere than in the
-/// table that is compiled in.
+/// A change of clocks: at `at`, the offset from UTC becomes `after`. Looked up elsewhere than in
+/// the table that is compiled in.
 #[derive(Debug, Clone, Copy)]
 struct Change {
     zone: &'static str,

@@ -1,8 +1,8 @@
 //! `mainspring import agent` and `mainspring export agent`: a directory in the layout of the agent
 //! system that this server takes the place of, one JSON document per file.
 //!
-//! Import never stops at a record: one that cannot be read, nor its `.bak`, is told and passed over.
-//! What is there already stays as it is, so importing twice changes nothing.
+//! Import never stops at a record: one that cannot be read, nor its `.bak`, is told and passed
+//! over. What is there already stays as it is, so importing twice changes nothing.
 
 use crate::exit::{self, usage};
 use crate::output::{plain, say, say_json};

@@ -1,5 +1,5 @@
-//! The keys of `[executor]`, `[webhooks]` and of a type's own `executor`: how jobs are executed, and
-//! what that takes. The rules are the kernel's.
+//! The keys of `[executor]`, `[webhooks]` and of a type's own `executor`: how jobs are executed,
+//! and what that takes. The rules are the kernel's.
 
 use super::reader::Section;
 use super::{EXECUTOR_MODES, Executing, Settings};

@@ -1,5 +1,5 @@
-//! What the tests of triggers say most often. Files are real, below a folder that goes away with the
-//! server; every test has a folder and a tenant of its own.
+//! What the tests of triggers say most often. Files are real, below a folder that goes away with
+//! the server; every test has a folder and a tenant of its own.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its own part")]
 

@@ -1,6 +1,6 @@
 //! What the operating system tells of changes in folders. Only a hint that something is worth a
-//! look: who looks opens every folder anew. Where it cannot be had, files are looked at from time to
-//! time instead.
+//! look: who looks opens every folder anew. Where it cannot be had, files are looked at from time
+//! to time instead.
 
 use crate::limits::WATCHES_MAX;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};

@@ -1,5 +1,5 @@
-//! A trigger that goes by its condition, as the watcher knows it: how each leaf is looked at, and what
-//! was last seen there.
+//! A trigger that goes by its condition, as the watcher knows it: how each leaf is looked at, and
+//! what was last seen there.
 
 use super::files::Files;
 use super::tasks::{TaskName, Tasks};

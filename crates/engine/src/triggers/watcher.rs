@@ -152,8 +152,8 @@ impl Watcher {
         self.judge().await
     }
 
-    /// Has the files of a trigger looked at before it is judged: a file that was about to settle may
-    /// have changed again. Whether there are any.
+    /// Has the files of a trigger looked at before it is judged: a file that was about to settle
+    /// may have changed again. Whether there are any.
     fn look_first(&mut self, id: EntityId) -> bool {
         let Some(known) = self.watched.get_mut(&id) else { return false };
         known.judge_at = None;

@@ -60,8 +60,8 @@ pub(super) fn fail(report: &Fail, facts: &Facts<'_>) -> Result<Decision, Rejecti
     Ok(end_attempt(job, failed, due_at, moves, facts))
 }
 
-/// When the next try is due if its worker chose the delay: counted from when this one was due, where
-/// that is kept, unless that is past already.
+/// When the next try is due if its worker chose the delay: counted from when this one was due,
+/// where that is kept, unless that is past already.
 fn chosen_due_at(lease: &Lease, delay_ms: u64, at: Timestamp) -> Timestamp {
     let from_due = lease.due_at.map(|due_at| due_at.plus_millis(delay_ms));
     from_due.filter(|due_at| *due_at > at).unwrap_or_else(|| at.plus_millis(delay_ms))

@@ -1,5 +1,6 @@
-//! Registering a type, configuring a queue. Its defaults stand in for what a submission leaves out, so they keep the
-//! same bounds; otherwise a type with no timeout would end every attempt as it starts.
+//! Registering a type, configuring a queue. Its defaults stand in for what a submission leaves
+//! out, so they keep the same bounds; otherwise a type with no timeout would end every attempt as
+//! it starts.
 
 use super::{Decision, done, submit};
 use crate::event::Event;

@@ -1,11 +1,11 @@
 //! The audit trail: one line for every change of what is governed or administered, and for every
-//! sensitive attempt that was refused. A line is written in the commit of what it tells of, is never
-//! changed, and goes when it is past keeping.
+//! sensitive attempt that was refused. A line is written in the commit of what it tells of, is
+//! never changed, and goes when it is past keeping.
 //!
 //! Each tenant has a chain of its own. A line has the hash of the line before it, and its own hash
 //! covers that and everything it says, so no line can be changed, moved or left out without every
-//! later hash being wrong. The head knows the last one; a copy of that is kept outside of the store,
-//! because whoever can write there could make a whole new chain.
+//! later hash being wrong. The head knows the last one; a copy of that is kept outside of the
+//! store, because whoever can write there could make a whole new chain.
 
 use super::{Body, Entity, EntityCommand, EntityId, Kind};
 use crate::command::Command;

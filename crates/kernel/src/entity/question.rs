@@ -2,8 +2,8 @@
 //! at a time, of the same id as the job; asking again is the next version of it.
 //!
 //! Asking gives the job back, not due before there is an answer, in the same commit. An answer, or
-//! the default at the deadline, makes it due; a deadline without a default ends it. The answer stays
-//! here: whoever is handed the job is told.
+//! the default at the deadline, makes it due; a deadline without a default ends it. The answer
+//! stays here: whoever is handed the job is told.
 
 use super::{Body, Entity, EntityCommand, EntityId, Kind};
 use crate::command::Command;

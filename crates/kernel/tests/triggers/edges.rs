@@ -1,5 +1,5 @@
-//! Edges: seen once, by whomever, each has one run. Nothing is lost to a false `and`, a cooldown or a
-//! run that has not ended.
+//! Edges: seen once, by whomever, each has one run. Nothing is lost to a false `and`, a cooldown
+//! or a run that has not ended.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
@@ -218,11 +218,13 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400, failure_persistence: None, ..Default::default()
+    })]
 
-    /// Whatever two servers see, in whichever order, and whenever runs end: after it all has come to
-    /// rest, everything that changed has a run that began after it, no run began without a change
-    /// that none before it was made for, and no two began within a cooldown.
+    /// Whatever two servers see, in whichever order, and whenever runs end: after it all has come
+    /// to rest, everything that changed has a run that began after it, no run began without a
+    /// change that none before it was made for, and no two began within a cooldown.
     #[test]
     fn no_edge_is_lost_or_doubled(steps in proptest::collection::vec(step(), 1..60), both: bool) {
         let parts = vec![changed("a"), changed("b")];
@@ -268,7 +270,8 @@ proptest! {
                     sentry.now = to;
                 }
                 Step::End { is_told } => {
-                    let is_running = sentry.jobs.values().any(|job| !job.state.name().is_terminal());
+                    let mut jobs = sentry.jobs.values();
+                    let is_running = jobs.any(|job| !job.state.name().is_terminal());
                     if is_running {
                         sentry.end(true);
                         if is_told {

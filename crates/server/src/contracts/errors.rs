@@ -1,5 +1,6 @@
-//! What the contracts agree on when they say no: the status of each kind of refusal. A contract that
-//! words some of them otherwise says so in its own `errors.rs` and leaves the rest to this table.
+//! What the contracts agree on when they say no: the status of each kind of refusal. A contract
+//! that words some of them otherwise says so in its own `errors.rs` and leaves the rest to this
+//! table.
 
 use crate::refusal::Kind;
 use hyper::StatusCode;

@@ -1,14 +1,13 @@
 //! One fixed value of every kind of record: what the golden bytes are made of.
 
 use super::governed::{audit_entry, audit_head, gate, object, plain_object};
-use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
+use super::schedules::{
+    cron_schedule, fired_schedule, full_schedule, plain_schedule, plan_schedule,
+};
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
-use mainspring_kernel::entity::schedule::{
-    Account, Misfire, Outcome, OutcomeKind, Overlap, Pause, Schedule, ScheduleSpec, Status,
-    TaskPlan, Template, Waiting,
-};
+use mainspring_kernel::entity::schedule::Schedule;
 use mainspring_kernel::entity::trigger::Trigger;
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
@@ -39,7 +38,7 @@ pub(crate) fn id(number: u128) -> JobId {
     JobId((0x01a0_c2f4_1800_7000_u128 << 64) | number)
 }
 
-fn hash(text: &str) -> Digest {
+pub(crate) fn hash(text: &str) -> Digest {
     // Not a real one: the bytes kept must not depend on how digests are made.
     let mut bytes = [0; 16];
     bytes.iter_mut().zip(text.bytes().cycle()).for_each(|(to, from)| *to = from);
@@ -517,129 +516,6 @@ pub(crate) fn question_body(standing: Standing, deadline: Option<Timestamp>) -> 
         count: 2,
         standing,
     }))
-}
-
-fn plain_schedule() -> Schedule {
-    let rhythm = Rhythm::Interval { every_secs: 60, phase_secs: 5 };
-    Schedule {
-        spec: ScheduleSpec::plain(JobType::stored("mill".into()), rhythm),
-        namespace: "user:ada".into(),
-        template: None,
-        task: None,
-        status: Status::Active,
-        next_at: Some(later(60)),
-        catch_up_at: None,
-        waiting: None,
-        outstanding: Vec::new(),
-        last_fire_at: None,
-        runs: 0,
-        by_hand: 0,
-        skipped: 0,
-        failures_in_a_row: 0,
-        history: Vec::new(),
-        fired: Account::default(),
-    }
-}
-
-/// One that has everything, made of whatever there is.
-pub(crate) fn full_schedule(name: Arc<str>, small: u32, at: Option<Timestamp>) -> Schedule {
-    let date = |text| Date::parse(text).expect("a date");
-    let days =
-        vec![(date("2026-12-24"), date("2026-12-26")), (date("0001-01-01"), date("9999-12-31"))];
-    let instant = at.unwrap_or(NOW);
-    let outcome = |kind, reason: Option<&str>, job| Outcome {
-        at: instant,
-        until: later(90),
-        count: u64::from(small),
-        kind,
-        reason: reason.map(Into::into),
-        job,
-        late_ms: 12,
-    };
-    let pause = Pause { by: Some(user("ada")), at: instant, note: Some("for the night".into()) };
-    Schedule {
-        spec: ScheduleSpec {
-            name: Some(name.as_ref().into()),
-            payload: "{\"a\":1}".into(),
-            rhythm: Rhythm::At(instant),
-            misfire: Misfire::All,
-            misfire_limit: small,
-            overlap: Overlap::QueueOne,
-            jitter_secs: small,
-            start_at: at,
-            end_at: at,
-            max_runs: Some(small),
-            exclude: Exclusions::new(days).expect("two ranges"),
-            zone: Zone::parse("Europe/Berlin").expect("a zone"),
-            pause_after_failures: Some(3),
-            queue: Some(QueueName::stored("slow".into())),
-            priority: Some(9),
-            timeout_ms: Some(5_000),
-            max_retries: Some(2),
-            labels: vec![("team".into(), "red".into()), ("site".into(), "\u{e9}".into())],
-            ..ScheduleSpec::plain(JobType::stored(name), Rhythm::At(instant))
-        },
-        namespace: "system".into(),
-        template: Some(Template { name: "nightly".into(), entry: hash("entry") }),
-        task: None,
-        status: Status::Paused(Box::new(pause)),
-        next_at: at,
-        catch_up_at: at,
-        waiting: at.map(|at| Waiting { at, look_at: later(99) }),
-        outstanding: vec![id(3), id(4)],
-        last_fire_at: at,
-        runs: small,
-        by_hand: 2,
-        skipped: u64::from(small) << 9,
-        failures_in_a_row: 1,
-        history: vec![
-            outcome(OutcomeKind::Fired, None, Some(id(3))),
-            outcome(OutcomeKind::Late, Some("queued"), Some(id(4))),
-            outcome(OutcomeKind::Skipped, Some("overlap"), None),
-            outcome(OutcomeKind::Coalesced, Some("misfire"), None),
-            outcome(OutcomeKind::Backfilled, None, None),
-        ],
-        fired: Account::default(),
-    }
-}
-
-/// One that has fired, with a gap.
-fn fired_schedule() -> Schedule {
-    let stretches = vec![(later(-120), later(60)), (later(300), later(300))];
-    Schedule { fired: Account::stored(stretches).expect("two stretches"), ..plain_schedule() }
-}
-
-fn cron_schedule() -> Schedule {
-    let plain = plain_schedule();
-    let zone = Zone::parse("America/New_York").expect("a zone");
-    let rhythm = Rhythm::Cron {
-        cron: Cron::parse("30 2 * * 1-5").expect("a pattern"),
-        zone: zone.clone(),
-        gap: Gap::Skip,
-        fold: Fold::Twice,
-    };
-    let spec = ScheduleSpec {
-        rhythm,
-        zone,
-        misfire: Misfire::Skip,
-        overlap: Overlap::CancelRunning,
-        ..plain.spec
-    };
-    Schedule { spec, status: Status::Ended, next_at: None, ..plain }
-}
-
-/// One that fires for a plan.
-fn plan_schedule() -> Schedule {
-    let task_id = "nightly".into();
-    Schedule {
-        task: Some(TaskPlan {
-            job: id(1),
-            task_id,
-            window_secs: Some(777_600),
-            gone_at: Some(later(70)),
-        }),
-        ..cron_schedule()
-    }
 }
 
 fn requeued() -> DlqState {

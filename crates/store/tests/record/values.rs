@@ -387,7 +387,7 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                 4 => super::governed::gate(Some(&name)),
                 5 => super::governed::audit_entry(Some(&name), small),
                 _ => {
-                    let full = super::samples::full_schedule(name, small, at);
+                    let full = super::schedules::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));
                     let fired = Account::stored(stretches.into_iter().collect());
                     Body::Schedule(Box::new(Schedule {

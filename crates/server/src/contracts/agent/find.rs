@@ -1,5 +1,5 @@
-//! From names to jobs, and lists of jobs in several states: what the filters of a store admit one at
-//! a time is merged here by id, newest first.
+//! From names to jobs, and lists of jobs in several states: what the filters of a store admit one
+//! at a time is merged here by id, newest first.
 
 use crate::ask::{Ask, Query};
 use crate::auth;

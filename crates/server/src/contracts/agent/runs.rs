@@ -108,8 +108,8 @@ pub(super) async fn report(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     reported(&ask, job.id).await
 }
 
-/// The job of the path, for whoever may have been handed it: not what the caller may see counts, but
-/// what the lease token proves.
+/// The job of the path, for whoever may have been handed it: not what the caller may see counts,
+/// but what the lease token proves.
 pub(super) async fn reportable(
     ask: &Ask,
     who: &Principal,
