@@ -116,9 +116,15 @@ pub(crate) fn act(
 ) -> Result<Receipt, Rejection> {
     *fresh += 1;
     let (millis, fresh) = (u128::try_from(now.as_millis()).unwrap_or(0), *fresh);
+    // Commands that are taken together make several jobs.
+    let mut nth = 0..;
+    let mut fresh_id = || {
+        let nth: u128 = nth.next().unwrap_or(0);
+        (millis << 80) | (nth << 40) | fresh
+    };
     let mut around = Circumstances {
         now,
-        fresh_id: &mut || (millis << 80) | fresh,
+        fresh_id: &mut fresh_id,
         fresh_secret: &mut || fresh << 64 | 7,
         are_types_strict: false,
         jumps: &[],

@@ -241,9 +241,15 @@ fn needs(commands: &[Command], pull: Option<&Pull>, now: Timestamp) -> Needs {
 /// Decides one command on what the desk shows and applies the events, like the engine does.
 pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) -> Outcome {
     let millis = u128::try_from(now.as_millis()).unwrap_or(0);
+    // Commands that are taken together make several jobs.
+    let mut nth = 0..;
+    let mut fresh_id = || {
+        let nth: u128 = nth.next().unwrap_or(0);
+        (millis << 80) | ((fresh & 0xffff) << 64) | (nth << 40) | fresh
+    };
     let mut around = Circumstances {
         now,
-        fresh_id: &mut || (millis << 80) | ((fresh & 0xffff) << 64) | fresh,
+        fresh_id: &mut fresh_id,
         fresh_secret: &mut || fresh << 64 | 7,
         are_types_strict: false,
         jumps: &[],
