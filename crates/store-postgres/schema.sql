@@ -1016,7 +1016,7 @@ CREATE TRIGGER list_end AFTER INSERT ON mainspring.finished FOR EACH ROW WHEN ((
 
 CREATE TRIGGER list_item_state AFTER INSERT OR UPDATE OF state ON mainspring.item FOR EACH ROW EXECUTE FUNCTION mainspring.list_item_state();
 
-CREATE TRIGGER list_labels AFTER INSERT ON mainspring.job FOR EACH ROW WHEN (((new.more -> 'labels'::text) IS NOT NULL)) EXECUTE FUNCTION mainspring.list_labels();
+CREATE TRIGGER list_labels AFTER INSERT ON mainspring.job FOR EACH ROW WHEN ((((new.more -> 'labels'::text) IS NOT NULL) AND (current_setting('mainspring.labels'::text, true) IS DISTINCT FROM 'listed'::text))) EXECUTE FUNCTION mainspring.list_labels();
 
 ALTER TABLE ONLY mainspring.item_term
     ADD CONSTRAINT item_term_id_fkey FOREIGN KEY (id) REFERENCES mainspring.item(id) ON DELETE CASCADE;

@@ -82,6 +82,16 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/gates/{gate}", ANYONE),
     ("GET", "/api/v1/audit", "viewer operator approver internal admin"),
     ("GET", "/api/v1/audit/verify", "viewer operator approver internal admin"),
+    ("GET", "/api/v1/whoami", ANYONE),
+    ("POST", "/api/v1/triggers", "submitter operator admin"),
+    ("GET", "/api/v1/triggers", ANYONE),
+    ("GET", "/api/v1/triggers/{trigger_id}", ANYONE),
+    ("DELETE", "/api/v1/triggers/{trigger_id}", "submitter operator admin"),
+    ("POST", "/api/v1/triggers/{trigger_id}/pause", "submitter operator admin"),
+    ("POST", "/api/v1/triggers/{trigger_id}/resume", "submitter operator admin"),
+    ("GET", "/api/v1/triggers/{trigger_id}/evaluations", ANYONE),
+    ("GET", "/api/v1/triggers/{trigger_id}/explain", ANYONE),
+    ("POST", "/api/v1/triggers/{trigger_id}/dry-run", ANYONE),
     ("POST", "/api/v1/tokens", "admin"),
     ("GET", "/api/v1/tokens", "admin"),
     ("DELETE", "/api/v1/tokens/{token_id}", "admin"),
@@ -116,6 +126,8 @@ fn body(path: &str) -> Value {
         path if path.ends_with("/backfill") => {
             json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z" })
         }
+        "/api/v1/triggers" => json!({ "type": "recurring", "prompt": "p",
+            "schedule": { "interval_seconds": 3600 } }),
         "/tasks" => json!({ "task_id": "door", "schedule_type": "at",
             "scheduled_at": "2026-02-25T12:00:00Z" }),
         "/tasks/{task_id}/transition" => json!({ "to_state": "running" }),
@@ -137,10 +149,11 @@ fn call(caller: &Caller, method: &str, path: &str, body: &Value) -> Response {
 fn o02_o04_every_route_opens_for_its_roles_and_for_nobody_else(store: Store) {
     let document = server(store).admin().get("/openapi.json").json();
     let mut served = BTreeSet::new();
-    // The doors of `/jobs` are tried in `blackbox_orchestration.rs`, in its own words, and those of
-    // `/scheduler` in `blackbox_scheduler.rs`.
+    // The doors of `/jobs` are tried in `blackbox_orchestration.rs`, in its own words, those of
+    // `/scheduler` in `blackbox_scheduler.rs` and those of `/agent` in `blackbox_agent_runs.rs`.
+    let elsewhere = ["/jobs/", "/scheduler/", "/agent/"];
     let is_ours = |path: &&String| {
-        *path != "/jobs" && !path.starts_with("/jobs/") && !path.starts_with("/scheduler/")
+        *path != "/jobs" && !elsewhere.iter().any(|prefix| path.starts_with(prefix))
     };
     let paths = document["paths"].as_object().unwrap();
     for (path, operations) in paths.iter().filter(|(path, _)| is_ours(path)) {

@@ -138,6 +138,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
             return Err(error);
         }
     };
+    // Whoever reads that it has started may stop it.
+    let signals = StopSignals::listen()?;
     announce::announce(&settings, address, &token, &engine.health().recovery);
 
     // Jobs that are executed here are ended or given back before the engine is told to stop.
@@ -163,7 +165,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         shutdown.cancel();
     };
     let both = async { tokio::join!(served, drained).0 };
-    let ended = until_stopped(both, &draining).await;
+    let ended = until_stopped(both, &draining, signals).await;
     if let Some(demo) = demo {
         demo.abort();
     }
@@ -463,8 +465,8 @@ async fn register_templates(engine: &Engine, settings: &Settings) -> anyhow::Res
 async fn until_stopped(
     served: impl Future<Output = std::io::Result<()>>,
     shutdown: &CancellationToken,
+    mut signals: StopSignals,
 ) -> anyhow::Result<()> {
-    let mut signals = StopSignals::listen()?;
     let mut served = std::pin::pin!(served);
     tokio::select! {
         ended = &mut served => return ended.context("the server stopped"),
