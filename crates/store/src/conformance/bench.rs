@@ -167,8 +167,9 @@ impl Bench {
             self.fresh = fresh_before;
             (outcomes, granted) = (Vec::new(), Vec::new());
             for command in commands {
-                self.fresh += 1;
-                outcomes.push(act(command, desk, now, self.fresh));
+                let first = self.fresh + 1;
+                self.fresh += command.parts().len().max(1) as u128;
+                outcomes.push(act(command, desk, now, first));
             }
             if let Some(pull) = &pull {
                 granted = serve(pull, desk, now, &mut self.fresh);
@@ -241,11 +242,11 @@ fn needs(commands: &[Command], pull: Option<&Pull>, now: Timestamp) -> Needs {
 /// Decides one command on what the desk shows and applies the events, like the engine does.
 pub fn act(command: &Command, desk: &mut dyn Desk, now: Timestamp, fresh: u128) -> Outcome {
     let millis = u128::try_from(now.as_millis()).unwrap_or(0);
-    // Commands that are taken together make several jobs.
-    let mut nth = 0..;
+    // Commands that are taken together make several jobs, each later than the one before.
+    let mut numbers = fresh..;
     let mut fresh_id = || {
-        let nth: u128 = nth.next().unwrap_or(0);
-        (millis << 80) | ((fresh & 0xffff) << 64) | (nth << 40) | fresh
+        let number = numbers.next().unwrap_or(fresh);
+        (millis << 80) | ((number & 0xffff) << 64) | number
     };
     let mut around = Circumstances {
         now,
