@@ -16,8 +16,8 @@ use crate::server::Server;
 use crate::{cargo, packages};
 
 /// Cases per store, unless another number is asked for.
-/// Paths whose document does not say yet which fields go together: in its first run schemathesis had
-/// ten findings there, all of them good requests refused or an empty filter taken. To be mended.
+/// Paths whose document does not say yet which fields go together: schemathesis had ten findings
+/// there in its first run, good requests refused or an empty filter taken. To be mended.
 const UNTOLD: &str = r"^/(agent|scheduler)/|^/api/v1/(audit|triggers|objects|gates|types/)";
 
 const CASES: u64 = 2_000;
