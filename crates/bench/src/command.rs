@@ -39,8 +39,9 @@ On either store, what a tenant feels of a hostile one (N1 to N11, or --neighbour
   N5   backdated jobs                      N11  lists with filters
   N6   all the streams
 
-On either store, what schedules cost:
-  S1   ten thousand due at once            S2   a hundred thousand far ahead
+On either store, what schedules and triggers cost:
+  S1   ten thousand due at once            S3   ten thousand triggers on files
+  S2   a hundred thousand far ahead
 
 Every figure is the median of some runs. Compare ratios within one run, never figures of two days.")]
 pub struct Args {

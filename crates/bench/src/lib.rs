@@ -6,7 +6,7 @@
 //! the server it starts, `workload.rs` what is done to it, `beanstalk.rs` and `echo.rs` what it is
 //! compared with, `suite.rs` the whole table and `report.rs` how it is written down. `postgres/` is
 //! the suite of the PostgreSQL store, `neighbours.rs` what a tenant feels of a hostile one and
-//! `schedules.rs` what schedules cost, both on either store.
+//! `schedules.rs` and `triggers.rs` what schedules and triggers cost, all on either store.
 
 mod beanstalk;
 mod command;
@@ -21,6 +21,7 @@ mod schedules;
 mod server;
 mod stopwatch;
 mod suite;
+mod triggers;
 mod workload;
 
 pub use command::{Args, EchoArgs, Show, Usage, echo, run};

@@ -11,6 +11,7 @@ use super::postgres::stand::{Store, warm_up};
 use super::report::{Row, Target as Goal};
 use super::server::Server;
 use super::stopwatch::{Stopwatch, median};
+use super::triggers;
 use super::workload::Target;
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The workloads by name.
-pub(crate) const NAMES: [&str; 2] = ["S1", "S2"];
+pub(crate) const NAMES: [&str; 3] = ["S1", "S2", triggers::NAME];
 
 /// The last job may be there this long after the instant.
 const LAST_MS_MAX: f64 = 2_000.0;
@@ -63,6 +64,7 @@ pub(crate) fn run(name: &str, plan: &Plan) -> anyhow::Result<Vec<Row>> {
     match name {
         "S1" => due_at_once(plan),
         "S2" => far_ahead(plan),
+        triggers::NAME => triggers::run(plan),
         _ => bail!("there is no workload {name:?}"),
     }
     .with_context(|| format!("workload {name}"))
@@ -73,6 +75,15 @@ fn on_fresh_server<T>(
     plan: &Plan,
     work: impl FnOnce(&Server) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
+    on_fresh_server_with(plan, "", work)
+}
+
+/// The same with more configuration.
+pub(crate) fn on_fresh_server_with<T>(
+    plan: &Plan,
+    config: &str,
+    work: impl FnOnce(&Server) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let folder = tempfile::tempdir_in(&plan.directory)?;
     let cluster = match plan.store {
         Store::Memory => None,
@@ -80,7 +91,7 @@ fn on_fresh_server<T>(
     };
     let database = cluster.as_ref().map(Cluster::database).transpose()?;
     let url = database.as_ref().map(|database| database.url.as_str());
-    let server = Server::start_on(folder.path(), url)?;
+    let server = Server::start_with(folder.path(), url, config)?;
     let target = Target { address: server.address(), requests: server.requests() };
     warm_up(&target, &target)?;
     work(&server)
@@ -93,22 +104,31 @@ fn make(server: &Server, count: usize, at: jiff::Timestamp) -> anyhow::Result<()
         .map(|nth| token(&admin, address, &format!("planner-{nth}"), "ann"))
         .collect::<anyhow::Result<Vec<Requests>>>()?;
     let wish = format!("{{\"job_type\":\"{JOB_TYPE}\",\"kind\":\"at\",\"at\":\"{at}\"}}");
+    each(address, count, |connection, nth| {
+        let requests = &tenants[nth / PER_TENANT];
+        connection.ask_ok(&requests.post("/api/v1/schedules", wish.as_str()))?;
+        Ok(())
+    })
+}
+
+/// Does something `count` times, over several connections at once.
+pub(crate) fn each(
+    address: SocketAddr,
+    count: usize,
+    make: impl Fn(&mut Connection, usize) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<()> {
     std::thread::scope(|scope| {
-        let some = |nth: usize| {
-            let (tenants, wish) = (&tenants, &wish);
+        let some = |first: usize| {
+            let make = &make;
             scope.spawn(move || -> anyhow::Result<()> {
                 let mut connection = Connection::open(address)?;
-                for turn in (nth..count).step_by(CONNECTIONS) {
-                    let requests = &tenants[turn / PER_TENANT];
-                    connection.ask_ok(&requests.post("/api/v1/schedules", wish.as_str()))?;
-                }
-                Ok(())
+                (first..count).step_by(CONNECTIONS).try_for_each(|nth| make(&mut connection, nth))
             })
         };
         let threads: Vec<_> = (0..CONNECTIONS).map(some).collect();
         threads.into_iter().try_for_each(|thread| match thread.join() {
             Ok(ended) => ended,
-            Err(_) => bail!("a maker of schedules panicked"),
+            Err(_) => bail!("one of several clients panicked"),
         })
     })
 }
@@ -252,7 +272,7 @@ fn far_ahead(plan: &Plan) -> anyhow::Result<Vec<Row>> {
 }
 
 /// Milliseconds of processor time that a server takes in a second in which nobody asks anything.
-fn idle_ms_per_second(server: &Server, span: Duration) -> anyhow::Result<f64> {
+pub(crate) fn idle_ms_per_second(server: &Server, span: Duration) -> anyhow::Result<f64> {
     let before = server.processor_time()?;
     std::thread::sleep(span);
     let used = server.processor_time()?.saturating_sub(before);

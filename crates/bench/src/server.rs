@@ -34,9 +34,18 @@ impl Server {
 
     /// Starts a server that keeps its state in a database, if given, else in `directory`.
     pub(crate) fn start_on(directory: &Path, database: Option<&str>) -> anyhow::Result<Self> {
+        Self::start_with(directory, database, "")
+    }
+
+    /// The same with more configuration.
+    pub(crate) fn start_with(
+        directory: &Path,
+        database: Option<&str>,
+        more: &str,
+    ) -> anyhow::Result<Self> {
         let address = free_address()?;
         let config = directory.join("bench.toml");
-        std::fs::write(&config, format!("[types.{JOB_TYPE}]\ndomain = \"bench\"\n"))?;
+        std::fs::write(&config, format!("[types.{JOB_TYPE}]\ndomain = \"bench\"\n{more}"))?;
         let log = std::fs::File::create(directory.join("server.log"))?;
         let stopwatch = Stopwatch::start();
         let binary = match std::env::var_os(OTHER_BUILD) {
