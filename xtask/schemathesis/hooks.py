@@ -78,6 +78,12 @@ def bend(case, most):
     # permanent_codes_are_never_retried
     if str(query.get("force_fail")).lower() == "true":
         query.pop("transient_fail", None)
+    # a12_a13_a_question_waits_for_its_answer_and_is_in_no_index
+    if query.get("status") == "needs_input":
+        query = {name: query[name] for name in ("status", "limit") if name in query}
+    # d10_the_moves_of_a_job_are_told_with_who_and_why
+    if ("object_type" in query) != ("object_id" in query) and "/scheduler/audits" in case.path:
+        query = {name: query[name] for name in query if not name.startswith("object_")}
     if case.query:
         change(case, "query", query)
     path = {name: within(value, most.get(name)) for name, value in (case.path_parameters or {}).items()}
@@ -88,7 +94,10 @@ def bend(case, most):
     if case.path_parameters:
         change(case, "path_parameters", path)
     if isinstance(case.body, dict):
-        change(case, "body", body(case.body, case.headers or {}, most))
+        bent = body(case.body, case.headers or {}, most)
+        if bent.get("type") in ("recurring", "scheduled", "conditional"):
+            bent = trigger(bent, "task_id" if case.path.startswith("/api/") else "taskId")
+        change(case, "body", bent)
 
 
 def body(value, headers, most):
@@ -110,9 +119,18 @@ def body(value, headers, most):
         value["backoff_base_ms"], value["backoff_max_ms"] = longest, base
     if "kind" in value and "job_type" in value:
         value = schedule(value)
+    if "prompt" in value and value.get("type") not in ("recurring", "scheduled", "conditional"):
+        value = wish(value)
+    # d03_a_time_in_the_past_is_refused_and_this_second_is_not
+    if "object_id" in value and "action" in value and "run_at" in value:
+        value["run_at"] = SOON.isoformat()
     # o13_what_makes_no_schedule_is_told
     if isinstance(value.get("cronExpr"), str):
         value["cronExpr"] = CRONS[len(value["cronExpr"]) % len(CRONS)]
+    if "taskType" in value and ("cronExpr" in value or "everySeconds" in value):
+        value["taskType"] = f"planned-{len(value['taskType'])}"
+    if isinstance(value.get("executor"), dict):
+        value["executor"] = executor(value["executor"])
     if "task_id" in value and "schedule_type" in value:
         value = task(value)
     # a_trigger_makes_a_job_and_a_backfill_what_was_missing
@@ -125,9 +143,24 @@ def body(value, headers, most):
     return value
 
 
+def executor(value):
+    """How a type is executed: by what this server may start, and at nobody's address."""
+    # o14_o22_a_type_has_a_mode_of_its_own_that_can_be_changed
+    if value.get("command") is not None:
+        value["command"], value["shell"] = "/bin/true", False
+    if sum(len(text.encode()) + 1 for text in (value.get("args") or []) + (value.get("env") or [])) > 8_000:
+        value["args"], value["env"] = [], []
+    if isinstance(value.get("cwd"), str):
+        value["cwd"] = value["cwd"][:1_000]
+    if value.get("url") is not None:
+        value["url"] = "https://127.0.0.1:9/"
+    return value
+
+
 def schedule(value):
     """The wish for a schedule: its pattern is one, and its instants follow one another."""
     # nonsense_is_refused_where_it_stands
+    value["job_type"] = f"planned-{len(value['job_type'])}"
     if isinstance(value.get("cron"), str):
         value["cron"] = CRONS[len(value["cron"]) % len(CRONS)]
     if isinstance(value.get("timezone"), str):
@@ -157,6 +190,40 @@ def task(value):
         value["scheduled_at"] = SOON.strftime("%Y-%m-%dT%H:%M:%SZ")
     if value["task_id"] in (".", "..", "events"):
         value["task_id"] = "task"
+    return value
+
+
+def wish(value):
+    """The wish for a run or a plan: in UTC, and near enough."""
+    for name in ("createdAt", "deferUntil", "triggeredAt"):
+        if isinstance(value.get(name), str):
+            value[name] = re.sub(r"[+-][0-9]{2}:[0-9]{2}$", "Z", value[name])
+    if isinstance(value.get("deferUntil"), str) and not is_past(value["deferUntil"]):
+        value["deferUntil"] = SOON.strftime("%Y-%m-%dT%H:%M:%SZ")
+    # Only version 2 has the field.
+    if value.get("schemaVersion") == 2:
+        value.pop("type", None)
+    return value
+
+
+def trigger(value, task_id):
+    """The wish for a trigger: on a condition that is one, with a past that lies in the past."""
+    # a05_nonsense_is_refused_where_it_stands
+    if value.get("condition") is not None:
+        done = {"type": "task_done", "params": {task_id: "task"}}
+        asks = {"type": "llm_eval", "params": {"prompt": "is it time?"}}
+        both = {"type": "and", "params": {"conditions": [done, {"type": "or", "params": {"conditions": [asks]}}]}}
+        value["condition"] = (done, asks, both)[len(str(value["condition"])) % 3]
+    for part in (value, value.get("schedule") or {}, value.get("state") or {}):
+        for name in [name for name, item in part.items() if isinstance(item, str)]:
+            snake = re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+            if snake in ("created_at", "last_run_at", "last_triggered_at", "last_eval_at", "running_at"):
+                part[name] = "2020-01-01T00:00:00Z"
+            if snake in ("run_at", "next_run_at"):
+                part[name] = SOON.isoformat()
+        for name in ("last_mtime", "lastMtime"):
+            if part.get(name) is not None:
+                part[name] = 1_600_000_000_000
     return value
 
 

@@ -18,7 +18,18 @@ const ADMIN: &str = "ms_schemathesis_0123456789abcdef0123456789abcdef";
 
 /// Jobs of any type are taken, so that most generated submissions are good ones. And the
 /// throw-away PostgreSQL does not sync, which a server refuses unless it is told to go on.
-const CONFIG: &str = "[types]\nstrict = false\n\n[store]\nallow_unsafe_postgres = true\n";
+const CONFIG: &str = r#"[types]
+strict = false
+
+[store]
+allow_unsafe_postgres = true
+
+[executor]
+programs = ["/bin/true"]
+
+[webhooks]
+secrets = ["whsec_c2NoZW1hdGhlc2lzLW9mLW1haW5zcHJpbmc="]
+"#;
 
 const ROLES: [&str; 7] =
     ["submitter", "worker", "viewer", "operator", "approver", "internal", "admin"];

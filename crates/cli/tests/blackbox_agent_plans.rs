@@ -159,6 +159,8 @@ fn a12_a13_a_question_waits_for_its_answer_and_is_in_no_index(store: Store) {
     assert_eq!(read(&ann, "/task-status")["total"], 0);
     assert_eq!(refused(&ann.get("/agent/task-status/p")), (409, "RUN_NOT_ENDED".into()));
     assert_eq!(ids(&read(&ann, "/plans?status=needs_input")), ["p"]);
+    let more = ann.get("/agent/plans?status=needs_input&traceId=t");
+    assert_eq!(more.status, 400, "what waits is asked for by its state alone");
     // Nobody ends it without an answer, nor with one that is no choice.
     let answer = ann.post("/agent/plans/p/result", &json!({ "status": "done" }));
     assert_eq!(refused(&answer), (409, "LEASE_LOST".into()));

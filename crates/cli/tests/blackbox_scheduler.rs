@@ -465,6 +465,9 @@ fn d10_the_moves_of_a_job_are_told_with_who_and_why(store: Store) {
     assert!(text(&lines[2], "reason").contains("no evidence"), "{told}");
     let all = ann.get("/scheduler/audits?object_type=memory&object_id=m1").json();
     assert_eq!(all["items"].as_array().unwrap().len(), 5);
+    for half in ["object_type=memory", "object_id=m1"] {
+        assert_eq!(ann.get(&format!("/scheduler/audits?{half}")).status, 422, "{half}");
+    }
 }
 
 fn d01_nonsense_is_refused_and_foreign_ids_look_unknown(store: Store) {

@@ -564,6 +564,10 @@ fn a05_nonsense_is_refused_where_it_stands(store: Store) {
         (with(json!({ "id": "a\u{0}b" })), "id"),
         (with(json!({ "id": "x".repeat(161) })), "id"),
         (with(json!({ "schemaVersion": 3 })), "schemaVersion"),
+        (with(json!({ "createdAt": "2999-01-01T00:00:00Z" })), "state"),
+        (with(json!({ "state": { "lastTriggeredAt": "2999-01-01T00:00:00Z" } })), "state"),
+        (with(json!({ "state": { "nextRunAt": "2999-01-01T00:00:00Z" } })), "schedule"),
+        (with(json!({ "state": { "lastMtime": "never" } })), "state"),
         (with(json!({ "traceId": "a\u{7}" })), "traceId"),
         (when(json!({ "type": "moon_phase", "params": {} })), "condition"),
         (

@@ -87,6 +87,7 @@ pub(crate) struct Doc {
     pub(crate) query: Vec<(&'static str, &'static str)>,
     pub(crate) key: KeyRule,
     takes: Option<Shape>,
+    narrowed: Option<Value>,
     headers: Vec<(&'static str, &'static str)>,
     status: u16,
     gives: Gives,
@@ -103,6 +104,7 @@ impl Doc {
             query: Vec::new(),
             key: KeyRule::None,
             takes: None,
+            narrowed: None,
             headers: Vec::new(),
             status: 200,
             gives: Gives::Nothing,
@@ -132,6 +134,12 @@ impl Doc {
 
     pub(crate) fn takes(mut self, shape: Shape) -> Self {
         self.takes = Some(shape);
+        self
+    }
+
+    /// Fields of the body that this route wants otherwise than others that take the same.
+    pub(crate) fn narrowed(mut self, properties: Value) -> Self {
+        self.narrowed = Some(properties);
         self
     }
 
@@ -248,7 +256,7 @@ fn operation(
     if let Some(takes) = doc.takes {
         let required =
             if route.takes == Takes::MaybeJson { Required::False } else { Required::True };
-        let content = ContentBuilder::new().schema(Some(reference(&takes(schemas)))).build();
+        let content = ContentBuilder::new().schema(Some(taken(takes, doc, schemas))).build();
         let body = RequestBodyBuilder::new()
             .content("application/json", content)
             .required(Some(required))
@@ -269,6 +277,19 @@ fn operation(
         .description("What went wrong, with a stable code.")
         .content("application/json", failure);
     operation.response("default", refused.build()).build()
+}
+
+/// The schema of the body that a route takes.
+fn taken(takes: Shape, doc: &Doc, schemas: &mut Schemas) -> RefOr<Schema> {
+    let reference = reference(&takes(schemas));
+    match &doc.narrowed {
+        None => RefOr::Ref(reference),
+        Some(properties) => {
+            let narrowed = json!({ "type": "object", "properties": properties });
+            let both = json!({ "allOf": [reference, narrowed] });
+            serde_json::from_value(both).expect("a schema of our own is one")
+        }
+    }
 }
 
 fn bearer() -> SecurityRequirement {

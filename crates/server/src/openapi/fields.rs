@@ -2,7 +2,10 @@
 //! A test fails when a request has a field that is not told of here.
 
 mod agent;
+mod together;
 mod triggers;
+
+pub(super) use together::together;
 
 use super::values::{Allowed, label, no_control, padded, unpadded};
 use super::{INTERNAL_HEADER, KEY_HEADER};
@@ -31,7 +34,6 @@ use mainspring_kernel::limits::{
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::{jobs, tasks};
 use mainspring_kernel::{DlqId, DlqState, JobId, QueueOrder, Role, StateName, TokenId};
-use serde_json::{Value, json};
 
 fn text(least: usize, most: usize, pattern: impl Into<Option<String>>) -> Allowed {
     Allowed::Text { least, most, pattern: pattern.into() }
@@ -187,7 +189,8 @@ fn governed_field(of: &str, field: &str) -> Option<Allowed> {
         }
         ("PutGovernedObject", "uncertainty_ttl") => text(1, NAME_BYTES_MAX, no_control()),
         ("PutGovernedObject", "signals") => Allowed::Any,
-        ("GovernedSignals", "reinstate_signal" | "confidence") => Allowed::Any,
+        ("GovernedSignals", "reinstate_signal") => Allowed::Any,
+        ("GovernedSignals", "confidence") => Allowed::Share,
         ("SetGovernedGate", "state") => governed_words(GateState::ALL, GateState::as_str),
         ("SetGovernedGate", "reason") => text(0, MESSAGE_BYTES_MAX, no_control()),
         _ => return None,
@@ -198,17 +201,20 @@ fn governed_words<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Allowed {
     Allowed::Words(all.iter().map(|it| name(*it)).collect())
 }
 
-/// Of how a type is executed, asked for or shown. What goes with which mode is not told here.
+/// Of how a type is executed, asked for or shown.
 fn executor_field(field: &str) -> Option<Allowed> {
+    let no_nul = || Some("^[^\\x00]*$".to_owned());
+    let variable = "^[A-Za-z_][A-Za-z0-9_]*(=[^\\x00]*)?$".to_owned();
+    let host = r"^https?://[^/?#\\@ \x00-\x1f\x7f-\x9f]+([/?#\\][^ \x00-\x1f\x7f-\x9f]*)?$";
     Some(match field {
         "mode" => Allowed::Words(Mode::ALL.map(Mode::as_str).to_vec()),
-        "command" => text(1, EXECUTOR_BYTES_MAX, None::<String>),
-        "args" => text(0, EXECUTOR_BYTES_MAX, None::<String>).each(0, EXECUTOR_ARGS_MAX),
-        "cwd" => text(1, EXECUTOR_BYTES_MAX, "^/".to_owned()),
-        "env" => text(1, EXECUTOR_BYTES_MAX, None::<String>).each(0, EXECUTOR_VARIABLES_MAX),
+        "command" => text(1, EXECUTOR_BYTES_MAX, no_nul()),
+        "args" => text(0, EXECUTOR_BYTES_MAX, no_nul()).each(0, EXECUTOR_ARGS_MAX),
+        "cwd" => text(1, EXECUTOR_BYTES_MAX, format!("^/{}", &no_control()[1..])),
+        "env" => text(1, EXECUTOR_BYTES_MAX, variable).each(0, EXECUTOR_VARIABLES_MAX),
         "shell" => Allowed::Any,
         "kill_grace_ms" => whole(0, EXECUTOR_KILL_MS_MAX.into()),
-        "url" => text(1, EXECUTOR_URL_BYTES_MAX, "^https?://".to_owned()),
+        "url" => text(1, EXECUTOR_URL_BYTES_MAX, host.to_owned()),
         "timeout_ms" => whole(1, TIMEOUT_MS_MAX.into()),
         _ => return None,
     })
@@ -317,61 +323,6 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
     })
 }
 
-/// Rules about several fields of one type, as far as JSON Schema has words for them.
-pub(super) fn together(of: &str) -> Option<Value> {
-    let is_left_out = |field: &str| json!({ "properties": { field: { "type": "null" } } });
-    match of {
-        "SetSchedule" => {
-            let kinds = [
-                ("at", "at", ["interval_seconds", "phase_seconds", "cron", "dst_gap", "dst_fold"]),
-                ("interval", "interval_seconds", ["at", "at", "cron", "dst_gap", "dst_fold"]),
-                ("cron", "cron", ["at", "at", "at", "interval_seconds", "phase_seconds"]),
-            ];
-            let kind = |(kind, needed, strays): (&str, &str, [&str; 5])| {
-                let mut properties =
-                    json!({ "kind": { "const": kind }, needed: { "not": { "type": "null" } } });
-                for stray in strays {
-                    properties[stray] = json!({ "type": "null" });
-                }
-                json!({ "properties": properties, "required": ["kind", needed] })
-            };
-            Some(json!({ "anyOf": kinds.map(kind) }))
-        }
-        "CreateTask" => {
-            let once = ["cron_expr", "timezone", "next_run_at", "last_run_at"];
-            let plan = ["scheduled_at", "schedule_id", "fire_time"];
-            let kind = |kind: &str, needed: &[&str], strays: &[&str]| {
-                let mut properties = json!({ "schedule_type": { "const": kind } });
-                for field in needed {
-                    properties[field] = json!({ "not": { "type": "null" } });
-                }
-                for stray in strays {
-                    properties[stray] = json!({ "type": "null" });
-                }
-                let required: Vec<&str> = [&["schedule_type"], needed].concat();
-                json!({ "properties": properties, "required": required })
-            };
-            let planned = ["cron_expr", "timezone", "next_run_at"];
-            Some(json!({ "anyOf": [
-                kind("at", &["scheduled_at"], &[&once[..], &["schedule_id", "fire_time"]].concat()),
-                kind("at", &["scheduled_at", "schedule_id", "fire_time"], &once),
-                kind("cron", &planned, &plan),
-                kind("daily", &planned, &plan),
-            ] }))
-        }
-        "Submit" => Some(json!({ "anyOf": [is_left_out("run_at"), is_left_out("delay_ms")] })),
-        "Discard" => {
-            let (one, two) = ("reviewer_id", "reviewer_id_2");
-            let text = json!({ "type": "string" });
-            Some(json!({ "anyOf": [
-                { "properties": { one: { "type": "null" }, two: { "type": "null" } } },
-                { "properties": { one: text, two: text }, "required": [one, two] },
-            ] }))
-        }
-        _ => None,
-    }
-}
-
 /// Fields that must be there, although a request without them is read and told what it lacks.
 pub(super) fn required(of: &str) -> &'static [&'static str] {
     match of {
@@ -426,7 +377,9 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
         "type" if path.contains("/triggers") => triggers::types(),
         "job_type" | "owner" => name(),
         "job_id" => id(JobId::PREFIX),
-        "object_type" | "object_id" | "action" | "actor" if path.contains("/audit") => name(),
+        "object_type" | "object_id" | "action" | "actor" if path == "/api/v1/audit" => {
+            text(1, NAME_BYTES_MAX, no_control())
+        }
         "object_type" => governed_words(ObjectType::ALL, ObjectType::as_str),
         "object_id" => text(1, OBJECT_ID_BYTES_MAX, unpadded()),
         "count" => whole(1, PREVIEW_MAX as u64),

@@ -18,6 +18,8 @@ pub(super) enum Allowed {
     Words(Vec<&'static str>),
     /// A whole number.
     Whole { least: u64, most: u64 },
+    /// A number from 0 to 1.
+    Share,
     /// An instant as RFC 3339 has them.
     Instant,
     /// True or false.
@@ -44,6 +46,7 @@ impl Allowed {
             Allowed::Any => return json!({}),
             Allowed::Text { .. } | Allowed::Said | Allowed::Words(_) | Allowed::Instant => "string",
             Allowed::Whole { .. } => "integer",
+            Allowed::Share => "number",
             Allowed::Flag => "boolean",
             Allowed::Each { .. } | Allowed::Items { .. } | Allowed::Dates { .. } => "array",
             Allowed::Labels { .. } => "object",
@@ -84,6 +87,10 @@ impl Allowed {
                 schema["maximum"] = json!(most);
                 // `int32` and the like say less than the bounds do, and sometimes something else.
                 schema.as_object_mut().map(|schema| schema.remove("format"));
+            }
+            Allowed::Share => {
+                schema["minimum"] = json!(0);
+                schema["maximum"] = json!(1);
             }
             Allowed::Instant => schema["format"] = json!("date-time"),
             Allowed::Each { least, most, item } => {
@@ -142,7 +149,7 @@ pub(super) fn unpadded() -> String {
 }
 
 /// Text that has something to say.
-fn not_blank() -> String {
+pub(super) fn not_blank() -> String {
     format!("[^{}]", class(char::is_whitespace))
 }
 

@@ -35,7 +35,7 @@ enum Place {
 }
 
 /// Every place, by the name it has on the wire.
-const PLACES: [&str; 7] = [
+pub(crate) const PLACES: [&str; 7] = [
     "queue",
     "running",
     "results",

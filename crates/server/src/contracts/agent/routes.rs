@@ -6,6 +6,7 @@ use crate::openapi::{Doc, Gives, shape};
 use crate::route::table::{ANYONE, OPERATORS, PULLERS, SUBMITTERS, get, post, roles, route};
 use crate::route::{Route, Takes};
 use hyper::Method;
+use serde_json::json;
 
 const TAG: &str = "agent";
 
@@ -128,8 +129,12 @@ fn plan_routes() -> Vec<Route> {
             roles!(SUBMITTERS, plans::create),
             Takes::Json,
             Doc::new(TAG, "createPlan", "Create a plan")
-                .text("As a run; a planner turns it into runs and triggers.")
+                .text("As a run, but tried once; a planner turns it into runs and triggers.")
                 .takes(shape::<wire::CreateRun>)
+                .narrowed(json!({
+                    "maxAttempts": { "type": ["integer", "null"], "minimum": 1, "maximum": 1 },
+                    "backoffMs": { "type": "null" },
+                }))
                 .gives(201, Gives::Bare(shape::<wire::AgentRun>))
                 .also(
                     200,

@@ -99,9 +99,7 @@ pub(super) async fn cancel(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 pub(super) async fn report(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wire: ReportRun = json::read(json::check(&ask.body)?)?;
     let outcome = translate::outcome(&wire)?;
-    let token = wire.lease_token.as_deref();
-    let token = token.ok_or_else(|| refusal::invalid("leaseToken", "is missing"))?;
-    let token = token.parse().map_err(|()| Rejection::LeaseLost)?;
+    let token = wire.lease_token.parse().map_err(|()| Rejection::LeaseLost)?;
     let purposes = [Purpose::Run, Purpose::Evaluation];
     let job = reportable(&ask, &who, &purposes).await?.ok_or(Rejection::LeaseLost)?;
     ask.engine().execute_one(outcome.command(job.id, token)).await??;

@@ -324,7 +324,7 @@ pub(super) struct ReportRun {
     /// `timeout`, `error` or `killed`; `error` if left out.
     pub(super) failure_reason: Option<String>,
     /// Proof that the run is the worker's.
-    pub(super) lease_token: Option<String>,
+    pub(super) lease_token: String,
     /// Not looked at.
     pub(super) schema_version: Option<u32>,
     /// Not looked at.

@@ -14,6 +14,7 @@ use mainspring_kernel::entity::audit::{AuditEntry, AuditHead, Inspector, head_id
 use mainspring_kernel::entity::{Body, EntityId, Kind};
 use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::governance::RiskTier;
+use mainspring_kernel::limits::NAME_BYTES_MAX;
 use mainspring_kernel::{Entity, Principal};
 
 /// What can be asked of the list.
@@ -29,9 +30,10 @@ pub(super) const FILTERS: [(&str, &str); 6] = [
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&FILTERS.map(|(name, _)| name))?;
     let limit = query.limit()?;
-    let asked = ["object_id", "actor", "action", "object_type"];
-    let asked: Vec<_> =
-        asked.into_iter().filter_map(|name| Some((name, query.get(name)?.to_owned()))).collect();
+    let mut asked: Vec<(&'static str, String)> = Vec::new();
+    for name in ["object_id", "actor", "action", "object_type"] {
+        asked.extend(filters::bounded(&query, name, NAME_BYTES_MAX)?.map(|value| (name, value)));
+    }
     // The index knows one field at a time; the others are asked of what it finds.
     let is_indexed = |(name, _): &&(&'static str, String)| matches!(*name, "object_id" | "actor");
     let field = asked.iter().find(is_indexed);

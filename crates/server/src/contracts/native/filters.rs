@@ -83,7 +83,11 @@ fn label(text: &str) -> Result<(String, String), Refusal> {
 }
 
 /// A text to look for; one that no job can have is a mistake, not a list without entries.
-fn bounded(query: &Query, name: &'static str, most: usize) -> Result<Option<String>, Refusal> {
+pub(super) fn bounded(
+    query: &Query,
+    name: &'static str,
+    most: usize,
+) -> Result<Option<String>, Refusal> {
     let text = query.get(name);
     if text.is_some_and(|text| text.is_empty() || text.len() > most) {
         return Err(refusal::invalid(

@@ -2,6 +2,8 @@
 
 use super::super::values::{Allowed, no_control, unpadded};
 use super::{name, text, whole};
+use crate::contracts::agent::PLACES;
+use crate::limits::IMPORT_MAX;
 use mainspring_kernel::agent::Purpose;
 use mainspring_kernel::limits::{
     LEASE_MS_MAX, NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RETRY_DELAY_MS_MAX, RUN_ID_BYTES_MAX,
@@ -40,7 +42,10 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
             Allowed::Words(FailureReason::ALL.iter().map(|reason| reason.as_str()).collect())
         }
         ("ReportPlan", "status") => Allowed::Words(vec!["done", "needs_input", "failed"]),
-        ("ReportRun" | "ReportPlan" | "ImportRecords", _) => Allowed::Any,
+        ("ImportRecords", "place") => Allowed::Words(PLACES.to_vec()),
+        // Each is answered for itself.
+        ("ImportRecords", "items") => Allowed::Any.each(0, IMPORT_MAX),
+        ("ReportRun" | "ReportPlan", _) => Allowed::Any,
         ("AgentRun" | "UnseenRun" | "ReportedRun", "status") => {
             let mut words = states();
             words.push("needs_input");

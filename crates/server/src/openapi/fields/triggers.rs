@@ -1,6 +1,6 @@
 //! Values of the fields of triggers, in either spelling.
 
-use super::super::values::{Allowed, no_control, unpadded};
+use super::super::values::{Allowed, no_control, not_blank, unpadded};
 use super::{text, whole};
 use mainspring_kernel::entity::trigger::{LastStatus, Status, TriggerType};
 use mainspring_kernel::limits::{
@@ -23,7 +23,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("Trigger" | "TriggerExplanation", "status") => states(),
         ("SetTrigger" | "CreateTrigger", "id") => text(1, RUN_ID_BYTES_MAX, unpadded()),
         ("SetTrigger" | "CreateTrigger", "prompt") => {
-            text(1, TRIGGER_PROMPT_BYTES_MAX, None::<String>)
+            text(1, TRIGGER_PROMPT_BYTES_MAX, not_blank())
         }
         ("SetTrigger" | "CreateTrigger", "priority") => whole(0, RUN_PRIORITY_MAX.into()),
         ("SetTrigger" | "CreateTrigger", "timeout") => whole(1, (TIMEOUT_MS_MAX / 1_000).into()),
