@@ -440,6 +440,24 @@ fn g11_no_way_around_the_second_person(store: Store) {
     let statuses: Vec<u16> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(status(), "discarded");
+    // Nothing of this was done in the dark: three times herself, five doubles, one reviewer for
+    // another, one version, and seven who came second. A stranger is told of at home.
+    let told = denials(&ann, &item);
+    assert_eq!(told.len(), 3 + 5 + 1 + 1 + 7, "{told:#?}");
+    assert_eq!(denials(&server(store).caller("elsewhere", "eve", &["viewer"]), &item).len(), 1);
+}
+
+/// The lines of the audit trail that tell of refused attempts at an item.
+fn denials(who: &Caller, item: &str) -> Vec<Value> {
+    let lines = items(who.get("/api/v1/audit?action=access.denied&limit=100").data());
+    let about = |line: &Value| text(line, "object_id").contains(item);
+    let lines: Vec<Value> = lines.into_iter().filter(about).collect();
+    for line in &lines {
+        assert_eq!(line["outcome"], "denied");
+        assert!(text(line, "reason").contains(": "), "it says why: {line}");
+        assert!(text(&line["actor"], "token_id").starts_with("tok_"), "{line}");
+    }
+    lines
 }
 
 /// The four ways in which one admin used to discard alone, and what an admin may do alone.
@@ -480,6 +498,9 @@ fn g11_an_admin_alone_is_one_person(store: Store) {
     }
     assert_eq!(zoe.get(&item).data()["status"], "discard_requested");
     assert_eq!(approve(&bob, &item).data()["status"], "discarded", "bob is somebody else");
+    // Three of her own, one that came late, two ways round, and five pairs of reviewers.
+    let viewer = server(store).caller("solo", "vic", &["viewer"]);
+    assert_eq!(denials(&viewer, &item).len(), 3 + 1 + 2 + 5);
 
     // Where nobody else could approve, the request itself is refused: the first admin made them
     // all.

@@ -61,6 +61,20 @@ pub enum Class {
     Damage,
 }
 
+impl Rejection {
+    /// Whether whoever is told this tried what two people, or an open gate, are needed for. Such
+    /// attempts are told in the audit trail.
+    pub fn is_of_governance(&self) -> bool {
+        matches!(
+            self,
+            Rejection::DiscardConflict { .. }
+                | Rejection::RequeueConflict { .. }
+                | Rejection::VersionChanged { .. }
+                | Rejection::GateClosed { .. }
+        ) || self.class() == Class::Approval
+    }
+}
+
 type F<'a, 'b> = &'a mut fmt::Formatter<'b>;
 
 rejections! {

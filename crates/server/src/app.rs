@@ -167,7 +167,7 @@ impl App {
         }
         let (route, params) = self.router.find(&head.method, head.uri.path())?;
         // Who asks comes first: a body is read only for those who may send it.
-        let who = self.admit(route, &head.headers).await?;
+        let who = self.admit(route, &head).await?;
         self.check_head(route, &head, ids)?;
         let pace = head.extensions.get::<Arc<Pace>>().cloned();
         if let Some(pace) = &pace {
@@ -185,7 +185,8 @@ impl App {
             trace: ids.is_trace_given.then(|| ids.trace.clone()),
             who: who.clone(),
         };
-        match (&route.rule, who) {
+        let asking = who.clone();
+        let outcome = match (&route.rule, who) {
             (Rule::Open(handler) | Rule::Lease(handler) | Rule::Local(_, handler), _) => {
                 handler(ask).await
             }
@@ -193,7 +194,11 @@ impl App {
                 handler(ask, who).await
             }
             (Rule::Roles(..) | Rule::Internal(_), None) => Err(refusal::unauthorized()),
+        };
+        if let (Err(no), Some(who)) = (&outcome, &asking) {
+            audit::denied(self, route, (who, head.uri.path()), no).await;
         }
+        outcome
     }
 
     /// What a route of a contract wants of a request besides its body. Parameters it does not know
@@ -227,31 +232,31 @@ impl App {
     }
 
     /// Applies the rule of the route.
-    async fn admit(
-        &self,
-        route: &Route,
-        headers: &HeaderMap,
-    ) -> Result<Option<Principal>, Refusal> {
-        let may = match &route.rule {
+    async fn admit(&self, route: &Route, head: &Parts) -> Result<Option<Principal>, Refusal> {
+        let headers = &head.headers;
+        let (who, may) = match &route.rule {
             Rule::Open(_) => return Ok(None),
             // An access token that does not work is no hindrance where none is needed.
             Rule::Lease(_) => return Ok(self.named(headers).await),
             Rule::Local(..) if !self.config.is_public => return Ok(self.named(headers).await),
             Rule::Roles(roles, _) | Rule::Local(roles, _) => {
                 let who = auth::principal(&self.engine, headers).await?;
-                if !who.roles.any(roles) {
-                    audit::denied(self, route, &who).await;
-                }
-                who.roles.any(roles).then_some(who)
+                let may = who.roles.any(roles);
+                (who, may)
             }
             Rule::Internal(_) => {
                 let who = auth::principal(&self.engine, headers).await?;
                 let is_said = headers.get("x-internal-debug").is_some_and(|value| value == "true");
                 // Admin alone is not enough: these routes can forge outcomes.
-                (is_said && who.roles.has(Role::Internal)).then_some(who)
+                let may = is_said && who.roles.has(Role::Internal);
+                (who, may)
             }
         };
-        let who = may.ok_or_else(refusal::denied)?;
+        if !may {
+            let no = refusal::denied();
+            audit::denied(self, route, (&who, head.uri.path()), &no).await;
+            return Err(no);
+        }
         auth::in_named_tenant(who, headers).map(Some)
     }
 

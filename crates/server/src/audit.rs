@@ -3,7 +3,7 @@
 
 use crate::app::App;
 use crate::ask::Ask;
-use crate::refusal::Refusal;
+use crate::refusal::{Kind, Refusal};
 use crate::route::Route;
 use hyper::Method;
 use mainspring_kernel::entity::audit::{AuditCommand, AuditNote, Fate};
@@ -78,16 +78,28 @@ pub(crate) async fn change(
     Ok(done)
 }
 
-/// Writes that somebody tried what they may not. Only what changes something counts; a line that
-/// cannot be written keeps nobody from being told no.
-pub(crate) async fn denied(app: &App, route: &Route, who: &Principal) {
-    if route.method == Method::GET || !is_sensitive(route.path) {
+/// Writes that somebody was refused what they may not do: for want of a role, because it is not
+/// theirs, or because it takes a second person or an open gate. Only what changes something counts;
+/// a line that cannot be written keeps nobody from being told no.
+pub(crate) async fn denied(
+    app: &App,
+    route: &Route,
+    (who, path): (&Principal, &str),
+    no: &Refusal,
+) {
+    let is_governed = no.rejection.as_ref().is_some_and(|it| it.is_of_governance());
+    if route.method == Method::GET
+        || !is_sensitive(route.path)
+        || !(no.kind == Kind::Denied || is_governed)
+    {
         return;
     }
+    let path = &path[..path.floor_char_boundary(DENIED_PATH_BYTES)];
     let note = Note {
         action: "access.denied",
         object_type: "route",
-        object_id: format!("{} {}", route.method, route.path),
+        object_id: format!("{} {path}", route.method),
+        reason: Some(format!("{}: {}", no.code, no.message)),
         ..Note::default()
     };
     let line = line(app, who, note, Fate::Denied, None);
@@ -95,6 +107,9 @@ pub(crate) async fn denied(app: &App, route: &Route, who: &Principal) {
         app.anchor.note(&who.tenant, seq, hash);
     }
 }
+
+/// What a line keeps of the path that was asked for.
+const DENIED_PATH_BYTES: usize = 150;
 
 /// Whether a route is about what is governed or administered.
 fn is_sensitive(path: &str) -> bool {
