@@ -65,6 +65,7 @@ fn fill(server: &Server) -> Value {
     server.caller(TENANT, "bob", &["approver"]);
     let done = ended(&ann);
     let open = live(&ann);
+    let entities = entities(&admin, &ann);
     let revoked = server.caller(TENANT, "gone", &["viewer"]);
     let listed = items(admin.get("/api/v1/tokens?limit=100").data());
     let gone = listed.iter().find(|token| token["user_id"] == "gone").expect("it is listed");
@@ -73,6 +74,7 @@ fn fill(server: &Server) -> Value {
         "ended": done.iter().map(|id| shown(&ann, id)).collect::<Vec<_>>(),
         "live": open.iter().map(|id| shown(&ann, id)).collect::<Vec<_>>(),
         "items": items(ann.get("/api/v1/dlq/items").data()),
+        "entities": entities,
         "types": admin.get("/api/v1/types/limited").data(),
         "queues": items(admin.get("/api/v1/queues").data()),
         "token": ann.token,
@@ -138,4 +140,59 @@ fn live(ann: &Caller) -> Vec<String> {
         .data();
     let [late, shut] = ids;
     vec![late, shut, retrying, running]
+}
+
+/// Whatever has an id and a state of its own, with the path it is read at: a schedule that fires in
+/// years and one that is paused, a trigger, a plan that waits for an answer, a run, a planned task,
+/// an object, a gate.
+fn entities(admin: &Caller, ann: &Caller) -> Vec<Value> {
+    let plan = json!({ "job_type": "planned", "kind": "cron", "cron": "0 3 29 2 *",
+        "timezone": "Asia/Shanghai", "name": "leap days", "labels": {"a": "b"} });
+    let late = text(&ann.post("/api/v1/schedules", &plan).data(), "schedule_id");
+    let hourly = json!({ "job_type": "planned", "kind": "interval", "interval_seconds": 3600 });
+    let paused = text(&ann.post("/api/v1/schedules", &hourly).data(), "schedule_id");
+    let why = json!({ "note": "not now" });
+    ann.post(&format!("/api/v1/schedules/{paused}/pause"), &why).data();
+    let condition = json!({ "type": "and", "params": { "conditions": [
+        { "type": "task_done", "params": { "task_id": "run-1" } },
+        { "type": "task_failed", "params": { "task_id": "run-2" } },
+    ] } });
+    let trigger = json!({ "id": "both", "type": "conditional", "prompt": "look",
+        "condition": condition, "cooldown": 60 });
+    ann.post("/api/v1/triggers", &trigger).data();
+    let sent = |path: &str, body: &Value| {
+        let answer = ann.post(path, body);
+        assert!(answer.status < 300, "{path} {}", answer.json());
+    };
+    sent("/agent/runs", &json!({ "id": "run-1", "prompt": "tidy up", "priority": 7 }));
+    sent("/agent/plans", &json!({ "id": "plan-1", "prompt": "plan" }));
+    // It passes before anybody looks.
+    let deadline = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60);
+    let asks = json!({ "status": "needs_input", "question": "which?", "options": ["a", "b"],
+        "default": "a", "deadline": deadline.to_string() });
+    sent("/agent/plans/plan-1/result", &asks);
+    let task = json!({ "task_id": "leap", "schedule_type": "cron", "cron_expr": "0 0 29 2 *",
+        "timezone": "UTC", "next_run_at": "2028-02-29T00:00:00Z", "timeout_ms": 1_000,
+        "max_retries": 0, "payload": {} });
+    sent("/tasks", &task);
+    let object = json!({ "risk_tier": "high", "epistemic": "uncertain", "auto_verify_budget": 2 });
+    admin.put("/api/v1/objects/memory/m-1", &object).data();
+    admin.put("/api/v1/gates/risk", &json!({ "state": "block", "reason": "audit" })).data();
+    let ann_reads = [
+        format!("/api/v1/schedules/{late}"),
+        format!("/api/v1/schedules/{paused}"),
+        "/api/v1/triggers/both".to_owned(),
+        "/agent/runs/run-1".to_owned(),
+        "/agent/plans/plan-1".to_owned(),
+        "/tasks/leap".to_owned(),
+    ];
+    let admin_reads = ["/api/v1/objects/memory/m-1", "/api/v1/gates/risk"].map(str::to_owned);
+    let read = |by: &str, caller: &Caller, path: String| {
+        let answer = caller.get(&path);
+        assert_eq!(answer.status, 200, "{path} {}", answer.json());
+        json!({ "path": path, "by": by, "answer": answer.json() })
+    };
+    let mut all: Vec<Value> = ann_reads.into_iter().map(|path| read("ann", ann, path)).collect();
+    all.extend(admin_reads.into_iter().map(|path| read("admin", admin, path)));
+    all
 }
