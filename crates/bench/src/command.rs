@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(named("bench --store memory --rows p8").unwrap(), ["P8"]);
         assert_eq!(named("bench raw").unwrap(), ["RAW"]);
         assert_eq!(named("bench n1 N11").unwrap(), ["N1", "N11"]);
-        assert_eq!(named("bench --store postgres s1").unwrap(), ["S1"]);
+        assert_eq!(named("bench --store postgres s1 S3").unwrap(), ["S1", "S3"]);
         assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 11);
         for refused in [
             "bench",
@@ -381,7 +381,7 @@ mod tests {
             "bench E1 P1",
             "bench N1 E1",
             "bench S1 N1",
-            "bench S3",
+            "bench S4",
             "bench N12",
             "bench --store postgres E1",
             "bench --quick --full raw",

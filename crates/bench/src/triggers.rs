@@ -1,5 +1,5 @@
-//! What triggers on files cost, on either store. S3: ten thousand of them watch a file each; what an
-//! idle server does for them, and how soon one fires after its file was touched and left alone.
+//! What triggers on files cost, on either store. S3: ten thousand of them watch a file each; what
+//! an idle server does for them, and how soon one fires after its file was touched and left alone.
 
 use super::http::Connection;
 use super::job::{Requests, number};

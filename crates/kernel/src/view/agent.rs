@@ -6,6 +6,17 @@ use crate::event::{JOB_CANCELLED, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT};
 use crate::evolve::Transition;
 use crate::job::{Job, StateName};
 
+/// Where records of a directory are found that can be taken over, as the wire names them.
+pub const IMPORT_PLACES: [&str; 7] = [
+    "queue",
+    "running",
+    "results",
+    "planner_queue",
+    "planner_running",
+    "planner_results",
+    "task_status",
+];
+
 states! {
     /// Where a run is; the last two are the status of its result.
     State {

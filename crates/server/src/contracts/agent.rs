@@ -19,8 +19,6 @@ mod triggers;
 mod view;
 mod wire;
 
-pub(crate) use files::PLACES;
-
 use super::Contract;
 use crate::openapi::shape;
 

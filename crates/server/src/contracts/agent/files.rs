@@ -18,7 +18,7 @@ use mainspring_kernel::entity::question::{Asked, QuestionCommand};
 use mainspring_kernel::event::TASK_EXECUTION_FAILED;
 use mainspring_kernel::job::Failure;
 use mainspring_kernel::limits::RUN_PRIORITY_MAX;
-use mainspring_kernel::view::agent::RUN_KILLED;
+use mainspring_kernel::view::agent::{IMPORT_PLACES, RUN_KILLED};
 use mainspring_kernel::{JobId, Principal, Receipt, Rejection, StateName, Timestamp};
 use serde_json::Value;
 
@@ -34,17 +34,6 @@ enum Place {
     TaskStatus,
 }
 
-/// Every place, by the name it has on the wire.
-pub(crate) const PLACES: [&str; 7] = [
-    "queue",
-    "running",
-    "results",
-    "planner_queue",
-    "planner_running",
-    "planner_results",
-    "task_status",
-];
-
 impl Place {
     const ALL: [Place; 7] = [
         Place::Queue,
@@ -57,7 +46,7 @@ impl Place {
     ];
 
     fn parse(text: &str) -> Option<Place> {
-        let at = PLACES.iter().position(|place| *place == text)?;
+        let at = IMPORT_PLACES.iter().position(|place| *place == text)?;
         Place::ALL.get(at).copied()
     }
 }
@@ -74,7 +63,7 @@ pub(super) async fn import(mut ask: Ask, who: Principal) -> Result<Reply, Refusa
     let wire: ImportRecords = json::read(json::check(&ask.body)?)?;
     ask.let_go_of_body();
     let place = Place::parse(&wire.place).ok_or_else(|| {
-        refusal::invalid("place", format_args!("must be one of {}", PLACES.join(", ")))
+        refusal::invalid("place", format_args!("must be one of {}", IMPORT_PLACES.join(", ")))
     })?;
     if wire.items.len() > IMPORT_MAX {
         return Err(refusal::invalid("items", "must have at most 1000 entries"));

@@ -2,14 +2,13 @@
 
 use super::super::values::{Allowed, no_control, unpadded};
 use super::{name, text, whole};
-use crate::contracts::agent::PLACES;
 use crate::limits::IMPORT_MAX;
 use mainspring_kernel::agent::Purpose;
 use mainspring_kernel::limits::{
     LEASE_MS_MAX, NAME_BYTES_MAX, PULL_MAX, RETRIES_MAX, RETRY_DELAY_MS_MAX, RUN_ID_BYTES_MAX,
     RUN_PRIORITY_MAX, TIMEOUT_MS_MAX, WAIT_MS_MAX,
 };
-use mainspring_kernel::view::agent::{FailureReason, State};
+use mainspring_kernel::view::agent::{FailureReason, IMPORT_PLACES, State};
 
 /// What a field of a type may hold; `None` for one that nothing is said about.
 pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
@@ -42,7 +41,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
             Allowed::Words(FailureReason::ALL.iter().map(|reason| reason.as_str()).collect())
         }
         ("ReportPlan", "status") => Allowed::Words(vec!["done", "needs_input", "failed"]),
-        ("ImportRecords", "place") => Allowed::Words(PLACES.to_vec()),
+        ("ImportRecords", "place") => Allowed::Words(IMPORT_PLACES.to_vec()),
         // Each is answered for itself.
         ("ImportRecords", "items") => Allowed::Any.each(0, IMPORT_MAX),
         ("ReportRun" | "ReportPlan", _) => Allowed::Any,
