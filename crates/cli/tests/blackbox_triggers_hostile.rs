@@ -11,7 +11,7 @@ use mainspring_testkit::blackbox::{PerStore, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 use support::{CONFIG, Place, USER, changed, exists, options, task};
 
@@ -24,6 +24,7 @@ both_stores![
     a07_a09_no_edge_is_lost_or_doubled_by_a_kill,
     a07_many_triggers_on_many_files_fire_for_their_own,
     a10_what_one_tenant_watches_is_not_told_to_another,
+    a07_folders_that_cannot_be_watched_are_polled_and_it_says_so,
 ];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
@@ -221,6 +222,36 @@ fn a10_what_one_tenant_watches_is_not_told_to_another(store: Store) {
     let operator = server(store).caller("wall", "otto", &["operator"]);
     assert_eq!(operator.get("/api/v1/triggers/mine").data()["user_id"], "ann");
     assert_eq!(operator.poke("/api/v1/triggers/mine/pause").status, 200);
+}
+
+/// A server that the operating system gives four watches, in a user namespace of its own.
+fn a07_folders_that_cannot_be_watched_are_polled_and_it_says_so(store: Store) {
+    let place = tempfile::tempdir().unwrap();
+    let wrapper = place.path().join("mainspring");
+    let script = format!(
+        "#!/bin/sh\nexec unshare --user --map-root-user sh -c \
+         'echo 4 > /proc/sys/user/max_inotify_watches && exec {BINARY} \"$@\"' sh \"$@\"\n"
+    );
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let binary: &'static str = wrapper.to_str().unwrap().to_owned().leak();
+    let server = Server::start(options(store, binary));
+    let here = Place::new(&server, "many-folders");
+    for folder in 0..8 {
+        here.write(&format!("{folder}/file"));
+    }
+    here.on("wide", changed(&here.path("*/file")));
+    let way = eventually("it is known how its files are looked at", || {
+        let told = here.native("wide", "/explain");
+        told["leaves"][0]["way"].as_str().filter(|way| way.starts_with("polled")).map(str::to_owned)
+    });
+    assert_eq!(way, "polled: in more folders than can be watched");
+    assert!(server.log().contains("in more folders than can be watched"), "{}", server.log());
+    for round in 1..=3u64 {
+        here.write(&format!("{}/file", 8 - round));
+        here.fires("wide", round);
+        here.work();
+    }
 }
 
 /// Two servers, one database, the same folder.
