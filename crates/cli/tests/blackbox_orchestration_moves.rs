@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use mainspring_testkit::blackbox::caller::text;
+use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Caller, PerStore, Response, Server, Store};
 use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
@@ -193,4 +193,13 @@ fn o20_a_failed_task_is_done_again_once_as_a_new_one(store: Store) {
     }
     // The key still names the first.
     assert_eq!(submit(&ann, "k"), old);
+    // It is told who did it, once.
+    let viewer = server(store).caller("o20-again", "vic", &["viewer"]);
+    let lines = items(viewer.get("/api/v1/audit?object_type=dlq_item").data());
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(
+        (&lines[0]["actor"]["user_id"], &lines[0]["outcome"]),
+        (&json!("ann"), &json!("done"))
+    );
+    assert_eq!(lines[0]["evidence_refs"], json!([old]));
 }

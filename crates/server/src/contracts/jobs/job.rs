@@ -5,6 +5,7 @@ use super::view::{self, Beside};
 use super::{translate, wire};
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::audit;
 use crate::auth;
 use crate::cursor;
 use crate::json;
@@ -16,8 +17,7 @@ use mainspring_engine::store::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::executor::Mode;
 use mainspring_kernel::view::jobs::{self, State};
 use mainspring_kernel::{
-    Command, DlqId, DlqState, Job, JobId, JobType, Principal, Receipt, Rejection, Role, StateName,
-    TypeSpec,
+    Command, DlqId, DlqState, Job, JobId, JobType, Principal, Receipt, Role, StateName, TypeSpec,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -106,13 +106,14 @@ pub(super) async fn cancel(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 /// A failed job runs again as a new one, by way of the dead-letter queue.
 pub(super) async fn retry(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let job = steerable(&ask, &who).await?;
-    let command = Command::RequeueItem { item: job.id.dlq(), by: who.user.clone(), key: None };
-    match ask.engine().execute_one(command).await? {
-        Ok(Receipt::Requeued { job: again }) => after(&ask, &who, again).await,
-        Ok(_) => Err(refusal::internal()),
-        // Only what has failed lies there.
-        Err(Rejection::ItemUnknown) => Err(errors::illegal(jobs::state(&job), State::Queued)),
-        Err(rejection) => Err(rejection.into()),
+    // Only what has failed lies there.
+    let item = ask.engine().item(job.id.dlq()).await?;
+    let item = item.ok_or_else(|| errors::illegal(jobs::state(&job), State::Queued))?;
+    let command = Command::RequeueItem { item: item.id, by: who.user.clone(), key: None };
+    let note = audit::of_item(&command, &item, None);
+    match audit::change(&ask, &who, command, note).await? {
+        Receipt::Requeued { job: again } => after(&ask, &who, again).await,
+        _ => Err(refusal::internal()),
     }
 }
 
