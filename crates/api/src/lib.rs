@@ -8,6 +8,7 @@
 pub mod envelope;
 pub mod time;
 
+pub mod alert;
 pub mod audit;
 pub mod dlq;
 pub mod event;

@@ -1,6 +1,7 @@
 //! One file per verb of the command line.
 
 pub(crate) mod agent_files;
+pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod bench;
 pub(crate) mod completions;

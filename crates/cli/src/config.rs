@@ -137,6 +137,17 @@ pub(crate) struct Alerts {
     pub(crate) retrying_ratio: f64,
     pub(crate) dlq_growth_per_minute: u64,
     pub(crate) invalid_transitions: u64,
+    /// How much later than due a job may start.
+    pub(crate) lag: Duration,
+    /// How long jobs may wait for a type that no worker asks for.
+    pub(crate) no_worker: Duration,
+    pub(crate) schedule_skipped: bool,
+    /// How often is looked.
+    pub(crate) check: Duration,
+    /// For how long too many jobs must be retried.
+    pub(crate) hold: Duration,
+    /// For how long nothing must be seen before an alert clears.
+    pub(crate) quiet: Duration,
     pub(crate) webhook_url: String,
 }
 
@@ -249,6 +260,12 @@ impl Settings {
                 retrying_ratio: 0.2,
                 dlq_growth_per_minute: 20,
                 invalid_transitions: 5,
+                lag: Duration::from_secs(300),
+                no_worker: Duration::from_secs(120),
+                schedule_skipped: true,
+                check: Duration::from_secs(15),
+                hold: Duration::from_secs(60),
+                quiet: Duration::from_secs(300),
                 webhook_url: String::new(),
             },
             agent: Agent { max_attempts: 1, backoff_ms: 0, concurrency: RUN_CONCURRENCY_DEFAULT },

@@ -13,9 +13,9 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    agent_files, audit, bench, completions, config as config_command, conformance, dlq, doctor,
-    jobs, migrate, move_store, queues, replay, runs, schedules, serve, supervise, templates,
-    tokens, triggers, types, worker, workers,
+    agent_files, alerts, audit, bench, completions, config as config_command, conformance, dlq,
+    doctor, jobs, migrate, move_store, queues, replay, runs, schedules, serve, supervise,
+    templates, tokens, triggers, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -64,6 +64,9 @@ enum Command {
     /// Who changed what, and whether that record is whole
     #[command(subcommand)]
     Audit(audit::Verb),
+    /// What a person should look at
+    #[command(subcommand)]
+    Alerts(alerts::Verb),
     /// Queues and their numbers
     #[command(subcommand)]
     Queues(queues::Verb),
@@ -153,6 +156,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Schedules(verb) => simple(schedules::run(verb, session()?)),
         Command::Triggers(verb) => simple(triggers::run(verb, session()?)),
         Command::Audit(verb) => simple(audit::run(verb, session()?)),
+        Command::Alerts(verb) => simple(alerts::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),

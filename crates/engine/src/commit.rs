@@ -250,6 +250,7 @@ fn answer_all(
     if outcome.is_ok() {
         tell_entities(shared, effects);
         tell_triggers(shared, effects);
+        shared.reports.tell(&effects.signals);
     }
     for request in served {
         if let (Ok(()), Some(pull)) = (outcome, &request.pull) {

@@ -1,6 +1,7 @@
 //! What the engine can be told, and what it is told where nobody says otherwise. The command line
 //! takes the latter and changes what the configuration file names.
 
+use crate::alerts::AlertConfig;
 use crate::triggers::TriggerConfig;
 use mainspring_kernel::governance::Governance;
 use mainspring_kernel::limits::BACKLOG_BYTES_DEFAULT;
@@ -28,6 +29,8 @@ pub struct Config {
     pub triggers: TriggerConfig,
     /// What is true of governed objects that do not say it themselves.
     pub governance: Governance,
+    /// When alerts are raised.
+    pub alerts: AlertConfig,
     /// Told when one of the engine's tasks dies.
     pub fatal: Fatal,
 }
@@ -45,6 +48,7 @@ impl Config {
             worker_memory: Duration::from_secs(120),
             triggers: TriggerConfig::none(),
             governance: Governance::DEFAULT,
+            alerts: AlertConfig::none(),
             fatal: Fatal::default(),
         }
     }

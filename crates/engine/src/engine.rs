@@ -1,6 +1,7 @@
 //! The handle everybody holds: contracts, the command line, the library. It sends requests to the
 //! commit loop and passes reads on to the store.
 
+use crate::alerts::{self, Reports};
 use crate::clock::{Clock, Course};
 use crate::colleagues;
 use crate::commit;
@@ -121,6 +122,8 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     /// What triggers should know.
     pub(crate) hints: Hints,
+    /// What people should perhaps look at.
+    pub(crate) reports: Reports,
     /// Rung when a waiting job has become due, so that pulls that wait are served.
     pub(crate) work_is_due: Notify,
     pub(crate) ids: Ids,
@@ -161,7 +164,9 @@ impl Engine {
         let (requests, inbox) = mpsc::channel(QUEUE_MAX);
         let started_at = clock.now();
         let restored = restored(&*store, started_at).await?;
+        let reports = Reports::new(&config.alerts);
         let shared = Arc::new(Shared {
+            reports,
             store,
             clock,
             entropy,
@@ -192,6 +197,7 @@ impl Engine {
         engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
         engine.shared.keep("the waiters", waiters::look_elsewhere(engine.shared.clone()));
         engine.shared.keep("the triggers", triggers::run(engine.shared.clone()));
+        engine.shared.keep("the sentry", alerts::run(engine.shared.clone()));
         Ok(engine)
     }
 

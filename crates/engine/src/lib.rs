@@ -14,6 +14,7 @@ pub mod pull;
 pub mod workers;
 
 mod alarms;
+pub mod alerts;
 mod aside;
 mod batch;
 mod colleagues;
@@ -30,6 +31,7 @@ mod timers;
 pub mod triggers;
 mod waiters;
 
+pub use alerts::AlertConfig;
 pub use clock::{Clock, Course, SharedClock, Sources, SystemClock};
 pub use config::Config;
 pub use employer::Inside;

@@ -81,6 +81,29 @@ pub(crate) const TASKS_LOOKED_UP: usize = 200;
 /// Triggers read at once.
 pub(crate) const TRIGGERS_STEP: usize = 500;
 
+/// Tenants of which something out of the ordinary is remembered until it is looked at.
+pub(crate) const REPORTED_TENANTS_MAX: usize = 10_000;
+/// A job that starts less than this after it was due is not late to anybody.
+pub(crate) const LATE_START_MIN: Duration = Duration::from_secs(1);
+/// Alerts that stand and are looked up when a server starts.
+pub(crate) const ALERTS_FOUND_MAX: usize = 1_000;
+/// Alerts of one rule that a tenant can have about different things; further ones are not raised.
+pub(crate) const ALERTS_PER_RULE_MAX: usize = 1_000;
+/// The least jobs that have not ended for a share of them to mean anything.
+pub(crate) const RATIO_JOBS_MIN: u64 = 20;
+/// Tenants whose share of retries is looked up at a time.
+pub(crate) const RATIOS_PER_TURN: usize = 200;
+/// Retries that are counted for their share; of more it is the share of these.
+pub(crate) const RETRYING_COUNTED_MAX: usize = 100_000;
+/// Queues, the fullest, in which is looked for jobs that no worker asks for.
+pub(crate) const QUEUES_LOOKED_AT: usize = 20;
+/// Types that no worker names of which is looked for jobs.
+pub(crate) const TYPES_LOOKED_AT: usize = 50;
+/// Jobs of each that are looked at, the latest.
+pub(crate) const WAITING_LOOKED_AT: usize = 20;
+/// Jobs that no worker asks for are counted up to this many.
+pub(crate) const WAITING_COUNTED_MAX: usize = 1_000;
+
 const _: () = assert!(PAYLOAD_BYTES_MAX <= BATCH_BYTES_MAX && PAYLOAD_BYTES_MAX <= PULL_BYTES_MAX);
 const _: () =
     assert!(BATCH_MAX * COMMAND_BYTES <= BATCH_BYTES_MAX, "small commands count by number");

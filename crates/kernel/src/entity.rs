@@ -6,6 +6,7 @@
 //! An entity changes as a whole: every change is a new version of all of it. Kinds that change
 //! often, or of which there are millions, do not belong here.
 
+pub mod alert;
 pub mod audit;
 pub mod beacon;
 pub mod gate;
@@ -21,6 +22,7 @@ use crate::id::{self, JobId};
 use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
+use alert::{Alert, AlertCommand};
 use audit::{AuditCommand, AuditEntry, AuditHead};
 use beacon::{Beacon, BeaconCommand};
 use gate::{GateCard, GateCommand};
@@ -50,6 +52,8 @@ pub enum Kind {
     AuditHead = 22,
     /// One line of it.
     AuditEntry = 23,
+    /// What a person should look at; see [`alert`].
+    Alert = 30,
 }
 
 impl Kind {
@@ -63,6 +67,7 @@ impl Kind {
         Kind::Gate,
         Kind::AuditHead,
         Kind::AuditEntry,
+        Kind::Alert,
     ];
 
     /// The number it is stored under.
@@ -86,6 +91,7 @@ impl Kind {
             Kind::Gate => "gate",
             Kind::AuditHead => "audit_head",
             Kind::AuditEntry => "audit_entry",
+            Kind::Alert => "alert",
         }
     }
 
@@ -100,6 +106,7 @@ impl Kind {
             Kind::Gate => "gat",
             Kind::AuditHead => "auh",
             Kind::AuditEntry => "aud",
+            Kind::Alert => "alt",
         }
     }
 }
@@ -168,6 +175,8 @@ pub enum Body {
     AuditHead(AuditHead),
     /// A line of an audit trail.
     AuditEntry(Box<AuditEntry>),
+    /// An alert.
+    Alert(Box<Alert>),
 }
 
 impl Body {
@@ -182,6 +191,7 @@ impl Body {
             Body::Gate(_) => Kind::Gate,
             Body::AuditHead(_) => Kind::AuditHead,
             Body::AuditEntry(_) => Kind::AuditEntry,
+            Body::Alert(_) => Kind::Alert,
         }
     }
 }
@@ -198,6 +208,7 @@ impl Entity {
             Body::Gate(gate) => gate.state.as_str(),
             Body::AuditHead(_) => "open",
             Body::AuditEntry(entry) => entry.state(),
+            Body::Alert(alert) => alert.state().as_str(),
         }
     }
 
@@ -210,6 +221,7 @@ impl Entity {
             Body::Trigger(trigger) => trigger.alarm_at(),
             Body::Object(object) => object.alarm_at,
             Body::AuditEntry(entry) => Some(entry.keep_until),
+            Body::Alert(alert) => alert.alarm_at(),
             Body::Gate(_) | Body::AuditHead(_) => None,
         }
     }
@@ -224,6 +236,7 @@ impl Entity {
             Body::Trigger(_) => None,
             // A type that is there without being registered.
             Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
+            Body::Alert(_) => None,
         }
     }
 
@@ -242,6 +255,7 @@ impl Entity {
                 visit("object_id", &entry.note.object_id);
                 visit("actor", entry.note.user.as_str());
             }
+            Body::Alert(alert) => visit("rule", alert.rule.as_str()),
         }
     }
 
@@ -273,6 +287,8 @@ pub enum EntityCommand {
     Gate(GateCommand),
     /// Of an audit trail.
     Audit(AuditCommand),
+    /// Of an alert.
+    Alert(AlertCommand),
 }
 
 impl EntityCommand {
@@ -286,6 +302,7 @@ impl EntityCommand {
             EntityCommand::Object(command) => command.entity(),
             EntityCommand::Gate(command) => command.entity(),
             EntityCommand::Audit(command) => command.entity(),
+            EntityCommand::Alert(command) => command.entity(),
         }
     }
 
@@ -299,6 +316,7 @@ impl EntityCommand {
             EntityCommand::Object(command) => command.name(),
             EntityCommand::Gate(_) => "set_gate",
             EntityCommand::Audit(_) => "append_audit",
+            EntityCommand::Alert(command) => command.name(),
         }
     }
 
@@ -311,7 +329,8 @@ impl EntityCommand {
             | EntityCommand::Question(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => None,
+            | EntityCommand::Audit(_)
+            | EntityCommand::Alert(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -323,7 +342,8 @@ impl EntityCommand {
             | EntityCommand::Question(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => false,
+            | EntityCommand::Audit(_)
+            | EntityCommand::Alert(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
             EntityCommand::Trigger(command) => command.is_new_work(),
         }
@@ -338,7 +358,8 @@ impl EntityCommand {
             | EntityCommand::Trigger(_)
             | EntityCommand::Question(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => &[],
+            | EntityCommand::Audit(_)
+            | EntityCommand::Alert(_) => &[],
         }
     }
 
@@ -347,6 +368,7 @@ impl EntityCommand {
         match self {
             EntityCommand::Beacon(_) | EntityCommand::Object(_) | EntityCommand::Gate(_) => 0,
             EntityCommand::Audit(command) => command.text_bytes(),
+            EntityCommand::Alert(command) => command.text_bytes(),
             EntityCommand::Schedule(command) => command.text_bytes(),
             EntityCommand::Question(command) => command.text_bytes(),
             EntityCommand::Trigger(command) => command.text_bytes(),
@@ -361,7 +383,8 @@ impl EntityCommand {
             | EntityCommand::Question(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => None,
+            | EntityCommand::Audit(_)
+            | EntityCommand::Alert(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -374,7 +397,8 @@ impl EntityCommand {
             | EntityCommand::Trigger(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => None,
+            | EntityCommand::Audit(_)
+            | EntityCommand::Alert(_) => None,
             EntityCommand::Question(command) => Some(command.job()),
         }
     }
@@ -390,6 +414,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
         EntityCommand::Object(command) => object::decide(command, facts),
         EntityCommand::Gate(command) => gate::decide(command, facts),
         EntityCommand::Audit(command) => audit::decide(command, facts),
+        EntityCommand::Alert(command) => alert::decide(command, facts),
     }
 }
 
@@ -407,6 +432,7 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Trigger(trigger) => Ok(trigger::ring(entity, trigger, at, facts)),
         Body::Object(object) => Ok(object::ring(entity, object, at, facts)),
         Body::AuditEntry(_) => Ok(audit::ring(entity)),
+        Body::Alert(alert) => Ok(alert::ring(entity, alert, at, facts)),
         Body::Gate(_) | Body::AuditHead(_) => Err(Rejection::NotDue),
     }
 }
@@ -420,7 +446,8 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
         | Body::Object(_)
         | Body::Gate(_)
         | Body::AuditHead(_)
-        | Body::AuditEntry(_) => Err(Rejection::NotDue),
+        | Body::AuditEntry(_)
+        | Body::Alert(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }

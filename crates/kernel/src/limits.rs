@@ -94,6 +94,10 @@ pub const AUDIT_DENIALS_PER_DAY_MAX: u32 = 1_000;
 pub const AUDIT_TEXT_BYTES_MAX: usize = 4096;
 /// Most references to evidence in an entry of the audit trail.
 pub const AUDIT_EVIDENCE_MAX: usize = 16;
+/// How long the alert of a job that failed for good is kept: seven days.
+pub const ALERT_KEEP_MS: u64 = 7 * 24 * 3_600_000;
+/// An alert that is to clear and is not looked at for this long gets another chance to be seen.
+pub const ALERT_LATE_MS: u64 = 10_000;
 /// Longest text of a cron pattern.
 pub const CRON_BYTES_MAX: usize = 256;
 /// Most dates and ranges that one schedule may leave out.

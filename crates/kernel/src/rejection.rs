@@ -111,6 +111,9 @@ rejections! {
     /// The question has been answered, or is not waited for any more.
     QuestionConflict { state: &'static str } => "QUESTION_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "a question that is {state} cannot be answered");
+    /// The alert is over.
+    AlertConflict { state: &'static str } => "ALERT_CONFLICT", Conflict,
+        |f: F<'_, '_>, state: &&str| write!(f, "an alert that is {state} does not allow this");
     /// The entity is not what it was when it was read.
     EntityChanged { kind: Kind } => "ENTITY_CHANGED", Conflict,
         |f: F<'_, '_>, kind: &Kind| write!(f, "the {} has changed since it was read", kind.as_str());

@@ -3,6 +3,7 @@
 //! certainly did not arrive. The typed calls are in `client/`, one file per noun.
 
 mod agent;
+mod alerts;
 mod governance;
 mod jobs;
 mod registry;
@@ -11,6 +12,7 @@ mod templates;
 mod triggers;
 mod work;
 
+pub use alerts::AlertFilter;
 pub use governance::ItemFilter;
 pub use jobs::JobFilter;
 pub use schedules::ScheduleFilter;

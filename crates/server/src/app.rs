@@ -19,10 +19,10 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST};
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request, Response, Version};
+use hyper::{HeaderMap, Method, Request, Response, Version};
 use mainspring_api::{IDEMPOTENCY_HEADER, TRACE_HEADER};
 use mainspring_engine::Engine;
-use mainspring_kernel::{Principal, QueueName, Role};
+use mainspring_kernel::{Principal, QueueName, Rejection, Role, TenantId};
 use std::collections::HashSet;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -195,10 +195,26 @@ impl App {
             }
             (Rule::Roles(..) | Rule::Internal(_), None) => Err(refusal::unauthorized()),
         };
+        if let Some(who) = asking.as_ref().filter(|_| route.method != Method::GET) {
+            self.note_move(&who.tenant, route.path, &outcome);
+        }
         if let (Err(no), Some(who)) = (&outcome, &asking) {
             audit::denied(self, route, (who, head.uri.path()), no).await;
         }
         outcome
+    }
+
+    /// Moves that the lifecycle does not have, one after the other at the same route, are told to
+    /// the engine; so is that one was made, which ends the row.
+    fn note_move(&self, tenant: &TenantId, path: &'static str, outcome: &Result<Reply, Refusal>) {
+        let illegal = |refusal: &Refusal| {
+            matches!(refusal.rejection.as_deref(), Some(Rejection::IllegalMove { .. }))
+        };
+        match outcome {
+            Ok(_) => self.engine.move_taken(tenant, path),
+            Err(refusal) if illegal(refusal) => self.engine.move_refused(tenant, path),
+            Err(_) => {}
+        }
     }
 
     /// What a route of a contract wants of a request besides its body. Parameters it does not know

@@ -113,13 +113,14 @@ const DENIED_PATH_BYTES: usize = 150;
 
 /// Whether a route is about what is governed or administered.
 fn is_sensitive(path: &str) -> bool {
-    const PATHS: [&str; 7] = [
+    const PATHS: [&str; 8] = [
         "/api/v1/tokens",
         "/api/v1/types",
         "/api/v1/queues",
         "/api/v1/dlq",
         "/api/v1/objects",
         "/api/v1/gates",
+        "/api/v1/alerts",
         "/scheduler/",
     ];
     PATHS.iter().any(|sensitive| path.starts_with(sensitive))

@@ -13,9 +13,10 @@ use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
 use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
 use mainspring_engine::{
-    Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy, TriggerConfig,
+    AlertConfig, Clock, Engine, Entropy, SharedClock, SystemClock, SystemEntropy, TriggerConfig,
 };
 use mainspring_kernel::agent::Purpose;
+use mainspring_kernel::entity::alert::Milli;
 use mainspring_kernel::executor::Mode;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::governance::Governance;
@@ -254,10 +255,27 @@ async fn start_engine(
             auto_verify_budget: settings.governance.auto_verify_budget as u32,
             unknowable_tries_max: settings.governance.unknowable_tries_max as u32,
         },
+        alerts: alert_config(settings),
         ..mainspring_engine::Config::standard()
     };
     let entropy = Arc::new(SystemEntropy::default());
     Engine::start(store, clock, entropy, config).await.context("cannot start the engine")
+}
+
+fn alert_config(settings: &Settings) -> AlertConfig {
+    let alerts = &settings.alerts;
+    AlertConfig {
+        // A share is never more than all.
+        retrying_ratio: Milli((alerts.retrying_ratio.min(1.0) * 1_000.0).round() as u64),
+        dlq_growth_per_minute: alerts.dlq_growth_per_minute,
+        invalid_transitions: alerts.invalid_transitions,
+        lag: alerts.lag,
+        no_worker: alerts.no_worker,
+        tells_skips: alerts.schedule_skipped,
+        check_every: alerts.check,
+        hold: alerts.hold,
+        quiet: alerts.quiet,
+    }
 }
 
 /// How often triggers are looked for that other servers of the same database made.

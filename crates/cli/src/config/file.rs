@@ -90,17 +90,7 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
         set(&mut settings.audit_anchor, section.text("anchor").map(|path| Some(path.into())));
         section.finish();
     }
-    if let Some(section) = root.section("alerts") {
-        let alerts = &mut settings.alerts;
-        set(&mut alerts.retrying_ratio, section.fraction("retrying_ratio"));
-        let growth = section.number("dlq_growth_per_minute", 0, u64::from(u32::MAX));
-        set(&mut alerts.dlq_growth_per_minute, growth);
-        let moves = section.number("invalid_transitions", 0, u64::from(u32::MAX));
-        set(&mut alerts.invalid_transitions, moves);
-        set(&mut alerts.webhook_url, section.text("webhook_url"));
-        section.finish();
-        settings.not_yet.push("[alerts] is read, but not acted on by this version".into());
-    }
+    read_alerts(&root, settings);
     if let Some(section) = root.section("agent") {
         let agent = &mut settings.agent;
         let attempts = section.number("max_attempts", 1, u64::from(RETRIES_MAX));
@@ -115,6 +105,33 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
         section.finish();
     }
     root.finish();
+}
+
+fn read_alerts(root: &Section<'_>, settings: &mut Settings) {
+    let Some(section) = root.section("alerts") else { return };
+    let alerts = &mut settings.alerts;
+    set(&mut alerts.retrying_ratio, section.fraction("retrying_ratio"));
+    let growth = section.number("dlq_growth_per_minute", 0, u64::from(u32::MAX));
+    set(&mut alerts.dlq_growth_per_minute, growth);
+    let moves = section.number("invalid_transitions", 0, u64::from(u32::MAX));
+    set(&mut alerts.invalid_transitions, moves);
+    set(&mut alerts.lag, section.span("lag"));
+    set(&mut alerts.no_worker, section.span("no_worker"));
+    set(&mut alerts.schedule_skipped, section.flag("schedule_skipped"));
+    set(&mut alerts.check, section.span("check"));
+    set(&mut alerts.hold, section.span("hold"));
+    if let Some(quiet) = section.span("quiet") {
+        match quiet.is_zero() {
+            true => section.refuse("quiet", "must be longer than nothing"),
+            false => alerts.quiet = quiet,
+        }
+    }
+    set(&mut alerts.webhook_url, section.text("webhook_url"));
+    if !alerts.webhook_url.is_empty() {
+        let later = "[alerts] webhook_url is read, but not acted on by this version";
+        settings.not_yet.push(later.into());
+    }
+    section.finish();
 }
 
 /// Most folders below which files are looked at.

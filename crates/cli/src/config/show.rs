@@ -58,11 +58,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     let governance = &settings.governance;
     writeln!(out, "\n[governance]\nauto_verify_budget = {}", governance.auto_verify_budget)?;
     writeln!(out, "unknowable_tries_max = {}", governance.unknowable_tries_max)?;
-    let alerts = &settings.alerts;
-    writeln!(out, "\n[alerts]\nretrying_ratio = {:?}", alerts.retrying_ratio)?;
-    writeln!(out, "dlq_growth_per_minute = {}", alerts.dlq_growth_per_minute)?;
-    writeln!(out, "invalid_transitions = {}", alerts.invalid_transitions)?;
-    writeln!(out, "webhook_url = {:?}", alerts.webhook_url)?;
+    write_alerts(settings, out)?;
     let agent = &settings.agent;
     writeln!(out, "\n[agent]\nmax_attempts = {}", agent.max_attempts)?;
     writeln!(out, "backoff_ms = {}\nconcurrency = {}", agent.backoff_ms, agent.concurrency)?;
@@ -102,6 +98,19 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         }
     }
     Ok(())
+}
+
+fn write_alerts(settings: &Settings, out: &mut String) -> std::fmt::Result {
+    let alerts = &settings.alerts;
+    writeln!(out, "\n[alerts]\nretrying_ratio = {:?}", alerts.retrying_ratio)?;
+    writeln!(out, "dlq_growth_per_minute = {}", alerts.dlq_growth_per_minute)?;
+    writeln!(out, "invalid_transitions = {}", alerts.invalid_transitions)?;
+    writeln!(out, "lag = {:?}", span::show(alerts.lag))?;
+    writeln!(out, "no_worker = {:?}", span::show(alerts.no_worker))?;
+    writeln!(out, "schedule_skipped = {}", alerts.schedule_skipped)?;
+    writeln!(out, "check = {:?}", span::show(alerts.check))?;
+    writeln!(out, "hold = {:?}\nquiet = {:?}", span::show(alerts.hold), span::show(alerts.quiet))?;
+    writeln!(out, "webhook_url = {:?}", alerts.webhook_url)
 }
 
 fn write_limits(settings: &Settings, out: &mut String) -> std::fmt::Result {

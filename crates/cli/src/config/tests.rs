@@ -83,6 +83,12 @@ unknowable_tries_max = 3
 retrying_ratio = 0.2
 dlq_growth_per_minute = 20
 invalid_transitions = 5
+lag = "10m"
+no_worker = "30s"
+schedule_skipped = false
+check = "1s"
+hold = "2s"
+quiet = "1h"
 webhook_url = ""
 [triggers]
 roots = ["/srv/inbox"]

@@ -2,6 +2,7 @@
 //! decided: so nothing here reaches a caller, a counter or a list before the store has said yes.
 
 use super::decide_one;
+use crate::alerts::Signals;
 use crate::engine::{Reply, Shared, Tally};
 use crate::execution::Execution;
 use crate::limits::{PULL_BYTES_MAX, TAKES_PER_PULL};
@@ -35,6 +36,8 @@ pub(super) struct Effects {
     stale_leases: u64,
     idempotent_hits: u64,
     execution: Execution,
+    /// What is out of the ordinary.
+    pub(super) signals: Signals,
     pub(super) has_new_timer: bool,
     /// Tokens were issued or revoked.
     pub(super) has_new_tokens: bool,
@@ -182,6 +185,9 @@ impl Draft {
                 Event::TypeSet(_) => effects.has_new_types = true,
                 Event::EntitySet(entity) => {
                     effects.has_new_timer = true;
+                    if entity.id.kind == Kind::Schedule {
+                        effects.signals.changed(desk.entity(entity.id), entity);
+                    }
                     if entity.id.kind == Kind::Trigger {
                         effects.triggers.push((entity.id, Some(entity.clone())));
                     }
@@ -191,10 +197,8 @@ impl Draft {
                         effects.triggers.push((*entity, None));
                     }
                 }
-                Event::EffectCommitted { .. }
-                | Event::ItemOpened(_)
-                | Event::ItemChanged { .. }
-                | Event::QueueSet(_) => {}
+                Event::ItemOpened(item) => effects.signals.buried(item),
+                Event::EffectCommitted { .. } | Event::ItemChanged { .. } | Event::QueueSet(_) => {}
             }
         }
         if !decision.events.is_empty() {
@@ -203,6 +207,7 @@ impl Draft {
         // A decision moves one job through however many states, or several through one each.
         for job in moved.into_iter().filter_map(|id| desk.job(id)) {
             effects.tenants.push(job.tenant.clone());
+            effects.signals.moved(job);
             if job.state.name().is_terminal() {
                 effects.ended.push(job.id);
                 effects.ended_as.push(job.alias().map(|alias| alias.hash));

@@ -4,8 +4,10 @@
 use super::attempt::Failed;
 use super::{Decision, MoveChain};
 use crate::dlq::{DlqItem, DlqState};
+use crate::entity::alert;
 use crate::event::{Change, Event};
 use crate::evolve::evolve;
+use crate::governance::is_governed;
 use crate::job::{Job, StateName};
 
 /// Moves `job` all the way to `failed`.
@@ -30,6 +32,9 @@ pub(super) fn record(mut job: Job, moves: &mut MoveChain) {
     job.forget_effects();
     if let Some(failed) = &mut job.last_failure {
         failed.result = None;
+    }
+    if is_governed(&job.job_type) {
+        moves.events.push(alert::of_dead_letter(&job, moves.at));
     }
     moves.events.push(Event::ItemOpened(Box::new(DlqItem {
         id: job.id.dlq(),

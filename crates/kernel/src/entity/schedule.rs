@@ -345,6 +345,18 @@ impl Schedule {
         }
     }
 
+    /// Whether it has left out a firing since it was `before`: neither on a day that is left out,
+    /// nor dropped by whoever paused, stopped or changed it.
+    pub fn has_skipped_since(&self, before: &Schedule) -> bool {
+        let is_unasked = |outcome: &Outcome| {
+            let why = outcome.reason.as_deref();
+            outcome.kind == OutcomeKind::Skipped
+                && why != Some(reason::EXCLUDED)
+                && why != Some(reason::DROPPED)
+        };
+        self.skipped > before.skipped && self.history.last().is_some_and(is_unasked)
+    }
+
     /// How many jobs it made.
     pub fn fired_count(&self) -> u64 {
         u64::from(self.runs) + u64::from(self.by_hand)

@@ -4,6 +4,7 @@
 //! writes jobs, `translate.rs` is pure. `errors.rs` chooses the status of a request that is
 //! refused; an item of a batch that is refused has a code in the answer, and no status.
 
+mod alerts;
 mod audit;
 mod dlq;
 mod errors;

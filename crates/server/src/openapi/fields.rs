@@ -2,6 +2,7 @@
 //! A test fails when a request has a field that is not told of here.
 
 mod agent;
+mod desk;
 mod together;
 mod triggers;
 
@@ -318,6 +319,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         }
         _ => {
             let found = schedule_field(of, field).or_else(|| agent::field(of, field));
+            let found = found.or_else(|| desk::field(of, field));
             return found.or_else(|| triggers::field(of, field));
         }
     })
@@ -340,6 +342,7 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
         "object_id" => text(1, OBJECT_ID_BYTES_MAX, unpadded()),
         "gate" => governed_words(Gate::ALL, Gate::as_str),
         "token_id" => id(TokenId::PREFIX),
+        "alert_id" => id(Kind::Alert.prefix()),
         "schedule_id" | "scheduleId" => id(Kind::Schedule.prefix()),
         "trigger_id" | "id" if path.contains("/triggers") => text(1, RUN_ID_BYTES_MAX, unpadded()),
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
@@ -368,6 +371,7 @@ pub(super) fn header_value(header: &str) -> Allowed {
 /// What a parameter may be. Names mean the same on every route but for the words of a list.
 pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
+        "state" | "rule" if path.contains("/alerts") => desk::alert_word(parameter),
         "status" if path.contains("/dlq/") => item_states(),
         "status" if path.starts_with("/jobs") => orchestration_states(),
         "status" if path.contains("/triggers") => triggers::states(),

@@ -1,6 +1,7 @@
 //! Entities: what all kinds have in common, then what the kind says of itself. A new kind gets a
 //! file of its own and a line in the two matches here.
 
+mod alert;
 mod audit;
 mod beacon;
 mod gate;
@@ -11,6 +12,7 @@ mod trigger;
 
 use super::BadRecord;
 use super::wire::{Pen, Reader};
+use alert::{read_alert, write_alert};
 use audit::{read_entry, read_head, write_entry, write_head};
 use beacon::{read_beacon, write_beacon};
 use gate::{read_gate, write_gate};
@@ -42,6 +44,7 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
         Body::Gate(gate) => write_gate(pen, gate),                      // 7
         Body::AuditHead(head) => write_head(pen, head),                 // 7
         Body::AuditEntry(entry) => write_entry(pen, entry, *created_at), // 7
+        Body::Alert(alert) => write_alert(pen, alert, *created_at),     // 7
     }
 }
 
@@ -65,6 +68,7 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
             Kind::Gate => Body::Gate(read_gate(reader)?),
             Kind::AuditHead => Body::AuditHead(read_head(reader)?),
             Kind::AuditEntry => Body::AuditEntry(Box::new(read_entry(reader, created_at)?)),
+            Kind::Alert => Body::Alert(Box::new(read_alert(reader, created_at)?)),
         })
     })?;
     reader.end(fields)?;

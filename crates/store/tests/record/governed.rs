@@ -1,7 +1,8 @@
-//! Fixed values of governed objects, gates and audit trails.
+//! Fixed values of governed objects, gates, audit trails and alerts.
 
 use super::samples::{id, later, user};
 use mainspring_kernel::entity::Body;
+use mainspring_kernel::entity::alert::{Acknowledged, Alert, Milli, Rule};
 use mainspring_kernel::entity::audit::{AuditEntry, AuditHead, AuditNote, Fate};
 use mainspring_kernel::entity::gate::{GateCard, GateState};
 use mainspring_kernel::entity::object::{Epistemic, Object, Signals, Status, UnknownType};
@@ -80,4 +81,23 @@ pub(crate) fn audit_entry(text: Option<&str>, small: u32) -> Body {
 /// An object that nothing is known of.
 pub(crate) fn plain_object() -> Body {
     Body::Object(Box::new(Object::plain(ObjectType::Memory, "mem_1")))
+}
+
+/// An alert about a subject, perhaps one that is over.
+pub(crate) fn alert(subject: &str, over: Option<Timestamp>) -> Body {
+    let note = over.map(|_| subject.into());
+    let acknowledged = over.map(|at| Acknowledged { by: user("ada"), at, note });
+    Body::Alert(Box::new(Alert {
+        rule: Rule::NoWorker,
+        subject: subject.into(),
+        message: "nobody comes".into(),
+        value: Milli(1_500),
+        threshold: Milli::whole(1),
+        raised_at: later(10),
+        seen_at: later(20),
+        count: 3,
+        quiet_ms: 300_000,
+        acknowledged,
+        cleared_at: over,
+    }))
 }

@@ -1,6 +1,6 @@
 //! One fixed value of every kind of record: what the golden bytes are made of.
 
-use super::governed::{audit_entry, audit_head, gate, object, plain_object};
+use super::governed::{alert, audit_entry, audit_head, gate, object, plain_object};
 use super::schedules::{
     cron_schedule, fired_schedule, full_schedule, plain_schedule, plan_schedule,
 };
@@ -449,6 +449,8 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_audit_head", governed(Kind::AuditHead, audit_head())),
         ("event_audit_entry", governed(Kind::AuditEntry, audit_entry(Some("{}"), 12))),
         ("event_audit_denied", governed(Kind::AuditEntry, audit_entry(None, 13))),
+        ("event_alert", governed(Kind::Alert, alert("", None))),
+        ("event_alert_over", governed(Kind::Alert, alert("mill", Some(later(80))))),
         ("event_gate_with_reason", governed(Kind::Gate, gate(Some("an incident")))),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
     ];

@@ -372,7 +372,7 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 7 {
+            match large % 8 {
                 0 => super::samples::body(name, large, at, small),
                 1 => {
                     let answered = |at| Standing::Answered {
@@ -386,6 +386,7 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                 3 => super::governed::object(&name, at, small),
                 4 => super::governed::gate(Some(&name)),
                 5 => super::governed::audit_entry(Some(&name), small),
+                6 => super::governed::alert(&name, at),
                 _ => {
                     let full = super::schedules::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

@@ -1,6 +1,7 @@
 //! The table of routes: where, who may, what comes in and what goes out. The OpenAPI document is
 //! made from it, so that the two cannot disagree.
 
+mod desk;
 mod triggers;
 
 use super::filters::{FILTERS, PAGE};
@@ -30,6 +31,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     routes.extend(work_routes());
     routes.extend(registry_routes());
     routes.extend(dlq_routes());
+    routes.extend(desk::table());
     routes.extend(governed_routes());
     routes.extend(audit_routes());
     routes.extend(schedule_routes());

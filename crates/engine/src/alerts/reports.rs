@@ -1,0 +1,195 @@
+//! What the sentry should know and has not taken in yet. Telling is on the path of every commit:
+//! one that has nothing out of the ordinary tells nothing and takes no lock.
+
+use super::AlertConfig;
+use crate::limits::{LATE_START_MIN, REPORTED_TENANTS_MAX};
+use mainspring_kernel::entity::{Body, Entity, EntityId};
+use mainspring_kernel::{DlqItem, Job, StateName, TenantId, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// What one commit has that is out of the ordinary.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// Whose jobs are to be retried.
+    retried: Vec<TenantId>,
+    /// Whose jobs failed for good.
+    dead: Vec<TenantId>,
+    /// Whose jobs started late, and by how much at most.
+    late: Vec<(TenantId, Duration)>,
+    /// Schedules that left out a firing, and how many so far.
+    skips: Vec<(EntityId, TenantId, u64)>,
+}
+
+impl Signals {
+    /// A job moved and is so now.
+    pub(crate) fn moved(&mut self, job: &Job) {
+        let state = job.state.name();
+        if state == StateName::Retrying && self.retried.last() != Some(&job.tenant) {
+            self.retried.push(job.tenant.clone());
+        }
+        // When a later attempt was due is not known any more.
+        if state == StateName::Running && job.fence == 1 {
+            let due_at = job.run_at.max(job.created_at);
+            let late = job.started_at.map_or(Duration::ZERO, |at| at.since(due_at));
+            if late >= LATE_START_MIN {
+                match self.late.last_mut().filter(|(tenant, _)| *tenant == job.tenant) {
+                    Some((_, most)) => *most = late.max(*most),
+                    None => self.late.push((job.tenant.clone(), late)),
+                }
+            }
+        }
+    }
+
+    /// A job failed for good.
+    pub(crate) fn buried(&mut self, item: &DlqItem) {
+        self.dead.push(item.job.tenant.clone());
+    }
+
+    /// An entity changes.
+    pub(crate) fn changed(&mut self, before: Option<&Entity>, after: &Entity) {
+        if let (Some(before), Body::Schedule(now)) = (before, &after.body)
+            && let Body::Schedule(before) = &before.body
+            && now.has_skipped_since(before)
+        {
+            self.skips.push((after.id, after.tenant.clone(), now.skipped));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.retried.is_empty()
+            && self.dead.is_empty()
+            && self.late.is_empty()
+            && self.skips.is_empty()
+    }
+}
+
+/// What was told of one tenant.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    pub(super) has_retried: bool,
+    pub(super) dead: u64,
+    pub(super) late: Duration,
+    /// Refused moves in a row, by where they were asked for.
+    streaks: BTreeMap<&'static str, Streak>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Streak {
+    count: u64,
+    last_at: Timestamp,
+}
+
+impl Signs {
+    /// The most moves in a row that were refused.
+    pub(super) fn refused(&self) -> u64 {
+        self.streaks.values().map(|streak| streak.count).max().unwrap_or(0)
+    }
+}
+
+/// Everything that was told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) tenants: BTreeMap<TenantId, Signs>,
+    pub(super) skips: BTreeMap<EntityId, (TenantId, u64)>,
+}
+
+/// Where it is told.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    pub(super) is_on: bool,
+    told: Mutex<Told>,
+    /// Whether any move was refused lately; most of the time none was.
+    has_streaks: AtomicBool,
+    pub(super) changed: Notify,
+}
+
+impl Reports {
+    pub(crate) fn new(config: &AlertConfig) -> Self {
+        Reports {
+            is_on: config.is_on(),
+            told: Mutex::default(),
+            has_streaks: AtomicBool::new(false),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Tells what a durable commit has.
+    pub(crate) fn tell(&self, signals: &Signals) {
+        if !self.is_on || signals.is_empty() {
+            return;
+        }
+        let mut told = self.told();
+        for tenant in &signals.retried {
+            told.of(tenant, |signs| signs.has_retried = true);
+        }
+        for tenant in &signals.dead {
+            told.of(tenant, |signs| signs.dead += 1);
+        }
+        for (tenant, late) in &signals.late {
+            told.of(tenant, |signs| signs.late = signs.late.max(*late));
+        }
+        for (schedule, tenant, skipped) in &signals.skips {
+            if told.skips.len() < REPORTED_TENANTS_MAX {
+                told.skips.insert(*schedule, (tenant.clone(), *skipped));
+            }
+        }
+        self.changed.notify_one();
+    }
+
+    /// A move was refused.
+    pub(super) fn refused(&self, tenant: &TenantId, place: &'static str, now: Timestamp) {
+        if !self.is_on {
+            return;
+        }
+        let mut told = self.told();
+        self.has_streaks.store(true, Ordering::SeqCst);
+        told.of(tenant, |signs| {
+            let streak = signs.streaks.entry(place).or_insert(Streak { count: 0, last_at: now });
+            *streak = Streak { count: streak.count.saturating_add(1), last_at: now };
+        });
+        self.changed.notify_one();
+    }
+
+    /// A move was made.
+    pub(super) fn taken(&self, tenant: &TenantId, place: &'static str) {
+        if self.has_streaks.load(Ordering::SeqCst)
+            && let Some(signs) = self.told().tenants.get_mut(tenant)
+        {
+            signs.streaks.remove(place);
+        }
+    }
+
+    /// What there is. Moves that were refused stay, unless the last was `quiet` ago.
+    pub(super) fn take(&self, now: Timestamp, quiet: Duration) -> Told {
+        let mut told = self.told();
+        let mut taken = std::mem::take(&mut *told);
+        for (tenant, signs) in &mut taken.tenants {
+            signs.streaks.retain(|_, streak| now.since(streak.last_at) < quiet);
+            if !signs.streaks.is_empty() {
+                let streaks = signs.streaks.clone();
+                told.tenants.insert(tenant.clone(), Signs { streaks, ..Signs::default() });
+            }
+        }
+        self.has_streaks.store(!told.tenants.is_empty(), Ordering::SeqCst);
+        taken
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    /// Notes something of a tenant; of more tenants than are kept nothing is noted.
+    fn of(&mut self, tenant: &TenantId, note: impl FnOnce(&mut Signs)) {
+        if let Some(signs) = self.tenants.get_mut(tenant) {
+            note(signs);
+        } else if self.tenants.len() < REPORTED_TENANTS_MAX {
+            note(self.tenants.entry(tenant.clone()).or_default());
+        }
+    }
+}
