@@ -22,6 +22,9 @@ pub struct DlqItem {
     pub error_code: String,
     /// The last failure, for people.
     pub error_message: String,
+    /// Names the failure, whichever job had it.
+    #[serde(default)]
+    pub signature: String,
     /// The payload; only when one item is read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Value, required = false))]
@@ -48,6 +51,46 @@ pub struct DlqItem {
     pub updated_at: Time,
     /// Grows with every change.
     pub version: u32,
+}
+
+/// Dead letters with the same failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DlqGroup {
+    /// Names the failure: list the items with it.
+    pub signature: String,
+    /// The code of the failure.
+    pub error_code: String,
+    /// Its message without what differs from one job to the next.
+    pub pattern: String,
+    /// The message of the latest, as it is.
+    pub sample_message: String,
+    /// How many there are; up to 10,000 are counted.
+    pub count: u64,
+    /// When the first of them failed.
+    pub first_at: Time,
+    /// When the last of them failed.
+    pub last_at: Time,
+    /// Whether the first of them failed at or after the instant that was asked about.
+    pub new_since: Option<bool>,
+    /// Of which types they are; up to ten are named.
+    pub job_types: Vec<String>,
+}
+
+/// Dead letters by their failure, those with most first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DlqGroups {
+    /// A part of the groups.
+    pub items: Vec<DlqGroup>,
+    /// Where the next part starts.
+    pub next_cursor: Option<String>,
+    /// How many groups there are among those that were looked at.
+    pub total: u64,
+    /// How many dead letters were looked at: the latest.
+    pub looked_at: u64,
+    /// Whether those are all.
+    pub complete: bool,
 }
 
 /// The mark of a discard that one person made alone.

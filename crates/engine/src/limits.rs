@@ -81,6 +81,12 @@ pub(crate) const TASKS_LOOKED_UP: usize = 200;
 /// Triggers read at once.
 pub(crate) const TRIGGERS_STEP: usize = 500;
 
+/// Dead letters, the latest, that are looked at to group them by their failure.
+pub(crate) const GROUPED_MAX: usize = 10_000;
+/// No further ones are looked at once their payloads come to this.
+pub(crate) const GROUPED_BYTES_MAX: usize = 32 << 20;
+/// Dead letters that are read at once for that.
+pub(crate) const GROUPED_STEP: usize = 200;
 /// Tenants of which something out of the ordinary is remembered until it is looked at.
 pub(crate) const REPORTED_TENANTS_MAX: usize = 10_000;
 /// A job that starts less than this after it was due is not late to anybody.

@@ -98,6 +98,8 @@ pub const AUDIT_EVIDENCE_MAX: usize = 16;
 pub const ALERT_KEEP_MS: u64 = 7 * 24 * 3_600_000;
 /// An alert that is to clear and is not looked at for this long gets another chance to be seen.
 pub const ALERT_LATE_MS: u64 = 10_000;
+/// Types that are named of dead letters with the same failure.
+pub const GROUP_TYPES_MAX: usize = 10;
 /// Longest text of a cron pattern.
 pub const CRON_BYTES_MAX: usize = 256;
 /// Most dates and ranges that one schedule may leave out.

@@ -6,6 +6,7 @@
 
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::fingerprint::{digest, number};
+use mainspring_kernel::signature::Signature;
 use mainspring_kernel::{
     DlqItem, Entity, Job, JobId, JobType, QueueName, StateName, TenantId, Timestamp, UserId,
 };
@@ -81,6 +82,8 @@ pub struct ItemFilter {
     pub state: Option<String>,
     /// Of such jobs, as they were when they failed. Its state is not asked for.
     pub job: JobFilter,
+    /// With this failure, as [`Signature`] writes it.
+    pub signature: Option<String>,
     /// Written then or later.
     pub since: Option<Timestamp>,
     /// Written earlier.
@@ -108,6 +111,8 @@ pub enum Term<'a> {
     Label(&'a str, &'a str),
     /// The code of its last failed attempt.
     Code(&'a str),
+    /// Which failure a dead letter has.
+    Signature(&'a str),
 }
 
 impl Term<'_> {
@@ -123,6 +128,7 @@ impl Term<'_> {
             Term::Trace(trace) => (7, trace, ""),
             Term::Label(name, value) => (8, name, value),
             Term::Code(code) => (9, code, ""),
+            Term::Signature(signature) => (10, signature, ""),
         }
     }
 
@@ -254,7 +260,8 @@ fn is_in_trace(job: &Job, wanted: &str) -> bool {
 impl ItemFilter {
     /// Everything in `scope`.
     pub fn of(scope: Scope) -> Self {
-        ItemFilter { state: None, job: JobFilter::of(scope), since: None, until: None }
+        let (state, signature) = (None, None);
+        ItemFilter { state, job: JobFilter::of(scope), signature, since: None, until: None }
     }
 
     /// Whether `item` is asked for.
@@ -262,6 +269,7 @@ impl ItemFilter {
         self.state.as_deref().is_none_or(|state| item.state.as_str() == state)
             && self.since.is_none_or(|since| item.created_at >= since)
             && self.until.is_none_or(|until| item.created_at < until)
+            && self.signature.as_deref().is_none_or(|wanted| signature(item) == wanted)
             && self.job.admits(&item.job)
     }
 
@@ -269,16 +277,22 @@ impl ItemFilter {
     pub fn terms(&self) -> Vec<Term<'_>> {
         let mut terms = self.job.terms();
         terms.extend(self.state.as_deref().map(Term::State));
+        terms.extend(self.signature.as_deref().map(Term::Signature));
         terms
     }
 }
 
 /// The terms of an item that never change: those of its job, and why it failed.
-pub fn lasting_item_terms<'a>(item: &'a DlqItem, mut visit: impl FnMut(Term<'a>)) {
+pub fn lasting_item_terms(item: &DlqItem, mut visit: impl FnMut(Term<'_>)) {
     lasting_terms(&item.job, &mut visit);
     if let Some(last_failure) = &item.job.last_failure {
         visit(Term::Code(&last_failure.failure.code));
     }
+    visit(Term::Signature(&signature(item)));
+}
+
+fn signature(item: &DlqItem) -> String {
+    Signature::of_item(item).to_string()
 }
 
 /// Which entities of a kind to list.

@@ -4,7 +4,9 @@ use crate::commands::filters::{Filters, say_more};
 use crate::exit;
 use crate::output::{record, say, say_wire, table};
 use crate::session::Session;
-use mainspring_sdk::api::dlq::{BrokenGlass, DlqItem, DlqStanding};
+use mainspring_sdk::api::Time;
+use mainspring_sdk::api::dlq::{BrokenGlass, DlqGroup, DlqItem, DlqStanding};
+use mainspring_sdk::client::ItemFilter;
 
 /// What to do with dead letters.
 #[derive(Debug, clap::Subcommand)]
@@ -14,6 +16,20 @@ pub(crate) enum Verb {
         /// Only items in this state
         #[arg(long, value_parser = ["open", "requeued", "discard_requested", "discarded"])]
         status: Option<String>,
+        /// Only items with this failure, as `dlq groups` names it
+        #[arg(long)]
+        signature: Option<String>,
+        #[command(flatten)]
+        filters: Box<Filters>,
+    },
+    /// Failures: items that have the same, those with most first
+    Groups {
+        /// Of items in this state; of open ones if left out
+        #[arg(long, value_parser = ["open", "requeued", "discard_requested", "discarded"])]
+        status: Option<String>,
+        /// Tell which were first seen then or later, as 2026-01-31T08:00:00Z
+        #[arg(long, value_name = "TIME")]
+        new_since: Option<Time>,
         #[command(flatten)]
         filters: Box<Filters>,
     },
@@ -65,14 +81,28 @@ pub(crate) enum Verb {
 pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
     let client = &session.client;
     match verb {
-        Verb::List { status, filters } => {
-            let page = client.dlq_items(&filters.with(status)).await?;
+        Verb::List { status, signature, filters } => {
+            let filter = ItemFilter { signature, ..filters.with(status) };
+            let page = client.dlq_items(&filter).await?;
             if session.is_json() {
                 say_wire(&page)?;
             } else {
                 let columns = ["item", "job", "type", "code", "message", "state", "since"];
                 say(&table(&columns, page.items.into_iter().map(row)));
                 say_more(page.next_cursor, page.total, page.total_at_least);
+            }
+        }
+        Verb::Groups { status, new_since, filters } => {
+            let found = client.dlq_groups(&filters.with(status), new_since).await?;
+            if session.is_json() {
+                say_wire(&found)?;
+            } else {
+                let columns = ["signature", "count", "new", "code", "pattern", "first", "last"];
+                say(&table(&columns, found.items.into_iter().map(group_row)));
+                say_more(found.next_cursor, Some(found.total), None);
+                if !found.complete {
+                    eprintln!("of the latest {} items", found.looked_at);
+                }
             }
         }
         Verb::Get { id } => print_item(&client.dlq_item(&id).await?, &session)?,
@@ -116,6 +146,23 @@ fn row(item: DlqItem) -> Vec<String> {
     ]
 }
 
+fn group_row(group: DlqGroup) -> Vec<String> {
+    let is_new = match group.new_since {
+        Some(true) => "new",
+        Some(false) => "",
+        None => "-",
+    };
+    vec![
+        group.signature,
+        group.count.to_string(),
+        is_new.to_owned(),
+        group.error_code,
+        group.pattern,
+        group.first_at.to_string(),
+        group.last_at.to_string(),
+    ]
+}
+
 fn print_standing(standing: &DlqStanding, session: &Session) -> anyhow::Result<()> {
     if session.is_json() {
         return say_wire(standing);
@@ -138,6 +185,7 @@ fn print_item(item: &DlqItem, session: &Session) -> anyhow::Result<()> {
         ("code", item.error_code.clone()),
         ("message", item.error_message.clone()),
         ("class", item.error_class.clone()),
+        ("signature", item.signature.clone()),
         ("since", item.created_at.to_string()),
         ("reason", text(&item.reason)),
         ("requested by", text(&item.requested_by)),

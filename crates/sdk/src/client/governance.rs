@@ -2,9 +2,11 @@
 
 use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
-use mainspring_api::dlq::{Approve, BreakGlass, Discard, DlqItem, DlqStanding, Requeued};
+use mainspring_api::dlq::{
+    Approve, BreakGlass, Discard, DlqGroups, DlqItem, DlqStanding, Requeued,
+};
 use mainspring_api::token::{IssueToken, Token};
-use mainspring_api::{IDEMPOTENCY_HEADER, Page};
+use mainspring_api::{IDEMPOTENCY_HEADER, Page, Time};
 use reqwest::Method;
 
 /// Which DLQ items to list: the same as for jobs, but `status` is the item's, and so are the times.
@@ -17,6 +19,21 @@ impl Client {
     /// If the server refuses or cannot be reached.
     pub async fn dlq_items(&self, filter: &ItemFilter) -> Result<Page<DlqItem>, Error> {
         self.call(Call::get(path_with(&["dlq", "items"], &filter.query()))).await
+    }
+
+    /// DLQ items by their failure, those with most first. With an instant it is told which failures
+    /// were first seen then or later.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn dlq_groups(
+        &self,
+        filter: &ItemFilter,
+        new_since: Option<Time>,
+    ) -> Result<DlqGroups, Error> {
+        let mut query = filter.query();
+        query.push(("new_since", new_since.map(|at| at.to_string())));
+        self.call(Call::get(path_with(&["dlq", "groups"], &query))).await
     }
 
     /// One DLQ item with its payload.

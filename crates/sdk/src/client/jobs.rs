@@ -27,6 +27,8 @@ pub struct JobFilter {
     pub labels: Vec<(String, String)>,
     /// Only jobs whose last failed attempt said this.
     pub error_code: Option<String>,
+    /// Only dead letters with this failure; jobs have none.
+    pub signature: Option<String>,
     /// Only jobs created then or later.
     pub created_after: Option<Time>,
     /// Only jobs created earlier.
@@ -99,6 +101,7 @@ impl JobFilter {
             ("trace_id", self.trace_id.clone()),
             ("user_id", self.user_id.clone()),
             ("error_code", self.error_code.clone()),
+            ("signature", self.signature.clone()),
             ("created_after", self.created_after.map(|at| at.to_string())),
             ("created_before", self.created_before.map(|at| at.to_string())),
             ("cursor", self.cursor.clone()),

@@ -396,7 +396,8 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
             let most = 2 * NAME_BYTES_MAX + 1;
             text(2, most, label()).each(0, LABELS_WANTED_MAX)
         }
-        "created_after" | "created_before" => Allowed::Instant,
+        "created_after" | "created_before" | "new_since" => Allowed::Instant,
+        "signature" => text(16, 16, Some("^[0-9a-f]{16}$".to_owned())),
         "limit" if path.starts_with("/jobs") => whole(1, JOBS_PAGE_MAX as u64),
         "limit" => whole(1, PAGE_MAX as u64),
         "cursor" => text(1, cursor::BYTES_MAX, Some("^[0-9a-f]+$".to_owned())),

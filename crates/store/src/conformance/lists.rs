@@ -4,6 +4,7 @@ use super::bench::{Bench, complete, everything, fail, kind, queue, submit, tenan
 use super::dlq::buried;
 use crate::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::command::Submit;
+use mainspring_kernel::signature::Signature;
 use mainspring_kernel::{Command, DlqItem, Job, JobId, StateName};
 
 fn label(name: &str, value: &str) -> Vec<(Box<str>, Box<str>)> {
@@ -144,6 +145,8 @@ pub(super) async fn every_item_filter_finds_what_it_admits(bench: &mut Bench) {
         of(JobFilter { labels: wanted_label("team", "red"), ..everything() }),
         of(JobFilter { error_code: Some("BROKEN".into()), ..everything() }),
         of(JobFilter { error_code: Some("OTHER".into()), ..everything() }),
+        ItemFilter { signature: Some(signature(&items[1])), ..all() },
+        ItemFilter { signature: Some("0123456789abcdef".into()), ..all() },
         ItemFilter { since: Some(items[2].created_at), ..all() },
         ItemFilter { until: Some(items[2].created_at), ..all() },
     ];
@@ -162,6 +165,10 @@ pub(super) async fn every_item_filter_finds_what_it_admits(bench: &mut Bench) {
         let told = bench.store.count_items(&filter, 2).await.expect("reads work");
         assert_eq!(told, admitted.len().min(2), "{filter:?}");
     }
+}
+
+fn signature(item: &DlqItem) -> String {
+    Signature::of_item(item).to_string()
 }
 
 /// Strangers' jobs newer than one's own: more than a list once looked at.

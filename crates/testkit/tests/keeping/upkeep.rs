@@ -60,8 +60,7 @@ fn an_item_is_kept_as_long_as_the_store_was_told() {
     for (secs, is_kept) in [(1, true), (99, true), (101, false)] {
         store.take_snapshot(later(secs)).expect("it works");
         assert_eq!(kept(), is_kept, "after {secs} s");
-        let filter =
-            mainspring_store::ItemFilter { state: None, job: any(), since: None, until: None };
+        let filter = mainspring_store::ItemFilter::of(any().scope);
         let Page { items, .. } = drive::ready(store.items(&filter, None, 10)).expect("it lists");
         assert_eq!(items.len(), usize::from(is_kept), "after {secs} s");
     }

@@ -10,16 +10,19 @@ use crate::json;
 use crate::refusal::{self, Refusal};
 use hyper::StatusCode;
 use mainspring_api as api;
+use mainspring_engine::Grouped;
 use mainspring_kernel::error_class::ErrorClass;
 use mainspring_kernel::evolve::Transition;
+use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::job::Actor;
+use mainspring_kernel::signature::{Group, Signature};
 use mainspring_kernel::{
     Command, DlqId, DlqItem, DlqState, Principal, Receipt, Rejection, Role, StateName,
 };
 use serde_json::value::RawValue;
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    let query = ask.query(&filters::names())?;
+    let query = ask.query(&filters::ITEM_FILTERS.map(|(name, _)| name))?;
     let filter = filters::items(&query, auth::scope(&who))?;
     let list = filters::item_list(&filter);
     let before = filters::before(&query, list)?.map(DlqId);
@@ -32,6 +35,42 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let items = page.items.iter().map(shown).collect();
     let next_cursor = page.next.map(|next| cursor::write(list, next.0));
     Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least }))
+}
+
+/// Those that wait for a decision unless another state is asked for: the others are done with.
+pub(super) async fn groups(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    let query = ask.query(&filters::GROUP_FILTERS.map(|(name, _)| name))?;
+    let mut filter = filters::items(&query, auth::scope(&who))?;
+    filter.state.get_or_insert_with(|| DlqState::Open.as_str().to_owned());
+    let since = filters::time(&query, "new_since")?;
+    let list = digest(&[b"groups", &filters::item_list(&filter).0]);
+    let (before, limit) = (filters::before(&query, list)?, query.limit()?);
+    let Grouped { groups, looked_at, is_whole } = ask.engine().dlq_groups(&filter).await?;
+    let total = groups.len() as u64;
+    let behind = |group: &Group| before.is_none_or(|before| group.place() < before);
+    let mut rest = groups.into_iter().filter(behind).peekable();
+    let (mut items, mut last) = (Vec::new(), None);
+    for group in rest.by_ref().take(limit) {
+        let count = match is_whole {
+            true => group.count,
+            false => ask.engine().dlq_group_count(&filter, &group).await?,
+        };
+        last = Some(group.place());
+        items.push(api::dlq::DlqGroup {
+            signature: group.signature.to_string(),
+            error_code: group.code.to_string(),
+            pattern: group.pattern.to_string(),
+            sample_message: group.sample.to_string(),
+            count,
+            first_at: api::Time(group.first_at.0),
+            last_at: api::Time(group.last_at.0),
+            new_since: since.map(|since| group.first_at >= since),
+            job_types: group.types.iter().map(ToString::to_string).collect(),
+        });
+    }
+    let next_cursor = rest.peek().and(last).map(|place| cursor::write(list, place));
+    let complete = is_whole;
+    Ok(Reply::data(&api::dlq::DlqGroups { items, next_cursor, total, looked_at, complete }))
 }
 
 pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
@@ -174,6 +213,7 @@ fn shown(item: &DlqItem) -> api::dlq::DlqItem {
         error_class: failure.map_or("permanent", |f| ErrorClass::of(f).as_str()).to_owned(),
         error_code: failure.map_or_else(String::new, |failure| failure.code.to_string()),
         error_message: failure.map_or_else(String::new, |failure| failure.message.to_string()),
+        signature: Signature::of_item(item).to_string(),
         payload_snapshot: None,
         context_snapshot: None,
         status: item.state.as_str().to_owned(),

@@ -9,6 +9,7 @@ use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::{
     ERROR_CODE_BYTES_MAX, LABELS_WANTED_MAX, NAME_BYTES_MAX, TOTAL_MAX,
 };
+use mainspring_kernel::signature::Signature;
 use mainspring_kernel::text::is_code_letter;
 use mainspring_kernel::{DlqState, JobType, QueueName, StateName, Timestamp, UserId};
 
@@ -26,6 +27,31 @@ pub(super) const FILTERS: [(&str, &str); 11] = [
     ("limit", "How many entries, 1 to 100; 20 if left out."),
     ("cursor", "Where to go on: `next_cursor` of the page before, with the same filters."),
 ];
+
+/// The parameters of the list of dead letters.
+pub(super) const ITEM_FILTERS: [(&str, &str); 12] = with_one_more(
+    &FILTERS,
+    ("signature", "Only those with this failure, as `GET /api/v1/dlq/groups` names it."),
+);
+
+/// The parameters of the list of failures.
+pub(super) const GROUP_FILTERS: [(&str, &str); 12] = with_one_more(
+    &FILTERS,
+    ("new_since", "Tell which failures were first seen then or later; RFC 3339."),
+);
+
+const fn with_one_more(
+    some: &[(&'static str, &'static str); 11],
+    last: (&'static str, &'static str),
+) -> [(&'static str, &'static str); 12] {
+    let mut all = [last; 12];
+    let mut at = 0;
+    while at < some.len() {
+        all[at] = some[at];
+        at += 1;
+    }
+    all
+}
 
 /// The parameters of a list that has no filters.
 pub(super) const PAGE: [(&str, &str); 2] = [FILTERS[9], FILTERS[10]];
@@ -50,8 +76,13 @@ pub(super) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Refusal> 
     if state.is_some_and(|state| !DlqState::NAMES.contains(&state)) {
         return Err(refusal::invalid("status", "is not a state of an item"));
     }
+    let signature = query.get("signature");
+    if signature.is_some_and(|text| Signature::parse(text).is_none()) {
+        return Err(refusal::invalid("signature", "must be sixteen hexadecimal digits"));
+    }
+    let (signature, state) = (signature.map(str::to_owned), state.map(str::to_owned));
     let (since, until) = times(query)?;
-    Ok(ItemFilter { state: state.map(str::to_owned), job: common(query, scope)?, since, until })
+    Ok(ItemFilter { state, job: common(query, scope)?, signature, since, until })
 }
 
 fn common(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
@@ -107,12 +138,14 @@ fn error_code(query: &Query) -> Result<Option<String>, Refusal> {
 }
 
 fn times(query: &Query) -> Result<(Option<Timestamp>, Option<Timestamp>), Refusal> {
-    let time = |name: &'static str| {
-        let parsed = query.get(name).map(str::parse::<api::Time>).transpose();
-        let parsed = parsed.map_err(|bad| refusal::invalid(name, bad))?;
-        Ok::<_, Refusal>(parsed.map(|time| Timestamp(time.0)))
-    };
-    Ok((time("created_after")?, time("created_before")?))
+    Ok((time(query, "created_after")?, time(query, "created_before")?))
+}
+
+/// A parameter that is an instant.
+pub(super) fn time(query: &Query, name: &'static str) -> Result<Option<Timestamp>, Refusal> {
+    let parsed = query.get(name).map(str::parse::<api::Time>).transpose();
+    let parsed = parsed.map_err(|bad| refusal::invalid(name, bad))?;
+    Ok(parsed.map(|time| Timestamp(time.0)))
 }
 
 /// What a cursor for jobs is bound to.
@@ -122,9 +155,10 @@ pub(super) fn job_list(filter: &JobFilter) -> Digest {
 
 /// What a cursor for items is bound to.
 pub(super) fn item_list(filter: &ItemFilter) -> Digest {
-    let ItemFilter { state, job, since, until } = filter;
+    let ItemFilter { state, job, signature, since, until } = filter;
     let mut parts = parts(job);
-    parts.extend([text(state.as_ref()), instant(*since), instant(*until)]);
+    let texts = [text(state.as_ref()), text(signature.as_ref())];
+    parts.extend(texts.into_iter().chain([instant(*since), instant(*until)]));
     bound("items", &parts)
 }
 

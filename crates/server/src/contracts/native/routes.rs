@@ -4,7 +4,7 @@
 mod desk;
 mod triggers;
 
-use super::filters::{FILTERS, PAGE};
+use super::filters::{FILTERS, GROUP_FILTERS, ITEM_FILTERS, PAGE};
 use super::{
     audit, dlq, events, internal, jobs, objects, queues, runtime, schedules, tokens, types, work,
     workers,
@@ -315,8 +315,19 @@ fn dlq_routes() -> Vec<Route> {
             roles!(ANYONE, dlq::list),
             Doc::new("dlq", "listDlqItems", "List dead letter items, newest first")
                 .text(LIST_TEXT)
-                .query(&FILTERS)
+                .query(&ITEM_FILTERS)
                 .gives(200, Gives::Page(shape::<api::dlq::DlqItem>)),
+        ),
+        get(
+            "/api/v1/dlq/groups",
+            roles!(ANYONE, dlq::groups),
+            Doc::new("dlq", "listDlqGroups", "List failures: dead letter items that have the same")
+                .text(
+                    "Those with most items first; of open items unless `status` says otherwise. \
+                     The latest 10,000 items are looked at; `complete` says whether those are all.",
+                )
+                .query(&GROUP_FILTERS)
+                .gives(200, Gives::One(shape::<api::dlq::DlqGroups>)),
         ),
         get(
             "/api/v1/dlq/items/{dlq_id}",
