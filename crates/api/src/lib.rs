@@ -10,6 +10,7 @@ pub mod time;
 
 pub mod alert;
 pub mod audit;
+pub mod bulk;
 pub mod dlq;
 pub mod event;
 pub mod internal;

@@ -4,6 +4,7 @@ pub(crate) mod agent_files;
 pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod bench;
+pub(crate) mod bulk;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod conformance;

@@ -18,7 +18,8 @@ use mainspring_executor::webhook::Secret;
 use mainspring_kernel::entity::trigger::Pace;
 use mainspring_kernel::executor::{Executor, ExecutorWish, Mode, Startable};
 use mainspring_kernel::limits::{
-    BACKLOG_BYTES_DEFAULT, KEY_WINDOW_SECS_DEFAULT, RUN_CONCURRENCY_DEFAULT,
+    BACKLOG_BYTES_DEFAULT, BULK_APPROVAL_ABOVE_DEFAULT, KEY_WINDOW_SECS_DEFAULT,
+    RUN_CONCURRENCY_DEFAULT,
 };
 use mainspring_kernel::{Rejection, TenantId, TypeSpec};
 use mainspring_server::config::Shards;
@@ -200,6 +201,8 @@ pub(crate) struct Settings {
     pub(crate) governance: Governance,
     /// Where the last line of each audit trail is noted; in the data directory if it does not say.
     pub(crate) audit_anchor: Option<PathBuf>,
+    /// A bulk operation on more things than this takes a second person.
+    pub(crate) bulk_approval_above: u64,
     pub(crate) alerts: Alerts,
     pub(crate) agent: Agent,
     pub(crate) triggers: Triggers,
@@ -256,6 +259,7 @@ impl Settings {
             template_tenant: TenantId::stored("default".into()),
             audit_anchor: None,
             governance: Governance { auto_verify_budget: 2, unknowable_tries_max: 3 },
+            bulk_approval_above: BULK_APPROVAL_ABOVE_DEFAULT,
             alerts: Alerts {
                 retrying_ratio: 0.2,
                 dlq_growth_per_minute: 20,

@@ -13,8 +13,8 @@ mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    agent_files, alerts, audit, bench, completions, config as config_command, conformance, dlq,
-    doctor, jobs, migrate, move_store, queues, replay, runs, schedules, serve, supervise,
+    agent_files, alerts, audit, bench, bulk, completions, config as config_command, conformance,
+    dlq, doctor, jobs, migrate, move_store, queues, replay, runs, schedules, serve, supervise,
     templates, tokens, triggers, types, worker, workers,
 };
 use output::Output;
@@ -64,6 +64,9 @@ enum Command {
     /// Who changed what, and whether that record is whole
     #[command(subcommand)]
     Audit(audit::Verb),
+    /// Do the same thing to everything that a filter admits
+    #[command(subcommand)]
+    Bulk(bulk::Verb),
     /// What a person should look at
     #[command(subcommand)]
     Alerts(alerts::Verb),
@@ -156,6 +159,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Schedules(verb) => simple(schedules::run(verb, session()?)),
         Command::Triggers(verb) => simple(triggers::run(verb, session()?)),
         Command::Audit(verb) => simple(audit::run(verb, session()?)),
+        Command::Bulk(verb) => simple(bulk::run(verb, session()?)),
         Command::Alerts(verb) => simple(alerts::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),

@@ -208,6 +208,9 @@ async fn commit_part(
             if effects.has_new_timer {
                 shared.timer_changed.notify_one();
             }
+            if effects.has_new_bulk {
+                shared.bulks_changed.notify_one();
+            }
             if effects.has_left_over {
                 shared.work_is_due.notify_one();
             }

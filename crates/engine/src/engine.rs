@@ -2,6 +2,7 @@
 //! commit loop and passes reads on to the store.
 
 use crate::alerts::{self, Reports};
+use crate::bulk;
 use crate::clock::{Clock, Course};
 use crate::colleagues;
 use crate::commit;
@@ -122,6 +123,8 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     /// What triggers should know.
     pub(crate) hints: Hints,
+    /// Rung when a bulk operation has something to do.
+    pub(crate) bulks_changed: Notify,
     /// What people should perhaps look at.
     pub(crate) reports: Reports,
     /// Rung when a waiting job has become due, so that pulls that wait are served.
@@ -183,6 +186,7 @@ impl Engine {
             hints: Hints::default(),
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
+            bulks_changed: Notify::new(),
             ids: Ids::default(),
             stop: CancellationToken::new(),
             tasks: Mutex::default(),
@@ -197,6 +201,7 @@ impl Engine {
         engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
         engine.shared.keep("the waiters", waiters::look_elsewhere(engine.shared.clone()));
         engine.shared.keep("the triggers", triggers::run(engine.shared.clone()));
+        engine.shared.keep("the clerk", bulk::run(engine.shared.clone()));
         engine.shared.keep("the sentry", alerts::run(engine.shared.clone()));
         Ok(engine)
     }

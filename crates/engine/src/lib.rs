@@ -17,6 +17,7 @@ mod alarms;
 pub mod alerts;
 mod aside;
 mod batch;
+mod bulk;
 mod colleagues;
 mod commit;
 mod dispatcher;
@@ -33,6 +34,7 @@ pub mod triggers;
 mod waiters;
 
 pub use alerts::AlertConfig;
+pub use bulk::Admitted;
 pub use clock::{Clock, Course, SharedClock, Sources, SystemClock};
 pub use config::Config;
 pub use employer::Inside;

@@ -81,6 +81,16 @@ pub(crate) const TASKS_LOOKED_UP: usize = 200;
 /// Triggers read at once.
 pub(crate) const TRIGGERS_STEP: usize = 500;
 
+/// Things of a bulk operation that one commit takes.
+pub(crate) const BULK_STEP: usize = 50;
+/// No further ones once the payloads of their jobs come to this.
+pub(crate) const BULK_BYTES_MAX: usize = 4 << 20;
+/// Bulk operations that go on side by side.
+pub(crate) const BULKS_AT_ONCE: usize = 50;
+/// How often is looked for bulk operations that another server left behind.
+pub(crate) const BULK_LOOK: Duration = Duration::from_secs(5);
+/// How often is looked at the first jobs of a bulk operation.
+pub(crate) const CANARY_LOOK: Duration = Duration::from_millis(250);
 /// Dead letters, the latest, that are looked at to group them by their failure.
 pub(crate) const GROUPED_MAX: usize = 10_000;
 /// No further ones are looked at once their payloads come to this.

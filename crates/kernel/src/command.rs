@@ -539,7 +539,6 @@ impl Command {
             | Command::MoveTask { .. }
             | Command::RunInternally(_)
             | Command::MoveShown { .. }
-            | Command::Entity(_)
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
@@ -547,6 +546,7 @@ impl Command {
             | Command::IssueToken(_)
             | Command::RevokeToken { .. }
             | Command::Together(_) => None,
+            Command::Entity(command) => command.item(),
         }
     }
 
@@ -595,12 +595,14 @@ impl Command {
 
     /// Whether the decision looks at who issued whose token.
     pub fn needs_people(&self) -> bool {
-        matches!(
-            self,
+        #[expect(clippy::wildcard_enum_match_arm, reason = "few decisions take two people")]
+        match self {
             Command::RequestDiscard { .. }
-                | Command::ApproveDiscard { .. }
-                | Command::DiscardReviewed { .. }
-        )
+            | Command::ApproveDiscard { .. }
+            | Command::DiscardReviewed { .. } => true,
+            Command::Entity(command) => command.needs_people(),
+            _ => false,
+        }
     }
 
     /// A short name for logs, metrics and the lifecycle grid.

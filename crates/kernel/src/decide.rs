@@ -14,6 +14,7 @@ mod park;
 mod reap;
 mod registry;
 mod submit;
+pub(crate) mod two_people;
 
 use crate::command::Command;
 use crate::entity;
@@ -26,6 +27,7 @@ use crate::rejection::Rejection;
 use crate::time::Timestamp;
 pub(crate) use cancel::cancel;
 pub(crate) use internal::give_up;
+pub(crate) use item::{request_discard, requeue};
 pub(crate) use park::{hasten, is_parked, park};
 pub(crate) use submit::submit;
 

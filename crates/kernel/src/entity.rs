@@ -9,6 +9,7 @@
 pub mod alert;
 pub mod audit;
 pub mod beacon;
+pub mod bulk;
 pub mod gate;
 pub mod object;
 pub mod question;
@@ -18,13 +19,14 @@ pub mod trigger;
 use crate::decide::Decision;
 use crate::facts::Facts;
 use crate::fingerprint::Digest;
-use crate::id::{self, JobId};
+use crate::id::{self, DlqId, JobId};
 use crate::name::{JobType, TenantId, UserId};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 use alert::{Alert, AlertCommand};
 use audit::{AuditCommand, AuditEntry, AuditHead};
 use beacon::{Beacon, BeaconCommand};
+use bulk::{Bulk, BulkCommand, BulkPage};
 use gate::{GateCard, GateCommand};
 use object::{Object, ObjectCommand};
 use question::{Question, QuestionCommand};
@@ -54,6 +56,10 @@ pub enum Kind {
     AuditEntry = 23,
     /// What a person should look at; see [`alert`].
     Alert = 30,
+    /// The same thing done to many; see [`bulk`].
+    Bulk = 31,
+    /// What became of some of them.
+    BulkPage = 32,
 }
 
 impl Kind {
@@ -68,6 +74,8 @@ impl Kind {
         Kind::AuditHead,
         Kind::AuditEntry,
         Kind::Alert,
+        Kind::Bulk,
+        Kind::BulkPage,
     ];
 
     /// The number it is stored under.
@@ -92,6 +100,8 @@ impl Kind {
             Kind::AuditHead => "audit_head",
             Kind::AuditEntry => "audit_entry",
             Kind::Alert => "alert",
+            Kind::Bulk => "bulk",
+            Kind::BulkPage => "bulk_page",
         }
     }
 
@@ -107,6 +117,8 @@ impl Kind {
             Kind::AuditHead => "auh",
             Kind::AuditEntry => "aud",
             Kind::Alert => "alt",
+            Kind::Bulk => "blk",
+            Kind::BulkPage => "blp",
         }
     }
 }
@@ -177,6 +189,10 @@ pub enum Body {
     AuditEntry(Box<AuditEntry>),
     /// An alert.
     Alert(Box<Alert>),
+    /// A bulk operation.
+    Bulk(Box<Bulk>),
+    /// What became of some of the things of one.
+    BulkPage(BulkPage),
 }
 
 impl Body {
@@ -192,6 +208,8 @@ impl Body {
             Body::AuditHead(_) => Kind::AuditHead,
             Body::AuditEntry(_) => Kind::AuditEntry,
             Body::Alert(_) => Kind::Alert,
+            Body::Bulk(_) => Kind::Bulk,
+            Body::BulkPage(_) => Kind::BulkPage,
         }
     }
 }
@@ -209,6 +227,8 @@ impl Entity {
             Body::AuditHead(_) => "open",
             Body::AuditEntry(entry) => entry.state(),
             Body::Alert(alert) => alert.state().as_str(),
+            Body::Bulk(bulk) => bulk.status.as_str(),
+            Body::BulkPage(_) => "kept",
         }
     }
 
@@ -222,6 +242,8 @@ impl Entity {
             Body::Object(object) => object.alarm_at,
             Body::AuditEntry(entry) => Some(entry.keep_until),
             Body::Alert(alert) => alert.alarm_at(),
+            Body::Bulk(bulk) => bulk.alarm_at(),
+            Body::BulkPage(page) => Some(page.keep_until),
             Body::Gate(_) | Body::AuditHead(_) => None,
         }
     }
@@ -236,7 +258,7 @@ impl Entity {
             Body::Trigger(_) => None,
             // A type that is there without being registered.
             Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
-            Body::Alert(_) => None,
+            Body::Alert(_) | Body::Bulk(_) | Body::BulkPage(_) => None,
         }
     }
 
@@ -256,6 +278,8 @@ impl Entity {
                 visit("actor", entry.note.user.as_str());
             }
             Body::Alert(alert) => visit("rule", alert.rule.as_str()),
+            Body::Bulk(bulk) => visit("action", bulk.spec.action.as_str()),
+            Body::BulkPage(_) => {}
         }
     }
 
@@ -289,6 +313,8 @@ pub enum EntityCommand {
     Audit(AuditCommand),
     /// Of an alert.
     Alert(AlertCommand),
+    /// Of a bulk operation.
+    Bulk(BulkCommand),
 }
 
 impl EntityCommand {
@@ -303,6 +329,7 @@ impl EntityCommand {
             EntityCommand::Gate(command) => command.entity(),
             EntityCommand::Audit(command) => command.entity(),
             EntityCommand::Alert(command) => command.entity(),
+            EntityCommand::Bulk(command) => command.entity(),
         }
     }
 
@@ -317,6 +344,7 @@ impl EntityCommand {
             EntityCommand::Gate(_) => "set_gate",
             EntityCommand::Audit(_) => "append_audit",
             EntityCommand::Alert(command) => command.name(),
+            EntityCommand::Bulk(command) => command.name(),
         }
     }
 
@@ -330,7 +358,8 @@ impl EntityCommand {
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
-            | EntityCommand::Alert(_) => None,
+            | EntityCommand::Alert(_)
+            | EntityCommand::Bulk(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -346,6 +375,7 @@ impl EntityCommand {
             | EntityCommand::Alert(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
             EntityCommand::Trigger(command) => command.is_new_work(),
+            EntityCommand::Bulk(command) => command.is_new_work(),
         }
     }
 
@@ -353,6 +383,7 @@ impl EntityCommand {
     pub fn watched(&self) -> &[JobId] {
         match self {
             EntityCommand::Object(command) => command.watched(),
+            EntityCommand::Bulk(command) => command.watched(),
             EntityCommand::Beacon(_)
             | EntityCommand::Schedule(_)
             | EntityCommand::Trigger(_)
@@ -369,6 +400,7 @@ impl EntityCommand {
             EntityCommand::Beacon(_) | EntityCommand::Object(_) | EntityCommand::Gate(_) => 0,
             EntityCommand::Audit(command) => command.text_bytes(),
             EntityCommand::Alert(command) => command.text_bytes(),
+            EntityCommand::Bulk(command) => command.text_bytes(),
             EntityCommand::Schedule(command) => command.text_bytes(),
             EntityCommand::Question(command) => command.text_bytes(),
             EntityCommand::Trigger(command) => command.text_bytes(),
@@ -384,9 +416,20 @@ impl EntityCommand {
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
-            | EntityCommand::Alert(_) => None,
+            | EntityCommand::Alert(_)
+            | EntityCommand::Bulk(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
+    }
+
+    /// The dead letter that it is about, too.
+    pub fn item(&self) -> Option<DlqId> {
+        if let EntityCommand::Bulk(command) = self { command.item() } else { None }
+    }
+
+    /// Whether the decision looks at who issued whose token.
+    pub fn needs_people(&self) -> bool {
+        if let EntityCommand::Bulk(command) = self { command.needs_people() } else { false }
     }
 
     /// The job that it is about, too.
@@ -400,6 +443,7 @@ impl EntityCommand {
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_) => None,
             EntityCommand::Question(command) => Some(command.job()),
+            EntityCommand::Bulk(command) => command.job(),
         }
     }
 }
@@ -415,6 +459,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
         EntityCommand::Gate(command) => gate::decide(command, facts),
         EntityCommand::Audit(command) => audit::decide(command, facts),
         EntityCommand::Alert(command) => alert::decide(command, facts),
+        EntityCommand::Bulk(command) => bulk::decide(command, facts),
     }
 }
 
@@ -433,6 +478,8 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Object(object) => Ok(object::ring(entity, object, at, facts)),
         Body::AuditEntry(_) => Ok(audit::ring(entity)),
         Body::Alert(alert) => Ok(alert::ring(entity, alert, at, facts)),
+        Body::Bulk(bulk) => Ok(bulk::ring(entity, bulk, facts)),
+        Body::BulkPage(_) => Ok(bulk::ring_page(entity)),
         Body::Gate(_) | Body::AuditHead(_) => Err(Rejection::NotDue),
     }
 }
@@ -447,7 +494,9 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
         | Body::Gate(_)
         | Body::AuditHead(_)
         | Body::AuditEntry(_)
-        | Body::Alert(_) => Err(Rejection::NotDue),
+        | Body::Alert(_)
+        | Body::Bulk(_)
+        | Body::BulkPage(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }

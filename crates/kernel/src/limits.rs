@@ -100,6 +100,18 @@ pub const ALERT_KEEP_MS: u64 = 7 * 24 * 3_600_000;
 pub const ALERT_LATE_MS: u64 = 10_000;
 /// Types that are named of dead letters with the same failure.
 pub const GROUP_TYPES_MAX: usize = 10;
+/// Most things that one bulk operation may be about.
+pub const BULK_MAX: u64 = 100_000;
+/// More things than this take a second person, unless configured.
+pub const BULK_APPROVAL_ABOVE_DEFAULT: u64 = 1_000;
+/// How long a second person may take to agree to a bulk operation: one day.
+pub const BULK_WAIT_MS: u64 = 24 * 3_600_000;
+/// How long a bulk operation is kept after its end: 30 days.
+pub const BULK_KEEP_MS: u64 = 30 * 24 * 3_600_000;
+/// Most jobs that go first to see how they end.
+pub const CANARY_MAX: u32 = 100;
+/// Outcomes of a bulk operation that are kept together.
+pub const OUTCOMES_PER_PAGE: usize = 50;
 /// Longest text of a cron pattern.
 pub const CRON_BYTES_MAX: usize = 256;
 /// Most dates and ranges that one schedule may leave out.

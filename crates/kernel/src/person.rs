@@ -1,4 +1,5 @@
-//! Who is the same person, and who made whom. The two-person rule in `decide/item.rs` asks here.
+//! Who is the same person, and who made whom. The two-person rule in `decide/two_people.rs` asks
+//! here.
 //!
 //! A person is a user id as a reader sees it: letter case, compatibility forms, invisible
 //! characters and letters that look alike make no difference. Telling two people apart wrongly

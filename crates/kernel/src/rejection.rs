@@ -111,6 +111,12 @@ rejections! {
     /// The question has been answered, or is not waited for any more.
     QuestionConflict { state: &'static str } => "QUESTION_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "a question that is {state} cannot be answered");
+    /// The bulk operation is not in a state that allows this.
+    BulkConflict { state: &'static str } => "BULK_CONFLICT", Conflict,
+        |f: F<'_, '_>, state: &&str| write!(f, "an operation that is {state} does not allow this");
+    /// The filter of a bulk operation admits more than one may be about.
+    BulkTooLarge => "BULK_TOO_LARGE", Conflict,
+        |f: F<'_, '_>| f.write_str("the filter admits more than 100000 things: narrow it");
     /// The alert is over.
     AlertConflict { state: &'static str } => "ALERT_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "an alert that is {state} does not allow this");
@@ -167,16 +173,16 @@ rejections! {
         |f: F<'_, '_>, reason: &&str| f.write_str(reason);
     /// The second person is the first one.
     SamePerson => "APPROVAL_SAME_PERSON", Approval,
-        |f: F<'_, '_>| f.write_str("the person who asked for a discard cannot approve it");
+        |f: F<'_, '_>| f.write_str("the person who asked for this cannot approve it");
     /// One of the two people made the other's token.
     NotIndependent => "APPROVAL_NOT_INDEPENDENT", Approval,
         |f: F<'_, '_>| f.write_str("one of the two people issued the other's token, directly or through others");
     /// The approver's token did not exist when the discard was first asked for.
     TokenTooNew => "APPROVAL_TOKEN_TOO_NEW", Approval,
-        |f: F<'_, '_>| f.write_str("the approver's token was issued after the discard was first asked for");
+        |f: F<'_, '_>| f.write_str("the approver's token was issued after this was first asked for");
     /// Nobody could approve.
     NoSecondPerson => "APPROVAL_NO_SECOND_PERSON", Approval,
-        |f: F<'_, '_>| f.write_str("there is no second person who could approve this discard");
+        |f: F<'_, '_>| f.write_str("there is no second person who could approve this");
     /// The item is not what the approver read.
     VersionChanged { now: u32 } => "DLQ_VERSION_CONFLICT", Conflict,
         |f: F<'_, '_>, now: &u32| write!(f, "the item has changed since it was read: it is at version {now}");

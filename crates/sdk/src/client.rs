@@ -4,6 +4,7 @@
 
 mod agent;
 mod alerts;
+mod bulk;
 mod governance;
 mod jobs;
 mod registry;

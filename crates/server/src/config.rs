@@ -6,7 +6,7 @@ use crate::limits;
 use crate::shares::Bounds;
 use crate::templates::Templates;
 use mainspring_kernel::executor::{Mode, Startable};
-use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
+use mainspring_kernel::limits::{BULK_APPROVAL_ABOVE_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ pub struct Config {
     pub allow_client_clock: bool,
     /// How the jobs of `/scheduler` are spread over queues.
     pub shards: Shards,
+    /// A bulk operation on more things than this takes a second person.
+    pub bulk_approval_above: u64,
     /// How long lines of the audit trail are kept.
     pub audit_keep: Duration,
     /// Where the last line of each audit trail is noted outside of the store.
@@ -126,6 +128,7 @@ impl Config {
             is_trace_required: false,
             allow_client_clock: false,
             shards: Shards::None,
+            bulk_approval_above: BULK_APPROVAL_ABOVE_DEFAULT,
             audit_keep: Duration::from_secs(365 * 24 * 3600),
             audit_anchor: None,
             key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),

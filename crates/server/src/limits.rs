@@ -78,6 +78,10 @@ pub const SCHEDULER_PULL_MAX: usize = 1_000;
 pub const SCHEDULER_LOOK_MAX: usize = 1_000;
 /// Most governed objects of one tenant; a job on another one leaves nothing behind.
 pub const OBJECTS_PER_TENANT_MAX: usize = 100_000;
+/// Most bulk operations of one tenant that are kept; old ones go by themselves.
+pub const BULKS_PER_TENANT_MAX: usize = 1_000;
+/// Things that the preview of a bulk operation shows.
+pub const SAMPLES_MAX: usize = 10;
 /// Lines of an audit trail that are looked at in one go.
 pub const AUDIT_PAGE: usize = 1_000;
 /// Longest id of a task; room is left in a name for the time of a firing.

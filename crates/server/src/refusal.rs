@@ -101,6 +101,7 @@ pub(crate) const CODES: &[&str] = &[
     "STORE_UNAVAILABLE",
     "TENANT_SCOPE_VIOLATION",
     "TOO_MANY_BODIES",
+    "TOO_MANY_BULKS",
     "TOO_MANY_CONNECTIONS",
     "TOO_MANY_OBJECTS",
     "TOO_MANY_SCHEDULES",
@@ -415,6 +416,12 @@ pub(crate) fn too_many_schedules(most: usize) -> Refusal {
 pub(crate) fn too_many_triggers(most: usize) -> Refusal {
     let message = format!("a tenant may have at most {most} triggers; delete some");
     Refusal::new(Kind::Conflict, "TOO_MANY_TRIGGERS", message)
+}
+
+/// A tenant has as many bulk operations as are kept.
+pub(crate) fn too_many_bulks(most: usize) -> Refusal {
+    let message = format!("a tenant may have at most {most} bulk operations; old ones go");
+    Refusal::new(Kind::Conflict, "TOO_MANY_BULKS", message)
 }
 
 /// A line of the audit trail was changed, moved or taken away.

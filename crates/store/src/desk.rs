@@ -127,6 +127,10 @@ fn decide_part(
         let (tenant, all) = (held + beside, all + beside);
         facts.backlog = Backlog { tenant, tenant_max, all, all_max };
     };
+    // A dead letter that is named may run again.
+    if let Some(item) = facts.item {
+        new_job_of(&mut facts, &item.job.tenant);
+    }
     #[expect(clippy::wildcard_enum_match_arm, reason = "most commands need nothing fresh")]
     match command {
         Command::Submit(wish) => {
@@ -148,11 +152,6 @@ fn decide_part(
             }
             if let (Some(_), Some(entity)) = (asked.key(), facts.entity) {
                 new_job_of(&mut facts, &entity.tenant);
-            }
-        }
-        Command::RequeueItem { .. } => {
-            if let Some(item) = facts.item {
-                new_job_of(&mut facts, &item.job.tenant);
             }
         }
         Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),

@@ -1,6 +1,8 @@
 //! The durable codec: what is written is read back, old bytes stay readable, newer fields are
 //! skipped, and no bytes at all make the reader panic.
 
+#[path = "record/bulks.rs"]
+mod bulks;
 #[path = "record/golden.rs"]
 mod golden;
 #[path = "record/governed.rs"]

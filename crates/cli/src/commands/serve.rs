@@ -315,6 +315,7 @@ fn server_config(
         hosts: settings.hosts.clone(),
         allow_client_clock: settings.allow_client_clock,
         shards: settings.shards,
+        bulk_approval_above: settings.bulk_approval_above,
         audit_keep: settings.retention.audit,
         audit_anchor: audit_anchor(settings),
         is_key_required: settings.strict.idempotency_key,

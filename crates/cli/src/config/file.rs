@@ -9,7 +9,7 @@ use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
 use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::{
-    RETRIES_MAX, RETRY_DELAY_MS_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX,
+    BULK_MAX, RETRIES_MAX, RETRY_DELAY_MS_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -88,6 +88,11 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
     }
     if let Some(section) = root.section("audit") {
         set(&mut settings.audit_anchor, section.text("anchor").map(|path| Some(path.into())));
+        section.finish();
+    }
+    if let Some(section) = root.section("bulk") {
+        let above = section.number("approval_above", 0, BULK_MAX);
+        set(&mut settings.bulk_approval_above, above);
         section.finish();
     }
     read_alerts(&root, settings);

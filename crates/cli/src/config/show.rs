@@ -58,6 +58,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     let governance = &settings.governance;
     writeln!(out, "\n[governance]\nauto_verify_budget = {}", governance.auto_verify_budget)?;
     writeln!(out, "unknowable_tries_max = {}", governance.unknowable_tries_max)?;
+    writeln!(out, "\n[bulk]\napproval_above = {}", settings.bulk_approval_above)?;
     write_alerts(settings, out)?;
     let agent = &settings.agent;
     writeln!(out, "\n[agent]\nmax_attempts = {}", agent.max_attempts)?;

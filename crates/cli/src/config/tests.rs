@@ -79,6 +79,8 @@ interval_seconds = 120
 [governance]
 auto_verify_budget = 2
 unknowable_tries_max = 3
+[bulk]
+approval_above = 10
 [alerts]
 retrying_ratio = 0.2
 dlq_growth_per_minute = 20

@@ -3,6 +3,7 @@
 
 use super::decide_one;
 use crate::alerts::Signals;
+use crate::bulk;
 use crate::engine::{Reply, Shared, Tally};
 use crate::execution::Execution;
 use crate::limits::{PULL_BYTES_MAX, TAKES_PER_PULL};
@@ -39,6 +40,8 @@ pub(super) struct Effects {
     /// What is out of the ordinary.
     pub(super) signals: Signals,
     pub(super) has_new_timer: bool,
+    /// Bulk operations have something to do.
+    pub(super) has_new_bulk: bool,
     /// Tokens were issued or revoked.
     pub(super) has_new_tokens: bool,
     /// Whether a type was registered or changed.
@@ -185,6 +188,7 @@ impl Draft {
                 Event::TypeSet(_) => effects.has_new_types = true,
                 Event::EntitySet(entity) => {
                     effects.has_new_timer = true;
+                    effects.has_new_bulk |= bulk::is_going_on(entity);
                     if entity.id.kind == Kind::Schedule {
                         effects.signals.changed(desk.entity(entity.id), entity);
                     }

@@ -1,6 +1,6 @@
-//! Decisions about dead-letter items. The two-person rule is here and nowhere else; it compares
-//! people, not tokens: who is whom, and who made whom, is in `person.rs`.
+//! Decisions about dead-letter items. Dropping one takes two people: `two_people.rs`.
 
+use super::two_people::{self, Asked};
 use super::{Decision, Receipt};
 use crate::access::{Principal, Role, Token};
 use crate::dlq::{DlqItem, DlqState, Proposal};
@@ -14,7 +14,7 @@ use crate::person::{Hand, People, Person};
 use crate::rejection::Rejection;
 use crate::text::refuse_control;
 
-pub(super) fn requeue(
+pub(crate) fn requeue(
     by: &UserId,
     key: Option<&str>,
     facts: &Facts<'_>,
@@ -77,7 +77,7 @@ fn again(item: &DlqItem, facts: &Facts<'_>) -> Job {
     }
 }
 
-pub(super) fn request_discard(
+pub(crate) fn request_discard(
     by: &Principal,
     reason: &str,
     facts: &Facts<'_>,
@@ -87,18 +87,8 @@ pub(super) fn request_discard(
     let DlqState::Open = item.state else {
         return Err(Rejection::DiscardConflict { state: item.state.as_str() });
     };
-    // Tokens issued from now on do not count, so whether anybody can approve is known already.
-    let mut people = People::new(facts.tokens);
     let asked_at = item.first_asked_at.unwrap_or(facts.now);
-    let may_approve = |token: &Token| {
-        may_act(token, item, &[Role::Approver], facts) && token.issued_at < asked_at
-    };
-    let can_be_approved = people.tokens().iter().any(|token| {
-        may_approve(token) && people.are_independent(Hand::from(by), Hand::from(*token))
-    });
-    if !can_be_approved {
-        return Err(Rejection::NoSecondPerson);
-    }
+    two_people::could_be_approved(by, &item.job.tenant, asked_at, facts)?;
     Ok(stands(item, DlqState::DiscardRequested(proposal(by, reason, facts)), facts))
 }
 
@@ -114,22 +104,13 @@ pub(super) fn approve_discard(
     if version != item.version {
         return Err(Rejection::VersionChanged { now: item.version });
     }
-    let mut people = People::new(facts.tokens);
-    if people.person(&by.user).is(&people.person(&proposal.by)) {
-        return Err(Rejection::SamePerson);
-    }
-    if by.token_issued_at >= item.first_asked_at.unwrap_or(proposal.at) {
-        return Err(Rejection::TokenTooNew);
-    }
-    let asker = Hand {
-        user: &proposal.by,
-        issued_by: &proposal.by,
-        issued_with: proposal.token,
-        issued_at: proposal.at,
+    let asked = Asked {
+        by: &proposal.by,
+        token: proposal.token,
+        at: proposal.at,
+        first_at: item.first_asked_at.unwrap_or(proposal.at),
     };
-    if !people.are_independent(asker, Hand::from(by)) {
-        return Err(Rejection::NotIndependent);
-    }
+    two_people::approve(by, asked, facts)?;
     let state = DlqState::Discarded { proposal: proposal.clone(), approved_by: by.user.clone() };
     Ok(stands(item, state, facts))
 }

@@ -6,6 +6,7 @@
 
 mod alerts;
 mod audit;
+mod bulk;
 mod dlq;
 mod errors;
 mod events;

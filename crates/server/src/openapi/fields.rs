@@ -328,7 +328,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
 /// Fields that must be there, although a request without them is read and told what it lacks.
 pub(super) fn required(of: &str) -> &'static [&'static str] {
     match of {
-        "Discard" | "BreakGlass" => &["reason"],
+        "Discard" | "BreakGlass" | "CreateBulk" => &["reason"],
         _ => &[],
     }
 }
@@ -343,6 +343,7 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
         "gate" => governed_words(Gate::ALL, Gate::as_str),
         "token_id" => id(TokenId::PREFIX),
         "alert_id" => id(Kind::Alert.prefix()),
+        "bulk_id" => id(Kind::Bulk.prefix()),
         "schedule_id" | "scheduleId" => id(Kind::Schedule.prefix()),
         "trigger_id" | "id" if path.contains("/triggers") => text(1, RUN_ID_BYTES_MAX, unpadded()),
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
@@ -372,6 +373,7 @@ pub(super) fn header_value(header: &str) -> Allowed {
 pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
     match parameter {
         "state" | "rule" if path.contains("/alerts") => desk::alert_word(parameter),
+        "status" if path.contains("/bulk") => desk::bulk_states(),
         "status" if path.contains("/dlq/") => item_states(),
         "status" if path.starts_with("/jobs") => orchestration_states(),
         "status" if path.contains("/triggers") => triggers::states(),

@@ -4,6 +4,7 @@
 mod alert;
 mod audit;
 mod beacon;
+mod bulk;
 mod gate;
 mod object;
 mod question;
@@ -15,6 +16,7 @@ use super::wire::{Pen, Reader};
 use alert::{read_alert, write_alert};
 use audit::{read_entry, read_head, write_entry, write_head};
 use beacon::{read_beacon, write_beacon};
+use bulk::{read_bulk, read_page, write_bulk, write_page};
 use gate::{read_gate, write_gate};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
@@ -45,6 +47,8 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
         Body::AuditHead(head) => write_head(pen, head),                 // 7
         Body::AuditEntry(entry) => write_entry(pen, entry, *created_at), // 7
         Body::Alert(alert) => write_alert(pen, alert, *created_at),     // 7
+        Body::Bulk(bulk) => write_bulk(pen, bulk, *created_at),         // 7
+        Body::BulkPage(page) => write_page(pen, page, *created_at),     // 7
     }
 }
 
@@ -69,6 +73,8 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
             Kind::AuditHead => Body::AuditHead(read_head(reader)?),
             Kind::AuditEntry => Body::AuditEntry(Box::new(read_entry(reader, created_at)?)),
             Kind::Alert => Body::Alert(Box::new(read_alert(reader, created_at)?)),
+            Kind::Bulk => Body::Bulk(Box::new(read_bulk(reader, created_at)?)),
+            Kind::BulkPage => Body::BulkPage(read_page(reader, created_at)?),
         })
     })?;
     reader.end(fields)?;

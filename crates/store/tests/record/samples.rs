@@ -1,5 +1,6 @@
 //! One fixed value of every kind of record: what the golden bytes are made of.
 
+use super::bulks::{bulk, bulk_page};
 use super::governed::{alert, audit_entry, audit_head, gate, object, plain_object};
 use super::schedules::{
     cron_schedule, fired_schedule, full_schedule, plain_schedule, plan_schedule,
@@ -451,6 +452,9 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_audit_denied", governed(Kind::AuditEntry, audit_entry(None, 13))),
         ("event_alert", governed(Kind::Alert, alert("", None))),
         ("event_alert_over", governed(Kind::Alert, alert("mill", Some(later(80))))),
+        ("event_bulk", governed(Kind::Bulk, bulk("mill", None, 3))),
+        ("event_bulk_over", governed(Kind::Bulk, bulk("mill", Some(later(80)), 7))),
+        ("event_bulk_page", governed(Kind::BulkPage, bulk_page())),
         ("event_gate_with_reason", governed(Kind::Gate, gate(Some("an incident")))),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
     ];

@@ -372,7 +372,7 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 8 {
+            match large % 10 {
                 0 => super::samples::body(name, large, at, small),
                 1 => {
                     let answered = |at| Standing::Answered {
@@ -387,6 +387,8 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                 4 => super::governed::gate(Some(&name)),
                 5 => super::governed::audit_entry(Some(&name), small),
                 6 => super::governed::alert(&name, at),
+                7 => super::bulks::bulk(&name, at, small),
+                8 => super::bulks::bulk_page(),
                 _ => {
                     let full = super::schedules::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

@@ -31,6 +31,7 @@ pub(in crate::openapi) fn together(of: &str) -> Option<Value> {
                 kind("daily", &planned, &plan),
             ] }))
         }
+        "CreateBulk" => Some(super::desk::bulks_together()),
         "Submit" => Some(json!({ "anyOf": [is_left_out("run_at"), is_left_out("delay_ms")] })),
         "Discard" => {
             let (one, two) = ("reviewer_id", "reviewer_id_2");
