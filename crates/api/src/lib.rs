@@ -16,6 +16,7 @@ pub mod job;
 pub mod registry;
 pub mod runtime;
 pub mod schedule;
+pub mod subscription;
 pub mod token;
 pub mod trigger;
 pub mod work;

@@ -7,14 +7,17 @@
 
 mod address;
 mod exchange;
+mod postbox;
 mod signature;
 
+pub(crate) use exchange::Exchange;
+pub(crate) use postbox::{Letter, Postbox, Undelivered};
 pub use signature::{BadSecret, Secret};
 
 use crate::failing::{DISPATCH_FAILED, EXECUTION_FAILED, OUTPUT_TOO_LARGE, result, told_by};
 use crate::limits::OUTPUT_BYTES_MAX;
 use address::{Allowed, Target};
-use exchange::{Answer, Broken, Exchange};
+use exchange::{Answer, Broken};
 use mainspring_kernel::executor::Webhook;
 use mainspring_worker::{Context, Failure, Job, Json, Outcome, Time};
 use serde::Serialize;

@@ -12,6 +12,7 @@ pub mod gate;
 pub mod object;
 pub mod question;
 pub mod schedule;
+pub mod subscription;
 pub mod trigger;
 
 use crate::decide::Decision;
@@ -28,6 +29,7 @@ use object::{Object, ObjectCommand};
 use question::{Question, QuestionCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
+use subscription::{Subscription, SubscriptionCommand};
 use trigger::{Trigger, TriggerCommand};
 
 /// The kinds of entities. The numbers are stored: append only.
@@ -50,6 +52,8 @@ pub enum Kind {
     AuditHead = 22,
     /// One line of it.
     AuditEntry = 23,
+    /// Passes events on; see [`subscription`].
+    Subscription = 35,
 }
 
 impl Kind {
@@ -63,6 +67,7 @@ impl Kind {
         Kind::Gate,
         Kind::AuditHead,
         Kind::AuditEntry,
+        Kind::Subscription,
     ];
 
     /// The number it is stored under.
@@ -86,6 +91,7 @@ impl Kind {
             Kind::Gate => "gate",
             Kind::AuditHead => "audit_head",
             Kind::AuditEntry => "audit_entry",
+            Kind::Subscription => "subscription",
         }
     }
 
@@ -100,6 +106,7 @@ impl Kind {
             Kind::Gate => "gat",
             Kind::AuditHead => "auh",
             Kind::AuditEntry => "aud",
+            Kind::Subscription => "sub",
         }
     }
 }
@@ -168,6 +175,8 @@ pub enum Body {
     AuditHead(AuditHead),
     /// A line of an audit trail.
     AuditEntry(Box<AuditEntry>),
+    /// A subscription.
+    Subscription(Box<Subscription>),
 }
 
 impl Body {
@@ -182,6 +191,7 @@ impl Body {
             Body::Gate(_) => Kind::Gate,
             Body::AuditHead(_) => Kind::AuditHead,
             Body::AuditEntry(_) => Kind::AuditEntry,
+            Body::Subscription(_) => Kind::Subscription,
         }
     }
 }
@@ -198,6 +208,7 @@ impl Entity {
             Body::Gate(gate) => gate.state.as_str(),
             Body::AuditHead(_) => "open",
             Body::AuditEntry(entry) => entry.state(),
+            Body::Subscription(subscription) => subscription.state(),
         }
     }
 
@@ -210,7 +221,7 @@ impl Entity {
             Body::Trigger(trigger) => trigger.alarm_at(),
             Body::Object(object) => object.alarm_at,
             Body::AuditEntry(entry) => Some(entry.keep_until),
-            Body::Gate(_) | Body::AuditHead(_) => None,
+            Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => None,
         }
     }
 
@@ -224,6 +235,7 @@ impl Entity {
             Body::Trigger(_) => None,
             // A type that is there without being registered.
             Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
+            Body::Subscription(_) => None,
         }
     }
 
@@ -237,7 +249,7 @@ impl Entity {
             }
             Body::Question(_) => {}
             Body::Trigger(trigger) => visit("type", trigger.spec.kind.as_str()),
-            Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) => {}
+            Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => {}
             Body::AuditEntry(entry) => {
                 visit("object_id", &entry.note.object_id);
                 visit("actor", entry.note.user.as_str());
@@ -273,6 +285,8 @@ pub enum EntityCommand {
     Gate(GateCommand),
     /// Of an audit trail.
     Audit(AuditCommand),
+    /// Of a subscription.
+    Subscription(SubscriptionCommand),
 }
 
 impl EntityCommand {
@@ -286,6 +300,7 @@ impl EntityCommand {
             EntityCommand::Object(command) => command.entity(),
             EntityCommand::Gate(command) => command.entity(),
             EntityCommand::Audit(command) => command.entity(),
+            EntityCommand::Subscription(command) => command.entity(),
         }
     }
 
@@ -299,6 +314,7 @@ impl EntityCommand {
             EntityCommand::Object(command) => command.name(),
             EntityCommand::Gate(_) => "set_gate",
             EntityCommand::Audit(_) => "append_audit",
+            EntityCommand::Subscription(command) => command.name(),
         }
     }
 
@@ -311,7 +327,8 @@ impl EntityCommand {
             | EntityCommand::Question(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => None,
+            | EntityCommand::Audit(_)
+            | EntityCommand::Subscription(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -326,6 +343,7 @@ impl EntityCommand {
             | EntityCommand::Audit(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
             EntityCommand::Trigger(command) => command.is_new_work(),
+            EntityCommand::Subscription(command) => command.is_new_work(),
         }
     }
 
@@ -338,14 +356,18 @@ impl EntityCommand {
             | EntityCommand::Trigger(_)
             | EntityCommand::Question(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => &[],
+            | EntityCommand::Audit(_)
+            | EntityCommand::Subscription(_) => &[],
         }
     }
 
     /// How many bytes of text it carries, roughly.
     pub fn text_bytes(&self) -> usize {
         match self {
-            EntityCommand::Beacon(_) | EntityCommand::Object(_) | EntityCommand::Gate(_) => 0,
+            EntityCommand::Beacon(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Subscription(_) => 0,
             EntityCommand::Audit(command) => command.text_bytes(),
             EntityCommand::Schedule(command) => command.text_bytes(),
             EntityCommand::Question(command) => command.text_bytes(),
@@ -361,7 +383,8 @@ impl EntityCommand {
             | EntityCommand::Question(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => None,
+            | EntityCommand::Audit(_)
+            | EntityCommand::Subscription(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -374,7 +397,8 @@ impl EntityCommand {
             | EntityCommand::Trigger(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
-            | EntityCommand::Audit(_) => None,
+            | EntityCommand::Audit(_)
+            | EntityCommand::Subscription(_) => None,
             EntityCommand::Question(command) => Some(command.job()),
         }
     }
@@ -390,6 +414,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
         EntityCommand::Object(command) => object::decide(command, facts),
         EntityCommand::Gate(command) => gate::decide(command, facts),
         EntityCommand::Audit(command) => audit::decide(command, facts),
+        EntityCommand::Subscription(command) => subscription::decide(command, facts),
     }
 }
 
@@ -407,7 +432,7 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Trigger(trigger) => Ok(trigger::ring(entity, trigger, at, facts)),
         Body::Object(object) => Ok(object::ring(entity, object, at, facts)),
         Body::AuditEntry(_) => Ok(audit::ring(entity)),
-        Body::Gate(_) | Body::AuditHead(_) => Err(Rejection::NotDue),
+        Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => Err(Rejection::NotDue),
     }
 }
 
@@ -420,7 +445,8 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
         | Body::Object(_)
         | Body::Gate(_)
         | Body::AuditHead(_)
-        | Body::AuditEntry(_) => Err(Rejection::NotDue),
+        | Body::AuditEntry(_)
+        | Body::Subscription(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }

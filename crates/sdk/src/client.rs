@@ -8,6 +8,7 @@ mod jobs;
 mod registry;
 mod schedules;
 mod templates;
+mod subscriptions;
 mod triggers;
 mod work;
 
@@ -15,6 +16,7 @@ pub use governance::ItemFilter;
 pub use jobs::JobFilter;
 pub use schedules::ScheduleFilter;
 pub use templates::{RecoveredTemplate, Template, TemplateRecovery};
+pub use subscriptions::SubscriptionsFilter;
 pub use triggers::TriggerFilter;
 
 pub use jobs::Submitted;

@@ -98,13 +98,14 @@ pub(crate) async fn denied(app: &App, route: &Route, who: &Principal) {
 
 /// Whether a route is about what is governed or administered.
 fn is_sensitive(path: &str) -> bool {
-    const PATHS: [&str; 7] = [
+    const PATHS: [&str; 8] = [
         "/api/v1/tokens",
         "/api/v1/types",
         "/api/v1/queues",
         "/api/v1/dlq",
         "/api/v1/objects",
         "/api/v1/gates",
+        "/api/v1/subscriptions",
         "/scheduler/",
     ];
     PATHS.iter().any(|sensitive| path.starts_with(sensitive))

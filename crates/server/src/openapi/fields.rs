@@ -2,6 +2,7 @@
 //! A test fails when a request has a field that is not told of here.
 
 mod agent;
+mod subscriptions;
 mod triggers;
 
 use super::values::{Allowed, label, no_control, padded, unpadded};
@@ -312,7 +313,8 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         }
         _ => {
             let found = schedule_field(of, field).or_else(|| agent::field(of, field));
-            return found.or_else(|| triggers::field(of, field));
+            let found = found.or_else(|| triggers::field(of, field));
+            return found.or_else(|| subscriptions::field(of, field));
         }
     })
 }
@@ -359,6 +361,7 @@ pub(super) fn together(of: &str) -> Option<Value> {
                 kind("daily", &planned, &plan),
             ] }))
         }
+        "CreateSubscription" => Some(subscriptions::together()),
         "Submit" => Some(json!({ "anyOf": [is_left_out("run_at"), is_left_out("delay_ms")] })),
         "Discard" => {
             let (one, two) = ("reviewer_id", "reviewer_id_2");
@@ -390,6 +393,7 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
         "gate" => governed_words(Gate::ALL, Gate::as_str),
         "token_id" => id(TokenId::PREFIX),
         "schedule_id" | "scheduleId" => id(Kind::Schedule.prefix()),
+        "subscription_id" => id(Kind::Subscription.prefix()),
         "trigger_id" | "id" if path.contains("/triggers") => text(1, RUN_ID_BYTES_MAX, unpadded()),
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
         _ => name(),
@@ -420,6 +424,7 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
         "status" if path.contains("/dlq/") => item_states(),
         "status" if path.starts_with("/jobs") => orchestration_states(),
         "status" if path.contains("/triggers") => triggers::states(),
+        "status" if path.contains("/subscriptions") => subscriptions::states(),
         "status" if path.starts_with("/agent") => agent::statuses(path),
         "traceId" | "sourceTriggerId" | "parentTaskId" => text(1, NAME_BYTES_MAX, no_control()),
         "status" if path.contains("/schedules") => schedule_states(),

@@ -7,6 +7,7 @@ mod gate;
 mod object;
 mod question;
 mod schedule;
+mod subscription;
 mod trigger;
 
 use super::BadRecord;
@@ -19,6 +20,7 @@ use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
 use object::{read_object, write_object};
 use question::{read_question, write_question};
 use schedule::{read_schedule, write_schedule};
+use subscription::{read_subscription, write_subscription};
 use trigger::{read_trigger, write_trigger};
 
 type Read<T> = Result<T, BadRecord>;
@@ -42,6 +44,7 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
         Body::Gate(gate) => write_gate(pen, gate),                      // 7
         Body::AuditHead(head) => write_head(pen, head),                 // 7
         Body::AuditEntry(entry) => write_entry(pen, entry, *created_at), // 7
+        Body::Subscription(it) => write_subscription(pen, it, *created_at), // 7
     }
 }
 
@@ -65,6 +68,9 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
             Kind::Gate => Body::Gate(read_gate(reader)?),
             Kind::AuditHead => Body::AuditHead(read_head(reader)?),
             Kind::AuditEntry => Body::AuditEntry(Box::new(read_entry(reader, created_at)?)),
+            Kind::Subscription => {
+                Body::Subscription(Box::new(read_subscription(reader, created_at)?))
+            }
         })
     })?;
     reader.end(fields)?;

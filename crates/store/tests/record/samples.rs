@@ -4,6 +4,7 @@ use super::governed::{audit_entry, audit_head, gate, object, plain_object};
 use super::schedules::{
     cron_schedule, fired_schedule, full_schedule, plain_schedule, plan_schedule,
 };
+use super::subscriptions;
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
@@ -450,10 +451,16 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_audit_entry", governed(Kind::AuditEntry, audit_entry(Some("{}"), 12))),
         ("event_audit_denied", governed(Kind::AuditEntry, audit_entry(None, 13))),
         ("event_gate_with_reason", governed(Kind::Gate, gate(Some("an incident")))),
+        ("event_subscription_fresh", governed(Kind::Subscription, subscriptions::fresh())),
+        ("event_subscription", governed(Kind::Subscription, full_subscription())),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
     ];
     all.extend(moves());
     all
+}
+
+fn full_subscription() -> Body {
+    subscriptions::full("mail".into(), 70_000, Some(later(70)), 3)
 }
 
 fn entity(alarm_at: Option<Timestamp>) -> Entity {
@@ -613,5 +620,6 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("entity_key_held", key(None, None)),
         ("entity_key_free_at", key(Some(hash("fields")), Some(later(90_000)))),
         ("entity_counters", Record::Counters(vec![0, 1, 300, u64::MAX])),
+        ("entity_moves", Record::Moves(subscriptions::moves())),
     ]
 }

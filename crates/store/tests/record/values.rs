@@ -372,7 +372,7 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 7 {
+            match large % 8 {
                 0 => super::samples::body(name, large, at, small),
                 1 => {
                     let answered = |at| Standing::Answered {
@@ -385,6 +385,7 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                 2 => Body::Trigger(Box::new(crate::triggers::full(small, at))),
                 3 => super::governed::object(&name, at, small),
                 4 => super::governed::gate(Some(&name)),
+                6 => super::subscriptions::full(name, large, at, small),
                 5 => super::governed::audit_entry(Some(&name), small),
                 _ => {
                     let full = super::schedules::full_schedule(name, small, at);

@@ -1,6 +1,7 @@
 //! The table of routes: where, who may, what comes in and what goes out. The OpenAPI document is
 //! made from it, so that the two cannot disagree.
 
+mod subscriptions;
 mod triggers;
 
 use super::filters::{FILTERS, PAGE};
@@ -35,6 +36,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     routes.extend(schedule_routes());
     routes.extend(schedule_steering_routes());
     routes.extend(triggers::table());
+    routes.extend(subscriptions::table());
     routes.extend(admin_routes());
     if config.has_internal_routes {
         routes.extend(internal_routes());
