@@ -212,7 +212,7 @@ fn d18_every_change_is_in_the_audit_trail_and_the_command_line_has_it(store: Sto
     let rotated = cli(&["subscriptions", "rotate-secret", &id, "--overlap", "1h"]).stdout;
     assert!(rotated.contains("whsec_"), "{rotated}");
     cli(&["subscriptions", "delete", &id]);
-    server.cli_as(&ann.token, &["subscriptions", "get", &id]).expect(1);
+    server.cli_as(&ann.token, &["subscriptions", "get", &id]).expect(4);
 
     let lines = items(ann.get(&format!("/api/v1/audit?object_id={id}")).data());
     let actions: Vec<String> = lines.iter().rev().map(|line| text(line, "action")).collect();

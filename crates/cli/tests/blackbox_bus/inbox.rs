@@ -2,7 +2,7 @@
 //! it keeps over all its lives; what it was sent in a life that ended before the answer was out it
 //! has not taken.
 
-#![allow(dead_code, reason = "not every test needs all of it")]
+#![allow(dead_code, clippy::unwrap_used, reason = "not every test needs all of it")]
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -148,7 +148,7 @@ impl Relay {
         self.changed.mark_unchanged();
         let entity = self.engine.entity(self.id).await?.ok_or(End::Over)?;
         let Body::Subscription(subscription) = entity.body else { return Err(End::Over) };
-        if !subscription.hold.is_some_and(|hold| hold.holder == self.means.holder) {
+        if subscription.hold.is_none_or(|hold| hold.holder != self.means.holder) {
             return Err(End::Over);
         }
         let is_paused = subscription.pause.is_some();

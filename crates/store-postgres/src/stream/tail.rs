@@ -76,7 +76,9 @@ impl Tail {
 mod tests {
     use super::*;
     use mainspring_kernel::job::Actor;
-    use mainspring_kernel::{JobId, JobType, QueueName, StateName, TenantId, Timestamp, Transition, UserId};
+    use mainspring_kernel::{
+        JobId, JobType, QueueName, StateName, TenantId, Timestamp, Transition, UserId,
+    };
     use mainspring_store::LoggedMove;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
