@@ -29,6 +29,8 @@ pub type Json = Box<serde_json::value::RawValue>;
 
 /// Names a request's trace; taken from the caller or made by the server, on every answer.
 pub const TRACE_HEADER: &str = "x-trace-id";
+/// Names the step of another system's trace that asks, by W3C Trace Context.
+pub const TRACEPARENT_HEADER: &str = "traceparent";
 /// Names one request; made by the server, on every answer.
 pub const REQUEST_HEADER: &str = "x-request-id";
 /// The idempotency key of a submission or requeue, as an alternative to the body's field.

@@ -78,12 +78,13 @@ impl Webhooks {
         let body = body_of(job).map_err(|error| never(error.to_string()))?;
         let (id, at) = (&*job.execution_key, (self.now)());
         let signature = signature::header(&self.secrets, id, at, &body);
-        let headers = [
+        let mut headers = vec![
             ("webhook-id", id.to_owned()),
             ("webhook-timestamp", at.to_string()),
             ("webhook-signature", signature),
             ("x-trace-id", job.trace_id.clone()),
         ];
+        headers.extend(job.traceparent.clone().map(|value| ("traceparent", value)));
         match self.exchange.post(&target, &addresses, &headers, body).await {
             Ok(answer) => judge(answer),
             Err(Broken::TooLarge) => {

@@ -41,6 +41,7 @@ pub mod governance;
 pub mod retry;
 pub mod together;
 pub mod totals;
+pub mod traceparent;
 
 pub mod view;
 

@@ -230,6 +230,8 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
             text(0, KEY_BYTES_MAX - SCOPE_PREFIX.len(), no_control())
         }
         ("Submit", "trace_id") => text(1, NAME_BYTES_MAX, no_control()),
+        // What is malformed is ignored.
+        ("Submit", "traceparent") => Allowed::Any,
         ("Submit", "parent_id") => id(JobId::PREFIX),
         ("Submit", "labels") => Allowed::Labels { most: LABELS_MAX, bytes: NAME_BYTES_MAX },
         ("Submit", "subject") => text(0, NAME_BYTES_MAX, no_control()),

@@ -146,6 +146,7 @@ pub(crate) fn full_job(state: State) -> Job {
             progress_pct: Some(40),
             alias: None,
             plan: None,
+            traceparent: None,
         })),
         state,
         ..plain_job(r#"{"n":1.50,"text":"ä"}"#)
@@ -459,6 +460,14 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
     all
 }
 
+/// A job that another system's trace leads to.
+fn traced() -> JobWithHistory {
+    let traceparent = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into());
+    let extras = Some(Box::new(Extras { traceparent, ..Extras::default() }));
+    let job = Job { extras, ..plain_job("{}") };
+    JobWithHistory { history: vec![Transition::submitted(&job)], job }
+}
+
 fn full_subscription() -> Body {
     subscriptions::full("mail".into(), 70_000, Some(later(70)), 3)
 }
@@ -620,6 +629,7 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("entity_key_held", key(None, None)),
         ("entity_key_free_at", key(Some(hash("fields")), Some(later(90_000)))),
         ("entity_counters", Record::Counters(vec![0, 1, 300, u64::MAX])),
+        ("entity_job_traced", Record::Job(Box::new(traced()))),
         ("entity_moves", Record::Moves(subscriptions::moves())),
     ]
 }

@@ -151,6 +151,9 @@ fn extras() -> BoxedStrategy<Box<Extras>> {
         .prop_map(
             |(parent, dlq, subject, labels, (expires_at, effects, progress_pct, alias, plan))| {
                 let source_dlq = dlq.map(DlqId);
+                // With some that have no parent, with and without a plan.
+                let is_traced = plan.is_none_or(|bits| bits % 2 == 0) && parent.is_none();
+                let traceparent = is_traced.then(|| subject.clone()).flatten();
                 Box::new(Extras {
                     parent,
                     source_dlq,
@@ -162,6 +165,7 @@ fn extras() -> BoxedStrategy<Box<Extras>> {
                     progress_pct,
                     alias,
                     plan: plan.map(|bits| EntityId { kind: Kind::Schedule, bits }),
+                    traceparent,
                 })
             },
         )
