@@ -27,7 +27,7 @@ const REQUIRED: &[&str] = &[
     "G01", "G02", "G03", "G04", "G05", "G06", "G07", "G08", "G09", "G10", "G11", "G12", "G13",
     "G14", "G15", "G16", "G17", //
     "D01", "D02", "D03", "D04", "D05", "D06", "D07", "D08", "D09", "D10", "D11", "D12", "D13",
-    "D14", "D15", "D16", "D17",
+    "D14", "D15", "D16", "D17", "D18",
 ];
 
 /// Stores on which each of them must pass. There is no exception: the tests that are by nature of

@@ -41,6 +41,10 @@ pub struct Submit {
     /// The trace the job belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
+    /// The step of another system's trace that submits it (W3C Trace Context), instead of the header
+    /// of that name. One that is malformed is ignored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// The job this one belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<String>,
@@ -70,6 +74,7 @@ impl Submit {
             idempotency_key: None,
             idempotency_scope: None,
             trace_id: None,
+            traceparent: None,
             parent_id: None,
             labels: BTreeMap::new(),
             subject: None,
@@ -146,6 +151,9 @@ pub struct Job {
     pub idempotency_scope: Option<String>,
     /// The trace it belongs to.
     pub trace_id: String,
+    /// The step of another system's trace that submitted it (W3C Trace Context).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// The code of the last failure, or why it was cancelled.
     pub error_code: Option<String>,
     /// The last failure.

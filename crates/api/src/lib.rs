@@ -18,6 +18,7 @@ pub mod job;
 pub mod registry;
 pub mod runtime;
 pub mod schedule;
+pub mod subscription;
 pub mod token;
 pub mod trigger;
 pub mod work;
@@ -30,6 +31,8 @@ pub type Json = Box<serde_json::value::RawValue>;
 
 /// Names a request's trace; taken from the caller or made by the server, on every answer.
 pub const TRACE_HEADER: &str = "x-trace-id";
+/// Names the step of another system's trace that asks, by W3C Trace Context.
+pub const TRACEPARENT_HEADER: &str = "traceparent";
 /// Names one request; made by the server, on every answer.
 pub const REQUEST_HEADER: &str = "x-request-id";
 /// The idempotency key of a submission or requeue, as an alternative to the body's field.

@@ -61,6 +61,9 @@ pub struct PulledJob {
     pub execution_key: String,
     /// The trace of the job.
     pub trace_id: String,
+    /// The step of another system's trace that submitted it (W3C Trace Context).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
 }

@@ -22,6 +22,7 @@ pub(crate) mod runs;
 pub(crate) mod schedules;
 pub(crate) mod serve;
 pub(crate) mod submit;
+pub(crate) mod subscriptions;
 pub(crate) mod supervise;
 pub(crate) mod templates;
 pub(crate) mod tokens;

@@ -13,6 +13,7 @@ pub(crate) mod suggest;
 mod tests;
 
 use crate::memory;
+use mainspring_executor::NatsServer;
 use mainspring_executor::limits::{CONCURRENCY_DEFAULT, GRACE_DEFAULT};
 use mainspring_executor::webhook::Secret;
 use mainspring_kernel::entity::trigger::Pace;
@@ -103,6 +104,7 @@ pub(crate) struct Retention {
     pub(crate) finished: Duration,
     pub(crate) dlq: Duration,
     pub(crate) audit: Duration,
+    pub(crate) stream: Duration,
 }
 
 /// `[executor]`: how jobs are executed whose type does not say, and what all have in common.
@@ -182,6 +184,8 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) executing: Executing,
     pub(crate) webhooks: Webhooks,
+    /// The NATS server that subscriptions publish to.
+    pub(crate) nats: Option<NatsServer>,
     pub(crate) allow_client_clock: bool,
     /// How the jobs of `/scheduler` are spread over queues.
     pub(crate) shards: Shards,
@@ -240,6 +244,7 @@ impl Settings {
                 grace: GRACE_DEFAULT,
             },
             webhooks: Webhooks { allow_private: false, secrets: Vec::new() },
+            nats: None,
             allow_client_clock: false,
             shards: Shards::None,
             restart_grace: Duration::from_secs(5),
@@ -252,7 +257,12 @@ impl Settings {
                 poll_every: Duration::from_millis(500),
                 allows_unsafe: false,
             },
-            retention: Retention { finished: DAY * 7, dlq: DAY * 90, audit: DAY * 365 },
+            retention: Retention {
+                finished: DAY * 7,
+                dlq: DAY * 90,
+                audit: DAY * 365,
+                stream: DAY,
+            },
             types_strict: true,
             types: Vec::new(),
             templates: Vec::new(),

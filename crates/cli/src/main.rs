@@ -14,8 +14,8 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     agent_files, alerts, audit, bench, bulk, completions, config as config_command, conformance,
-    dlq, doctor, jobs, migrate, move_store, queues, replay, runs, schedules, serve, supervise,
-    templates, tokens, triggers, types, worker, workers,
+    dlq, doctor, jobs, migrate, move_store, queues, replay, runs, schedules, serve, subscriptions,
+    supervise, templates, tokens, triggers, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -61,6 +61,9 @@ enum Command {
     /// Rules that make agent runs: every so often, once, or on a condition
     #[command(subcommand)]
     Triggers(triggers::Verb),
+    /// Who outside is told of what happens to jobs: webhooks and NATS
+    #[command(subcommand)]
+    Subscriptions(subscriptions::Verb),
     /// Who changed what, and whether that record is whole
     #[command(subcommand)]
     Audit(audit::Verb),
@@ -158,6 +161,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Dlq(verb) => simple(dlq::run(verb, session()?)),
         Command::Schedules(verb) => simple(schedules::run(verb, session()?)),
         Command::Triggers(verb) => simple(triggers::run(verb, session()?)),
+        Command::Subscriptions(verb) => simple(subscriptions::run(verb, session()?)),
         Command::Audit(verb) => simple(audit::run(verb, session()?)),
         Command::Bulk(verb) => simple(bulk::run(verb, session()?)),
         Command::Alerts(verb) => simple(alerts::run(verb, session()?)),
@@ -260,6 +264,15 @@ mod tests {
             "triggers pause t --note n",
             "triggers resume t",
             "triggers delete t",
+            "subscriptions create s --webhook https://a.example --event job.failed --type t",
+            "subscriptions create s --webhook http://a.example --queue q",
+            "subscriptions create s --nats-subject a.b --all-tenants --after 7",
+            "subscriptions list --status failing --limit 5 -o json",
+            "subscriptions get s",
+            "subscriptions pause s --note n",
+            "subscriptions resume s",
+            "subscriptions rotate-secret s --overlap 1h",
+            "subscriptions delete s",
             "templates list -o json",
             "templates recover",
             "runs create p --id i --priority 7 --timeout 60 --defer-until 2999-01-01T00:00:00Z",

@@ -234,6 +234,7 @@ fn job_of(grant: &Grant) -> Option<Job> {
         time_allowed: lease.deadline_at.since(lease.granted_at),
         execution_key: job.execution_key(),
         trace_id: job.trace_id(),
+        traceparent: job.traceparent().map(str::to_owned),
         labels: labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
     })
 }

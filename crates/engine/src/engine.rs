@@ -118,6 +118,8 @@ pub(crate) struct Shared {
     pub(crate) tokens_changed: watch::Sender<u64>,
     /// Rung when types may have changed, here or elsewhere.
     pub(crate) types_changed: watch::Sender<u64>,
+    /// Rung when subscriptions have changed here.
+    pub(crate) bus_changed: watch::Sender<u64>,
     /// Rung when jobs may have moved elsewhere.
     pub(crate) moved_elsewhere: Notify,
     pub(crate) waiters: Waiters,
@@ -181,6 +183,7 @@ impl Engine {
             moved: watch::Sender::new(0),
             tokens_changed: watch::Sender::new(0),
             types_changed: watch::Sender::new(0),
+            bus_changed: watch::Sender::new(0),
             moved_elsewhere: Notify::new(),
             waiters: Waiters::default(),
             hints: Hints::default(),

@@ -45,6 +45,16 @@ impl Engine {
         self.shared.store.count_items(filter, most).await
     }
 
+    /// Tells whoever passes events on that subscriptions have changed.
+    pub fn ring_bus(&self) {
+        self.shared.bus_changed.send_modify(|rung| *rung += 1);
+    }
+
+    /// Changes when subscriptions were changed by this server.
+    pub fn bus_changed(&self) -> watch::Receiver<u64> {
+        self.shared.bus_changed.subscribe()
+    }
+
     /// One entity.
     ///
     /// # Errors

@@ -6,8 +6,10 @@
 //! nothing here moves a job by itself, and no contract knows of it.
 //!
 //! Read `executors.rs` first: which loop takes which types, and how they start and drain. Then one
-//! file per mode: `inprocess.rs`, `process.rs` with `supervise.rs`, `webhook.rs`.
+//! file per mode: `inprocess.rs`, `process.rs` with `supervise.rs`, `webhook.rs`. What the server
+//! tells others by itself is `bus.rs`.
 
+pub mod bus;
 pub mod executors;
 pub mod inprocess;
 pub mod limits;
@@ -18,6 +20,7 @@ pub mod webhook;
 mod failing;
 mod plan;
 
+pub use bus::{Bus, BusConfig, NatsServer};
 pub use executors::{Config, Executors};
 pub use inprocess::Handlers;
 pub use mainspring_worker as worker;

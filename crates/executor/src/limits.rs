@@ -24,6 +24,29 @@ pub const SECRET_BYTES_MAX: usize = 64;
 pub const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Most addresses of one name that are tried in turn.
 pub const ADDRESSES_MAX: usize = 8;
+/// Subscriptions that one server passes events on for.
+pub const SUBSCRIPTIONS_RELAYED_MAX: usize = 10_000;
+/// Events that a relay reads at once.
+pub const RELAY_PAGE: usize = 256;
+/// Longest line of a NATS server.
+pub const NATS_LINE_BYTES_MAX: u64 = 64 * 1024;
+/// Most bytes of an acknowledgement of a NATS server.
+pub const NATS_ACK_BYTES_MAX: usize = 64 * 1024;
+
+/// Subscriptions of one page when all of them are looked at.
+pub(crate) const SUBSCRIPTIONS_LOOKED_AT: usize = 100;
+/// For how long a server holds a subscription that it sends for.
+pub(crate) const HOLD: Duration = Duration::from_secs(15);
+/// How often it says that it still does.
+pub(crate) const HOLD_RENEWED: Duration = Duration::from_secs(5);
+/// How often it notes where it stands, at most: what was sent since is sent again after a crash.
+pub(crate) const NOTED_EVERY: Duration = Duration::from_secs(1);
+/// How long a receiver has to take one event.
+pub(crate) const TAKEN_WITHIN: Duration = Duration::from_secs(8);
+/// How long a connection to a receiver is used. After that it is looked up anew.
+pub(crate) const LINE_KEPT: Duration = Duration::from_secs(60);
+/// A connection to a NATS server that was not used for this long is not trusted.
+pub(crate) const NATS_TRUSTED: Duration = Duration::from_secs(30);
 
 /// How long the lease of a job holds without a heartbeat of the loop that has it.
 pub(crate) const LEASE: Duration = Duration::from_secs(15);
@@ -34,3 +57,5 @@ pub(crate) const PULL_WAIT: Duration = Duration::from_secs(2);
 pub(crate) const STOP_GRACE: Duration = Duration::from_secs(65);
 /// How long to wait before the types are read again after that failed.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+const _: () = assert!(TAKEN_WITHIN.as_secs() + HOLD_RENEWED.as_secs() < HOLD.as_secs());

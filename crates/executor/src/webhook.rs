@@ -7,14 +7,17 @@
 
 mod address;
 mod exchange;
+mod postbox;
 mod signature;
 
+pub(crate) use exchange::Exchange;
+pub(crate) use postbox::{Letter, Postbox, Undelivered};
 pub use signature::{BadSecret, Secret};
 
 use crate::failing::{DISPATCH_FAILED, EXECUTION_FAILED, OUTPUT_TOO_LARGE, result, told_by};
 use crate::limits::OUTPUT_BYTES_MAX;
 use address::{Allowed, Target};
-use exchange::{Answer, Broken, Exchange};
+use exchange::{Answer, Broken};
 use mainspring_kernel::executor::Webhook;
 use mainspring_worker::{Context, Failure, Job, Json, Outcome, Time};
 use serde::Serialize;
@@ -75,12 +78,13 @@ impl Webhooks {
         let body = body_of(job).map_err(|error| never(error.to_string()))?;
         let (id, at) = (&*job.execution_key, (self.now)());
         let signature = signature::header(&self.secrets, id, at, &body);
-        let headers = [
+        let mut headers = vec![
             ("webhook-id", id.to_owned()),
             ("webhook-timestamp", at.to_string()),
             ("webhook-signature", signature),
             ("x-trace-id", job.trace_id.clone()),
         ];
+        headers.extend(job.traceparent.clone().map(|value| ("traceparent", value)));
         match self.exchange.post(&target, &addresses, &headers, body).await {
             Ok(answer) => judge(answer),
             Err(Broken::TooLarge) => {

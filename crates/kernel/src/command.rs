@@ -207,6 +207,8 @@ pub struct Submit {
     pub plan: Option<Box<Plan>>,
     /// The caller's trace.
     pub trace: Option<Box<str>>,
+    /// The caller's `traceparent`, as [`crate::traceparent::carried`] gives it.
+    pub traceparent: Option<Box<str>>,
     /// The job this one belongs to.
     pub parent: Option<JobId>,
     /// What it is about.
@@ -264,6 +266,7 @@ impl Submit {
             alias: None,
             plan: None,
             trace: None,
+            traceparent: None,
             parent: None,
             subject: None,
             labels: Vec::new(),

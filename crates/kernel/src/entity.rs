@@ -14,6 +14,7 @@ pub mod gate;
 pub mod object;
 pub mod question;
 pub mod schedule;
+pub mod subscription;
 pub mod trigger;
 
 use crate::decide::Decision;
@@ -32,6 +33,7 @@ use object::{Object, ObjectCommand};
 use question::{Question, QuestionCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
+use subscription::{Subscription, SubscriptionCommand};
 use trigger::{Trigger, TriggerCommand};
 
 /// The kinds of entities. The numbers are stored: append only.
@@ -60,6 +62,8 @@ pub enum Kind {
     Bulk = 31,
     /// What became of some of them.
     BulkPage = 32,
+    /// Passes events on; see [`subscription`].
+    Subscription = 35,
 }
 
 impl Kind {
@@ -76,6 +80,7 @@ impl Kind {
         Kind::Alert,
         Kind::Bulk,
         Kind::BulkPage,
+        Kind::Subscription,
     ];
 
     /// The number it is stored under.
@@ -102,6 +107,7 @@ impl Kind {
             Kind::Alert => "alert",
             Kind::Bulk => "bulk",
             Kind::BulkPage => "bulk_page",
+            Kind::Subscription => "subscription",
         }
     }
 
@@ -119,6 +125,7 @@ impl Kind {
             Kind::Alert => "alt",
             Kind::Bulk => "blk",
             Kind::BulkPage => "blp",
+            Kind::Subscription => "sub",
         }
     }
 }
@@ -193,6 +200,8 @@ pub enum Body {
     Bulk(Box<Bulk>),
     /// What became of some of the things of one.
     BulkPage(BulkPage),
+    /// A subscription.
+    Subscription(Box<Subscription>),
 }
 
 impl Body {
@@ -210,6 +219,7 @@ impl Body {
             Body::Alert(_) => Kind::Alert,
             Body::Bulk(_) => Kind::Bulk,
             Body::BulkPage(_) => Kind::BulkPage,
+            Body::Subscription(_) => Kind::Subscription,
         }
     }
 }
@@ -229,6 +239,7 @@ impl Entity {
             Body::Alert(alert) => alert.state().as_str(),
             Body::Bulk(bulk) => bulk.status.as_str(),
             Body::BulkPage(_) => "kept",
+            Body::Subscription(subscription) => subscription.state(),
         }
     }
 
@@ -244,7 +255,7 @@ impl Entity {
             Body::Alert(alert) => alert.alarm_at(),
             Body::Bulk(bulk) => bulk.alarm_at(),
             Body::BulkPage(page) => Some(page.keep_until),
-            Body::Gate(_) | Body::AuditHead(_) => None,
+            Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => None,
         }
     }
 
@@ -259,6 +270,7 @@ impl Entity {
             // A type that is there without being registered.
             Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
             Body::Alert(_) | Body::Bulk(_) | Body::BulkPage(_) => None,
+            Body::Subscription(_) => None,
         }
     }
 
@@ -272,7 +284,7 @@ impl Entity {
             }
             Body::Question(_) => {}
             Body::Trigger(trigger) => visit("type", trigger.spec.kind.as_str()),
-            Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) => {}
+            Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => {}
             Body::AuditEntry(entry) => {
                 visit("object_id", &entry.note.object_id);
                 visit("actor", entry.note.user.as_str());
@@ -315,6 +327,8 @@ pub enum EntityCommand {
     Alert(AlertCommand),
     /// Of a bulk operation.
     Bulk(BulkCommand),
+    /// Of a subscription.
+    Subscription(SubscriptionCommand),
 }
 
 impl EntityCommand {
@@ -330,6 +344,7 @@ impl EntityCommand {
             EntityCommand::Audit(command) => command.entity(),
             EntityCommand::Alert(command) => command.entity(),
             EntityCommand::Bulk(command) => command.entity(),
+            EntityCommand::Subscription(command) => command.entity(),
         }
     }
 
@@ -345,6 +360,7 @@ impl EntityCommand {
             EntityCommand::Audit(_) => "append_audit",
             EntityCommand::Alert(command) => command.name(),
             EntityCommand::Bulk(command) => command.name(),
+            EntityCommand::Subscription(command) => command.name(),
         }
     }
 
@@ -360,6 +376,7 @@ impl EntityCommand {
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_)
             | EntityCommand::Bulk(_) => None,
+            EntityCommand::Subscription(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -376,6 +393,7 @@ impl EntityCommand {
             EntityCommand::Schedule(command) => command.is_new_work(),
             EntityCommand::Trigger(command) => command.is_new_work(),
             EntityCommand::Bulk(command) => command.is_new_work(),
+            EntityCommand::Subscription(command) => command.is_new_work(),
         }
     }
 
@@ -391,13 +409,17 @@ impl EntityCommand {
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_) => &[],
+            EntityCommand::Subscription(_) => &[],
         }
     }
 
     /// How many bytes of text it carries, roughly.
     pub fn text_bytes(&self) -> usize {
         match self {
-            EntityCommand::Beacon(_) | EntityCommand::Object(_) | EntityCommand::Gate(_) => 0,
+            EntityCommand::Beacon(_)
+            | EntityCommand::Object(_)
+            | EntityCommand::Gate(_)
+            | EntityCommand::Subscription(_) => 0,
             EntityCommand::Audit(command) => command.text_bytes(),
             EntityCommand::Alert(command) => command.text_bytes(),
             EntityCommand::Bulk(command) => command.text_bytes(),
@@ -418,6 +440,7 @@ impl EntityCommand {
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_)
             | EntityCommand::Bulk(_) => None,
+            EntityCommand::Subscription(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -442,6 +465,7 @@ impl EntityCommand {
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_) => None,
+            EntityCommand::Subscription(_) => None,
             EntityCommand::Question(command) => Some(command.job()),
             EntityCommand::Bulk(command) => command.job(),
         }
@@ -460,6 +484,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
         EntityCommand::Audit(command) => audit::decide(command, facts),
         EntityCommand::Alert(command) => alert::decide(command, facts),
         EntityCommand::Bulk(command) => bulk::decide(command, facts),
+        EntityCommand::Subscription(command) => subscription::decide(command, facts),
     }
 }
 
@@ -480,7 +505,7 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Alert(alert) => Ok(alert::ring(entity, alert, at, facts)),
         Body::Bulk(bulk) => Ok(bulk::ring(entity, bulk, facts)),
         Body::BulkPage(_) => Ok(bulk::ring_page(entity)),
-        Body::Gate(_) | Body::AuditHead(_) => Err(Rejection::NotDue),
+        Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => Err(Rejection::NotDue),
     }
 }
 
@@ -497,6 +522,7 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
         | Body::Alert(_)
         | Body::Bulk(_)
         | Body::BulkPage(_) => Err(Rejection::NotDue),
+        Body::Subscription(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }

@@ -285,24 +285,30 @@ fn check_variable(variable: &str) -> Result<(), Rejection> {
 impl Webhook {
     fn check(&self) -> Result<(), Rejection> {
         let Webhook { url, timeout_ms } = self;
-        if url.len() > EXECUTOR_URL_BYTES_MAX {
-            return Err(bad(URL, "must be at most 2048 bytes long"));
-        }
-        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        let Some(rest) = rest else {
-            return Err(bad(URL, "must start with https:// or http://"));
-        };
-        let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
-        if host.is_empty() || host.contains('@') {
-            return Err(bad(URL, "must name a host, and nobody at it"));
-        }
-        if url.contains(' ') || has_control(url) {
-            return Err(bad(URL, "must not contain spaces or control characters"));
-        }
+        check_url(URL, url)?;
         if !(1..=TIMEOUT_MS_MAX).contains(timeout_ms) {
             return Err(bad("executor.timeout_ms", "must be between 1 and 604800000"));
         }
         Ok(())
+    }
+}
+
+/// Refuses a URL that nobody can be called at, as the value of `field`.
+pub(crate) fn check_url(field: &'static str, url: &str) -> Result<(), Rejection> {
+    if url.len() > EXECUTOR_URL_BYTES_MAX {
+        return Err(bad(field, "must be at most 2048 bytes long"));
+    }
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let Some(rest) = rest else {
+        return Err(bad(field, "must start with https:// or http://"));
+    };
+    let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    if host.is_empty() || host.contains('@') {
+        return Err(bad(field, "must name a host, and nobody at it"));
+    }
+    match url.contains(' ') || has_control(url) {
+        true => Err(bad(field, "must not contain spaces or control characters")),
+        false => Ok(()),
     }
 }
 

@@ -306,6 +306,8 @@ pub struct Extras {
     /// The schedule that makes tasks in the name of this job, which is never due itself: see
     /// [`crate::command::Plan`].
     pub plan: Option<EntityId>,
+    /// The step of another system's trace that submitted it; see [`crate::traceparent`].
+    pub traceparent: Option<Box<str>>,
 }
 
 /// A job.
@@ -478,6 +480,11 @@ impl Job {
         self.state.name() == StateName::Cancelled
             && self.started_at.is_none()
             && self.expires_at().is_some_and(is_over)
+    }
+
+    /// The step of another system's trace that submitted it.
+    pub fn traceparent(&self) -> Option<&str> {
+        self.extras.as_ref()?.traceparent.as_deref()
     }
 
     /// The name that the caller chose for the job.

@@ -42,6 +42,7 @@ pub mod retry;
 pub mod signature;
 pub mod together;
 pub mod totals;
+pub mod traceparent;
 
 pub mod view;
 

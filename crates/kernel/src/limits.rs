@@ -183,6 +183,21 @@ pub const QUESTIONS_PER_JOB_MAX: u32 = 100;
 /// Runs of one tenant that may be executed at a time, unless configured.
 pub const RUN_CONCURRENCY_DEFAULT: u32 = 3;
 
+/// Longest beginning of the subjects that a subscription publishes under.
+pub const SUBJECT_BYTES_MAX: usize = 128;
+/// Most types, and most queues, that a subscription can ask for.
+pub const SUBSCRIPTION_NAMES_MAX: usize = 100;
+/// Gaps that a subscription remembers, the latest.
+pub const SUBSCRIPTION_GAPS_MAX: usize = 16;
+/// How long the secret before the present one still signs, unless the rotation says: one day.
+pub const SUBSCRIPTION_OVERLAP_MS_DEFAULT: u64 = 24 * 3_600_000;
+/// Longest that it may: seven days.
+pub const SUBSCRIPTION_OVERLAP_MS_MAX: u64 = 7 * 24 * 3_600_000;
+/// Wait before the first repeat of what a subscription's receiver did not take; it doubles.
+pub const SUBSCRIPTION_WAIT_MS_FIRST: u64 = 500;
+/// Longest wait between two tries of a subscription.
+pub const SUBSCRIPTION_WAIT_MS_MAX: u64 = 60_000;
+
 const _: () = assert!((MISFIRE_LIMIT_MAX as usize) < FIRINGS_LOOKED_AT_MAX);
 const _: () = assert!(SCHEDULE_PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX <= PAYLOAD_BYTES_MAX);

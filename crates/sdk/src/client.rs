@@ -9,6 +9,7 @@ mod governance;
 mod jobs;
 mod registry;
 mod schedules;
+mod subscriptions;
 mod templates;
 mod triggers;
 mod work;
@@ -17,6 +18,7 @@ pub use alerts::AlertFilter;
 pub use governance::ItemFilter;
 pub use jobs::JobFilter;
 pub use schedules::ScheduleFilter;
+pub use subscriptions::SubscriptionsFilter;
 pub use templates::{RecoveredTemplate, Template, TemplateRecovery};
 pub use triggers::TriggerFilter;
 

@@ -119,6 +119,7 @@ fn job_of(job: PulledJob, lease: Duration) -> Job {
         deadline_at,
         execution_key,
         trace_id,
+        traceparent,
         labels,
     } = job;
     // The server's clock may differ from ours, so only the difference of two of its own instants
@@ -138,6 +139,7 @@ fn job_of(job: PulledJob, lease: Duration) -> Job {
         time_allowed: Duration::from_micros(allowed),
         execution_key,
         trace_id,
+        traceparent,
         labels,
     }
 }

@@ -6,12 +6,12 @@ use crate::refusal::{self, Refusal};
 use crate::shares::{Holder, Share};
 use bytes::Bytes;
 use hyper::HeaderMap;
+use mainspring_api::TRACEPARENT_HEADER;
 use mainspring_engine::Engine;
 use mainspring_engine::store::{EntityFilter, Scope};
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::limits::{KEY_BYTES_MAX, WAIT_MS_MAX};
-use mainspring_kernel::text;
-use mainspring_kernel::{Job, Principal};
+use mainspring_kernel::{Job, Principal, text, traceparent};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -90,6 +90,14 @@ impl Ask {
     /// A header, if it is there and is plain text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The step of another system's trace that asks, if it says so. What is wrong with it is
+    /// nobody's fault here, and changes nothing.
+    pub(crate) fn traceparent(&self) -> Option<Box<str>> {
+        let mut values = self.headers.get_all(TRACEPARENT_HEADER).iter();
+        let only = values.next().filter(|_| values.next().is_none())?;
+        traceparent::carried(only.to_str().ok()?)
     }
 
     /// A header that may come once, with something in it.

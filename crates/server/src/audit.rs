@@ -113,7 +113,7 @@ const DENIED_PATH_BYTES: usize = 150;
 
 /// Whether a route is about what is governed or administered.
 fn is_sensitive(path: &str) -> bool {
-    const PATHS: [&str; 9] = [
+    const PATHS: [&str; 10] = [
         "/api/v1/tokens",
         "/api/v1/types",
         "/api/v1/queues",
@@ -122,6 +122,7 @@ fn is_sensitive(path: &str) -> bool {
         "/api/v1/gates",
         "/api/v1/alerts",
         "/api/v1/bulk",
+        "/api/v1/subscriptions",
         "/scheduler/",
     ];
     PATHS.iter().any(|sensitive| path.starts_with(sensitive))

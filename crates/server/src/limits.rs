@@ -62,6 +62,8 @@ pub const BACKFILL_DEFAULT: usize = 100;
 pub const SCHEDULES_PER_TENANT_MAX: usize = 10_000;
 /// Most triggers of one tenant.
 pub const TRIGGERS_PER_TENANT_MAX: usize = 20_000;
+/// Most subscriptions of one tenant.
+pub const SUBSCRIPTIONS_PER_TENANT_MAX: usize = 50;
 /// Most templates of schedules in a configuration file.
 pub const TEMPLATES_MAX: usize = 256;
 /// Queues that have lines of their own in the metrics; the others are added up.

@@ -105,6 +105,7 @@ pub(crate) const CODES: &[&str] = &[
     "TOO_MANY_CONNECTIONS",
     "TOO_MANY_OBJECTS",
     "TOO_MANY_SCHEDULES",
+    "TOO_MANY_SUBSCRIPTIONS",
     "TOO_MANY_TRIGGERS",
     "TOO_MANY_STREAMS",
     "TOO_MANY_WAITS",
@@ -422,6 +423,12 @@ pub(crate) fn too_many_triggers(most: usize) -> Refusal {
 pub(crate) fn too_many_bulks(most: usize) -> Refusal {
     let message = format!("a tenant may have at most {most} bulk operations; old ones go");
     Refusal::new(Kind::Conflict, "TOO_MANY_BULKS", message)
+}
+
+/// A tenant has as many subscriptions as it may have.
+pub(crate) fn too_many_subscriptions(most: usize) -> Refusal {
+    let message = format!("a tenant may have at most {most} subscriptions; delete some");
+    Refusal::new(Kind::Conflict, "TOO_MANY_SUBSCRIPTIONS", message)
 }
 
 /// A line of the audit trail was changed, moved or taken away.

@@ -14,6 +14,19 @@ pub(crate) const FRAME_BYTES: usize = 8 << 20;
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 /// Frames that may wait for the disk before commits have to.
 pub(crate) const QUEUE_BYTES_MAX: usize = 64 << 20;
+/// Moves of jobs that are kept in RAM for streams.
+pub(crate) const MOVES_KEPT: usize = 1 << 15;
+/// Moves that are in no file yet, at which the keeper writes one.
+pub(crate) const MOVES_WRITTEN_FROM: u64 = 1 << 13;
+/// Moves that may wait for a file in RAM. Streams lose the oldest if there are more: only a keeper
+/// that cannot write comes that far.
+pub(crate) const MOVES_HELD_MAX: usize = 1 << 18;
+/// Moves of one file of the stream.
+pub(crate) const MOVES_PER_FILE: usize = 1 << 14;
+/// Moves of one chunk of such a file.
+pub(crate) const MOVES_PER_CHUNK: usize = 1 << 10;
+/// Bytes of all files of the stream; the oldest go when there are more, however young they are.
+pub(crate) const STREAM_BYTES_MAX: u64 = 1 << 30;
 
 /// A job with everything that hangs on it: payload and result, effects, labels and names, the
 /// moves of all its attempts with a message each. The effects by number, not by their sum: jobs

@@ -9,6 +9,7 @@ mod list;
 mod open;
 mod settled;
 mod store;
+mod stream;
 
 pub use open::OpenError;
 
@@ -16,6 +17,7 @@ use crate::archive::Archive;
 use crate::disk::{DirLock, Disk};
 use crate::error::FileError;
 use crate::journal::{GroupCommit, JournalError};
+use crate::limits::MOVES_WRITTEN_FROM;
 use crate::state::State;
 use keeper::Keeper;
 use mainspring_kernel::event::KeyHolder;
@@ -27,6 +29,7 @@ use settled::Settled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
+use stream::Pieces;
 
 /// How a store keeps its files.
 #[derive(Clone)]
@@ -42,6 +45,8 @@ pub struct MemoryConfig {
     pub keep_finished: Duration,
     /// How long dead-letter items stay readable.
     pub keep_items: Duration,
+    /// How long streams can be read back.
+    pub keep_stream: Duration,
     /// Whether threads sync the journal and tidy up, or the owner does by calling
     /// [`MemoryStore::flush`] and [`MemoryStore::tidy`]: deterministic, for simulation.
     pub has_threads: bool,
@@ -61,6 +66,7 @@ impl MemoryConfig {
             finished_bytes_max: 16 << 20,
             keep_finished: Duration::from_secs(7 * 24 * 3600),
             keep_items: Duration::from_secs(90 * 24 * 3600),
+            keep_stream: Duration::from_secs(24 * 3600),
             has_threads: true,
             segment_id_seed,
             fatal: Fatal::default(),
@@ -78,6 +84,8 @@ pub struct MemoryStore {
 struct Memory {
     state: RwLock<State>,
     archive: RwLock<Archive>,
+    /// The stream behind what is in RAM.
+    pieces: RwLock<Pieces>,
     /// `None` for a store that forgets everything when it stops.
     journal: Option<GroupCommit>,
     disk: Option<Arc<dyn Disk>>,
@@ -239,15 +247,17 @@ impl MemoryStore {
     /// # Errors
     /// If finished jobs cannot be written to the archive.
     pub(crate) fn restore(&self, records: Vec<Record>) -> Result<(), Error> {
-        let is_full = {
+        let (is_full, newest_move, waiting) = {
             let mut state = self.memory.write();
             records.into_iter().for_each(|record| state.restore(record));
-            state.finished.bytes() >= self.memory.config.finished_bytes_max
+            let is_full = state.finished.bytes() >= self.memory.config.finished_bytes_max;
+            (is_full, state.moves.newest(), state.moves.unwritten())
         };
-        match &self.memory.disk {
-            Some(disk) if is_full => keeper::archive_finished(&self.memory, disk),
-            _ => Ok(()),
+        let Some(disk) = &self.memory.disk else { return Ok(()) };
+        if waiting >= MOVES_WRITTEN_FROM {
+            stream::write_until(&self.memory, disk, newest_move)?;
         }
+        if is_full { keeper::archive_finished(&self.memory, disk) } else { Ok(()) }
     }
 
     /// Idempotency keys and totals, which no read of a store tells.

@@ -28,12 +28,18 @@ enum Stage {
     Jobs(Option<JobId>),
     Items(Option<DlqId>),
     Entities(usize, Option<EntityId>),
+    Moves(u64),
     Rest,
     Over,
 }
 
 fn config() -> MemoryConfig {
-    MemoryConfig { keep_finished: FOR_EVER, keep_items: FOR_EVER, ..MemoryConfig::standard(1) }
+    MemoryConfig {
+        keep_finished: FOR_EVER,
+        keep_items: FOR_EVER,
+        keep_stream: FOR_EVER,
+        ..MemoryConfig::standard(1)
+    }
 }
 
 fn failed(text: String) -> Error {
@@ -84,6 +90,7 @@ impl MemoryExport {
             Stage::Jobs(before) => self.jobs(before).await?,
             Stage::Items(before) => self.items(before).await?,
             Stage::Entities(kind, before) => self.entities(kind, before).await?,
+            Stage::Moves(after) => self.moves(after).await?,
             Stage::Rest => {
                 let (keys, counters) = self.store.inner();
                 let keys = keys.into_iter().map(|(hash, holder)| Record::Key { hash, holder });
@@ -136,12 +143,21 @@ impl MemoryExport {
         place: usize,
         before: Option<EntityId>,
     ) -> Result<(Vec<Record>, Stage), Error> {
-        let Some(kind) = Kind::ALL.get(place) else { return Ok((Vec::new(), Stage::Rest)) };
+        let Some(kind) = Kind::ALL.get(place) else { return Ok((Vec::new(), Stage::Moves(0))) };
         let filter = EntityFilter::of(*kind, Scope::All);
         let page = self.store.entities(&filter, before, PAGE).await?;
         let found = page.items.into_iter().map(|it| Record::Entity(Box::new(it))).collect();
         let next = page.next.map(|next| Stage::Entities(place, Some(next)));
         Ok((found, next.unwrap_or(Stage::Entities(place + 1, None))))
+    }
+
+    /// What is kept of the stream.
+    async fn moves(&self, after: u64) -> Result<(Vec<Record>, Stage), Error> {
+        let moves = self.store.moves_after(after, PAGE).await?.moves;
+        Ok(match moves.last().map(|last| last.position) {
+            Some(last) => (vec![Record::Moves(moves)], Stage::Moves(last)),
+            None => (Vec::new(), Stage::Rest),
+        })
     }
 
     /// Lets go of the directory.

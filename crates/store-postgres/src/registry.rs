@@ -162,7 +162,8 @@ pub(crate) fn read_registry(
                 | Record::Queue(_)
                 | Record::Key { .. }
                 | Record::Entity(_)
-                | Record::Counters(_) => continue,
+                | Record::Counters(_)
+                | Record::Moves(_) => continue,
             };
             registry.apply(&row);
         }

@@ -38,6 +38,8 @@ struct More {
     /// The schedule of the plan that the job stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<Box<str>>,
     /// Who made the job ready by hand before anybody had started it, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     hastened: Option<(Box<str>, i64)>,
@@ -93,6 +95,7 @@ pub(crate) fn more(job: &Job, history: &[Transition]) -> Option<String> {
         key: job.idempotency.as_deref().map(Key::of),
         alias: job.alias().map(Key::of),
         plan: job.plan().map(|plan| Uuid::from_u128(plan.bits)),
+        traceparent: job.traceparent().map(Into::into),
         hastened: hastened.map(|step| (actor_text(&step.actor), step.at.0)),
         ..More::default()
     };
@@ -202,6 +205,7 @@ fn split(more: More) -> Parts {
         progress_pct: None,
         alias: more.alias.map(Key::into_key),
         plan: more.plan.map(|id| EntityId { kind: Kind::Schedule, bits: id.as_u128() }),
+        traceparent: more.traceparent,
     };
     let extras = (extras != Extras::default()).then(|| Box::new(extras));
     let hastened = more.hastened.map(|(by, at)| (by, Timestamp(at)));

@@ -122,6 +122,7 @@ fn command(wish: &Submission<'_>) -> Result<Submit, Rejection> {
         idempotency: idempotency.transpose()?,
         alias: None,
         plan: None,
+        traceparent: None,
         tenant,
         user,
         job_type,

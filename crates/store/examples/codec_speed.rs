@@ -4,6 +4,8 @@ use mainspring_kernel::Event;
 use mainspring_store::record::{Names, decode_event, encode_event};
 use std::hint::black_box;
 
+#[path = "../tests/record/bulks.rs"]
+mod bulks;
 #[path = "../tests/record/governed.rs"]
 mod governed;
 #[path = "../tests/record/samples.rs"]
@@ -11,6 +13,9 @@ mod governed;
 mod samples;
 #[path = "../tests/record/schedules.rs"]
 mod schedules;
+#[path = "../tests/record/subscriptions.rs"]
+#[expect(unused_imports, reason = "shared with the golden tests")]
+mod subscriptions;
 #[path = "../tests/record/triggers.rs"]
 mod triggers;
 

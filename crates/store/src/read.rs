@@ -102,6 +102,8 @@ pub struct LoggedMove {
     pub user: UserId,
     /// Of which type.
     pub job_type: JobType,
+    /// In which queue.
+    pub queue: QueueName,
     /// In which trace.
     pub trace_id: Box<str>,
     /// When the job was accepted.
@@ -122,6 +124,7 @@ impl LoggedMove {
             tenant: job.tenant.clone(),
             user: job.user.clone(),
             job_type: job.job_type.clone(),
+            queue: job.queue.clone(),
             trace_id: job.trace_id().into(),
             created_at: job.created_at,
             run_at: job.run_at,

@@ -22,6 +22,7 @@ mod job;
 mod names;
 mod progress;
 mod registry;
+mod stream;
 mod transition;
 mod whole;
 mod wire;
@@ -31,9 +32,11 @@ pub use event::{decode_event, encode_event, instant_of};
 pub use frame::{Events, FORMAT_VERSION, FrameWriter, events_of};
 pub use names::Names;
 pub use progress::{LoggedStep, apply_progress, decode_steps, encode_progress, encode_steps};
+pub use stream::{decode_moves, encode_moves, first_of_moves};
 pub use whole::{
     Record, Records, decode_entity, decode_job, encode_counters, encode_entity, encode_item,
-    encode_job, encode_key, encode_queue, encode_token, encode_type, job_owner, records_of,
+    encode_job, encode_key, encode_queue, encode_stretch, encode_token, encode_type, job_owner,
+    records_of,
 };
 pub use worker::{decode_workers, encode_workers};
 

@@ -11,6 +11,8 @@ mod governed;
 mod samples;
 #[path = "record/schedules.rs"]
 mod schedules;
+#[path = "record/subscriptions.rs"]
+mod subscriptions;
 #[path = "record/triggers.rs"]
 mod triggers;
 #[path = "record/values.rs"]

@@ -82,6 +82,9 @@ pub struct Job {
     pub execution_key: String,
     /// The trace of the job.
     pub trace_id: String,
+    /// The step of another system's trace that submitted it (W3C Trace Context): the parent of
+    /// whatever spans the work makes.
+    pub traceparent: Option<String>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
 }

@@ -75,6 +75,8 @@ pub(crate) fn config(
         node_name: format!("{} (process {})", settings.listen, std::process::id()),
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
+        // What a move tells is told from its job.
+        keep_stream: settings.retention.stream.min(settings.retention.finished),
         are_types_strict: settings.types_strict,
         key_window_secs: settings.key_window_secs(),
         allows_unsafe: settings.postgres.allows_unsafe,

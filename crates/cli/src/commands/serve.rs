@@ -69,6 +69,7 @@ async fn open_store(
         finished_bytes_max: usize::try_from(layout.finished_bytes_max).unwrap_or(usize::MAX),
         keep_finished: settings.retention.finished,
         keep_items: settings.retention.dlq,
+        keep_stream: settings.retention.stream,
         fatal: fatal.clone(),
         ..MemoryConfig::standard(seed as u64)
     };
@@ -145,6 +146,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
 
     // Jobs that are executed here are ended or given back before the engine is told to stop.
     let (draining, shutdown) = (CancellationToken::new(), CancellationToken::new());
+    let bus = executing::start_bus(&engine, &settings, fatal.clone());
     let executors = executing::start(&engine, &settings, address, args.demo, fatal).await?;
     let demo = args.demo.then(|| {
         let has_worker = settings.executing.wish.mode == Mode::Pull;
@@ -162,7 +164,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         ended
     };
     let drained = async {
-        executors.until(draining.clone()).await;
+        tokio::join!(executors.until(draining.clone()), bus.until(draining.clone()));
         shutdown.cancel();
     };
     let both = async { tokio::join!(served, drained).0 };

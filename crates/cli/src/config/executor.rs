@@ -1,15 +1,16 @@
-//! The keys of `[executor]`, `[webhooks]` and of a type's own `executor`: how jobs are executed,
-//! and what that takes. The rules are the kernel's.
+//! The keys of `[executor]`, `[webhooks]`, `[nats]` and of a type's own `executor`: how jobs are
+//! executed, who is called, and what that takes. The rules are the kernel's.
 
 use super::reader::Section;
 use super::{EXECUTOR_MODES, Executing, Settings};
+use mainspring_executor::bus::BadNats;
 use mainspring_executor::limits::{CONCURRENCY_MAX, PROGRAMS_MAX, SECRETS_MAX};
 use mainspring_kernel::Rejection;
 use mainspring_kernel::executor::{Executor, ExecutorWish, Mode};
 use mainspring_kernel::limits::{EXECUTOR_KILL_MS_MAX, TIMEOUT_MS_MAX};
 use std::fmt::Write;
 
-/// Reads `[executor]` and `[webhooks]`.
+/// Reads `[executor]`, `[webhooks]` and `[nats]`.
 pub(super) fn read_executing(root: &Section<'_>, settings: &mut Settings) {
     if let Some(section) = root.section("executor") {
         let executing = &mut settings.executing;
@@ -50,6 +51,15 @@ pub(super) fn read_executing(root: &Section<'_>, settings: &mut Settings) {
                 Ok(secrets) if secrets.len() <= SECRETS_MAX => settings.webhooks.secrets = secrets,
                 Ok(_) => section.refuse("secrets", "must be at most four"),
                 Err(bad) => section.refuse("secrets", &format!("{bad}")),
+            }
+        }
+        section.finish();
+    }
+    if let Some(section) = root.section("nats") {
+        if let Some(text) = section.text("url") {
+            match text.parse() {
+                Ok(server) => settings.nats = Some(server),
+                Err(BadNats) => section.refuse("url", &BadNats.to_string()),
             }
         }
         section.finish();
@@ -100,6 +110,10 @@ pub(super) fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     match settings.webhooks.secrets.len() {
         0 => writeln!(out, "secrets = []"),
         count => writeln!(out, "# secrets = [ {count} that are not shown ]"),
+    }?;
+    match &settings.nats {
+        Some(server) => writeln!(out, "\n[nats]\nurl = \"{server}\""),
+        None => Ok(()),
     }
 }
 

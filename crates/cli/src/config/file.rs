@@ -75,6 +75,7 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
         set(&mut settings.retention.finished, section.span("finished"));
         set(&mut settings.retention.dlq, section.span("dlq"));
         set(&mut settings.retention.audit, section.span("audit"));
+        set(&mut settings.retention.stream, section.span("stream"));
         section.finish();
     }
     read_types(&root, settings);

@@ -3,6 +3,7 @@
 
 use super::reader::Problem;
 use super::{ConfigError, EXECUTOR_MODES, Settings, StoreChoice, file};
+use mainspring_executor::NatsServer;
 use mainspring_executor::webhook::Secret;
 use mainspring_kernel::executor::{Executor, Mode};
 use std::net::SocketAddr;
@@ -10,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// Sets the secret that webhooks are signed with.
 const WEBHOOK_SECRET: &str = "MAINSPRING_WEBHOOK_SECRET";
+/// Names the NATS server that subscriptions publish to, perhaps with a password.
+const NATS_URL: &str = "MAINSPRING_NATS_URL";
 
 /// Reads one environment variable; empty counts as unset.
 pub(crate) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -137,6 +140,12 @@ fn over_environment(settings: &mut Settings, environment: Environment<'_>) -> Ve
         match text.parse::<Secret>() {
             Ok(secret) => settings.webhooks.secrets = vec![secret],
             Err(bad) => refuse(format!("{WEBHOOK_SECRET} {bad}")),
+        }
+    }
+    if let Some(text) = environment(NATS_URL) {
+        match text.parse::<NatsServer>() {
+            Ok(server) => settings.nats = Some(server),
+            Err(bad) => refuse(format!("{NATS_URL} {bad}")),
         }
     }
     let mut flag = |name: &str| -> Option<bool> {

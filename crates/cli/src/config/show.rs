@@ -52,6 +52,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     let keep = &settings.retention;
     writeln!(out, "\n[retention]\nfinished = {:?}", span::show(keep.finished))?;
     writeln!(out, "dlq = {:?}\naudit = {:?}", span::show(keep.dlq), span::show(keep.audit))?;
+    writeln!(out, "stream = {:?}", span::show(keep.stream))?;
     if let Some(anchor) = &settings.audit_anchor {
         writeln!(out, "\n[audit]\nanchor = {anchor:?}")?;
     }

@@ -51,6 +51,8 @@ concurrency = 3
 grace = "2s"
 [webhooks]
 allow_private = true
+[nats]
+url = "nats://127.0.0.1:4333"
 [scheduler]
 allow_client_clock = true
 restart_grace = "1500ms"
@@ -58,6 +60,7 @@ restart_grace = "1500ms"
 finished = "1d"
 dlq = "2d"
 audit = "36h"
+stream = "12h"
 [types]
 strict = false
 [types."market_data_sync"]
@@ -132,6 +135,9 @@ fn every_documented_key_is_read() {
     assert!(settings.contracts.contains(&"native"));
     assert_eq!(settings.hosts, ["jobs.example.org"]);
     assert!(settings.strict.idempotency_key && settings.strict.trace_id);
+    assert_eq!(settings.retention.stream.as_secs(), 12 * 3600);
+    let nats = settings.nats.as_ref().map(ToString::to_string);
+    assert_eq!(nats.as_deref(), Some("nats://127.0.0.1:4333"));
     assert_eq!(settings.key_window_secs(), Some(7_200));
     assert_eq!(settings.store, StoreChoice::Directory("/tmp/x".into()));
     assert_eq!(settings.layout.segment_bytes, 1 << 20);

@@ -62,6 +62,8 @@ impl Commands {
             ("MAINSPRING_LEASE_TOKEN", job.lease_token.clone()),
             ("MAINSPRING_TRACE_ID", job.trace_id.clone()),
         ];
+        // By the name that tools look for.
+        variables.extend(job.traceparent.clone().map(|value| ("TRACEPARENT", value)));
         variables.extend(self.url.clone().map(|url| ("MAINSPRING_URL", url)));
         Task {
             command,

@@ -1,5 +1,6 @@
-//! One request and its answer, over a connection of their own to an address that was checked. No
-//! proxy, no redirect, no second look at the name, and an end to how much is read.
+//! Requests and their answers, over a connection to an address that was checked: of their own for a
+//! job, one after another for a subscription. No proxy, no redirect, no second look at the name,
+//! and an end to how much is read.
 
 use super::address::Target;
 use crate::limits::{ANSWER_HEAD_BYTES_MAX, OUTPUT_BYTES_MAX};
@@ -19,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// An answer.
 #[derive(Debug)]
@@ -60,7 +62,8 @@ impl Drop for Driver {
 }
 
 impl Exchange {
-    /// Sends `body` to the first of `addresses` that takes a connection.
+    /// Sends `body` to the first of `addresses` that takes a connection, which ends with the
+    /// answer.
     pub(super) async fn post(
         &self,
         target: &Target,
@@ -68,9 +71,79 @@ impl Exchange {
         headers: &[(&'static str, String)],
         body: Vec<u8>,
     ) -> Result<Answer, Broken> {
+        self.line(target, addresses).await?.ask(target, headers, body, "close").await
+    }
+
+    /// A connection to the first of `addresses` that takes one.
+    pub(super) async fn line(
+        &self,
+        target: &Target,
+        addresses: &[SocketAddr],
+    ) -> Result<Line, Broken> {
+        let stream = connect(addresses).await?;
+        if !target.is_encrypted() {
+            return Line::over(stream).await;
+        }
+        let stream = self.encrypted(target.name(), stream).await.map_err(Broken::Failed)?;
+        Line::over(stream).await
+    }
+
+    /// The same connection, encrypted for whoever can prove to be `name`.
+    pub(crate) async fn encrypted(
+        &self,
+        name: String,
+        stream: TcpStream,
+    ) -> Result<TlsStream<TcpStream>, String> {
+        let name = ServerName::try_from(name)
+            .map_err(|_| "the host is no name for a certificate".to_owned())?;
+        let connector = TlsConnector::from(self.tls()?);
+        let stream = connector.connect(name, stream).await;
+        stream.map_err(|error| format!("no encryption: {error}"))
+    }
+
+    fn tls(&self) -> Result<Arc<ClientConfig>, String> {
+        self.tls.get_or_init(config).clone()
+    }
+}
+
+/// A connection, for one request after another.
+pub(super) struct Line {
+    sender: http1::SendRequest<Full<Bytes>>,
+    _driver: Driver,
+}
+
+impl Line {
+    async fn over<S>(stream: S) -> Result<Self, Broken>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut connection = http1::Builder::new();
+        connection.max_buf_size(ANSWER_HEAD_BYTES_MAX);
+        let shaken = connection.handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = shaken.map_err(|error| Broken::of("no connection", &error))?;
+        let driver = Driver(tokio::spawn(async move {
+            // Why it ended is told to whoever waits for the answer.
+            let _ = connection.await;
+        }));
+        Ok(Line { sender, _driver: driver })
+    }
+
+    /// Whether the other end may still be there.
+    pub(super) fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    /// Sends `body` and waits for the answer; `after` says what becomes of the connection then.
+    pub(super) async fn ask(
+        &mut self,
+        target: &Target,
+        headers: &[(&'static str, String)],
+        body: Vec<u8>,
+        after: &'static str,
+    ) -> Result<Answer, Broken> {
         let mut request = Request::post(target.path())
             .header(HOST, target.authority())
-            .header(CONNECTION, "close")
+            .header(CONNECTION, after)
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, concat!("mainspring/", env!("CARGO_PKG_VERSION")));
         for (name, value) in headers {
@@ -79,19 +152,9 @@ impl Exchange {
         let request = request
             .body(Full::new(Bytes::from(body)))
             .map_err(|error| Broken::of("the request cannot be made", &error))?;
-        let stream = connect(addresses).await?;
-        if !target.is_encrypted() {
-            return exchange(stream, request).await;
-        }
-        let name = ServerName::try_from(target.name())
-            .map_err(|_| Broken::Failed("the host is no name for a certificate".to_owned()))?;
-        let connector = TlsConnector::from(self.tls().map_err(Broken::Failed)?);
-        let stream = connector.connect(name, stream).await;
-        exchange(stream.map_err(|error| Broken::of("no encryption", &error))?, request).await
-    }
-
-    fn tls(&self) -> Result<Arc<ClientConfig>, String> {
-        self.tls.get_or_init(config).clone()
+        let broken = |error| Broken::of("the answer did not come", &error);
+        self.sender.ready().await.map_err(broken)?;
+        read(self.sender.send_request(request).await.map_err(broken)?).await
     }
 }
 
@@ -118,22 +181,6 @@ async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, Broken> {
         }
     }
     Err(last)
-}
-
-async fn exchange<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, Broken>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let mut connection = http1::Builder::new();
-    connection.max_buf_size(ANSWER_HEAD_BYTES_MAX);
-    let shaken = connection.handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = shaken.map_err(|error| Broken::of("no connection", &error))?;
-    let _driver = Driver(tokio::spawn(async move {
-        // Why it ended is told to whoever waits for the answer.
-        let _ = connection.await;
-    }));
-    let answer = sender.send_request(request).await;
-    read(answer.map_err(|error| Broken::of("the answer did not come", &error))?).await
 }
 
 async fn read(answer: Response<Incoming>) -> Result<Answer, Broken> {

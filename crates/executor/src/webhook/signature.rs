@@ -4,6 +4,7 @@ use crate::limits::{SECRET_BYTES_MAX, SECRET_BYTES_MIN};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
+use mainspring_kernel::entity::subscription::SigningSecret;
 use sha2::Sha256;
 use std::fmt;
 use std::str::FromStr;
@@ -30,6 +31,12 @@ impl FromStr for Secret {
             true => Ok(Secret(bytes)),
             false => Err(BadSecret),
         }
+    }
+}
+
+impl From<&SigningSecret> for Secret {
+    fn from(kept: &SigningSecret) -> Self {
+        Secret(kept.0.to_vec())
     }
 }
 

@@ -57,6 +57,7 @@ fn again(item: &DlqItem, facts: &Facts<'_>) -> Job {
         extras.parent = had.parent;
         extras.subject.clone_from(&had.subject);
         extras.labels.clone_from(&had.labels);
+        extras.traceparent.clone_from(&had.traceparent);
     }
     Job {
         id: JobId(facts.fresh_id),

@@ -265,6 +265,7 @@ fn extras(wish: &Submit) -> Option<Box<Extras>> {
         progress_pct: None,
         alias: wish.alias.clone(),
         plan: wish.plan.as_ref().map(|plan| plan.schedule),
+        traceparent: wish.traceparent.clone(),
     };
     (extras != Extras::default()).then(|| Box::new(extras))
 }

@@ -16,6 +16,7 @@ fn the_time_of_an_attempt_does_not_depend_on_our_clock() {
         deadline_at: deadline.parse().unwrap(),
         execution_key: "k".into(),
         trace_id: "t".into(),
+        traceparent: None,
         labels: std::collections::BTreeMap::new(),
     };
     let lease = Duration::from_secs(5);

@@ -18,6 +18,7 @@ mod queues;
 mod routes;
 mod runtime;
 mod schedules;
+mod subscriptions;
 mod tokens;
 mod translate;
 mod triggers;

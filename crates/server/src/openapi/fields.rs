@@ -3,6 +3,7 @@
 
 mod agent;
 mod desk;
+mod subscriptions;
 mod together;
 mod triggers;
 
@@ -236,6 +237,8 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
             text(0, KEY_BYTES_MAX - SCOPE_PREFIX.len(), no_control())
         }
         ("Submit", "trace_id") => text(1, NAME_BYTES_MAX, no_control()),
+        // What is malformed is ignored.
+        ("Submit", "traceparent") => Allowed::Any,
         ("Submit", "parent_id") => id(JobId::PREFIX),
         ("Submit", "labels") => Allowed::Labels { most: LABELS_MAX, bytes: NAME_BYTES_MAX },
         ("Submit", "subject") => text(0, NAME_BYTES_MAX, no_control()),
@@ -320,7 +323,8 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         _ => {
             let found = schedule_field(of, field).or_else(|| agent::field(of, field));
             let found = found.or_else(|| desk::field(of, field));
-            return found.or_else(|| triggers::field(of, field));
+            let found = found.or_else(|| triggers::field(of, field));
+            return found.or_else(|| subscriptions::field(of, field));
         }
     })
 }
@@ -345,6 +349,7 @@ pub(super) fn path_value(path: &str, part: &str) -> Allowed {
         "alert_id" => id(Kind::Alert.prefix()),
         "bulk_id" => id(Kind::Bulk.prefix()),
         "schedule_id" | "scheduleId" => id(Kind::Schedule.prefix()),
+        "subscription_id" => id(Kind::Subscription.prefix()),
         "trigger_id" | "id" if path.contains("/triggers") => text(1, RUN_ID_BYTES_MAX, unpadded()),
         _ if path.contains("/effects/") => text(1, NAME_BYTES_MAX, no_control()),
         _ => name(),
@@ -377,6 +382,7 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
         "status" if path.contains("/dlq/") => item_states(),
         "status" if path.starts_with("/jobs") => orchestration_states(),
         "status" if path.contains("/triggers") => triggers::states(),
+        "status" if path.contains("/subscriptions") => subscriptions::states(),
         "status" if path.starts_with("/agent") => agent::statuses(path),
         "traceId" | "sourceTriggerId" | "parentTaskId" => text(1, NAME_BYTES_MAX, no_control()),
         "status" if path.contains("/schedules") => schedule_states(),

@@ -2,7 +2,7 @@
 //! can be cut, merges, and retention. Nothing here is on the path of a commit; the state is locked
 //! only for moments, however much there is to write.
 
-use super::{Memory, failed, journal_failed, thawed};
+use super::{Memory, failed, journal_failed, stream, thawed};
 use crate::archive::{Pair, Record, Run, write_run_with_terms};
 use crate::disk::Disk;
 use crate::limits::CHUNK_BYTES;
@@ -101,6 +101,7 @@ fn run(memory: &Arc<Memory>, inbox: &Inbox) {
 pub(super) fn turn(memory: &Arc<Memory>, now: Timestamp) -> Result<(), Error> {
     memory.write().keys.forget_free(now, KEYS_MAX);
     let Some(disk) = &memory.disk else { return Ok(()) };
+    stream::keep(memory, disk, now)?;
     if memory.read().finished.bytes() >= memory.config.finished_bytes_max {
         archive_finished(memory, disk)?;
     }
@@ -229,7 +230,8 @@ pub(super) fn snapshot_by(
     let mut writer =
         SnapshotWriter::create(disk.clone(), &name, start).map_err(|error| failed(&error))?;
     let mut walk = Walk { stride, between };
-    let end = write_state(memory, &mut writer, &mut walk, || journal.next_lsn() - 1)?;
+    let (end, newest_move) =
+        write_state(memory, &mut writer, &mut walk, || journal.next_lsn() - 1)?;
     between();
     // Jobs that ended before the walk came by are in no frame that is kept and not in the
     // snapshot: they must be in the archive before it counts.
@@ -238,6 +240,8 @@ pub(super) fn snapshot_by(
     // The snapshot may know of frames that are not durable yet: they must be, before it gets its
     // name, because that can be the name of the snapshot that counts now.
     settle(memory)?;
+    // Moves up to here are in no frame that is replayed.
+    stream::write_until(memory, disk, newest_move)?;
     let bytes = writer.finish(end).map_err(|error| failed(&error))?;
     memory.journal_bytes.store(0, Ordering::Relaxed);
     let old = write_snapshot_manifest(memory, disk, &name, first_segment)?;
@@ -247,13 +251,14 @@ pub(super) fn snapshot_by(
 }
 
 /// Writes everything in RAM, jobs first: a job that ends after the walk began leaves its key and
-/// its dead-letter item behind it, where the walk still comes by. Answers the last position seen.
+/// its dead-letter item behind it, where the walk still comes by. Answers the last frame seen, and
+/// the last move.
 fn write_state(
     memory: &Memory,
     writer: &mut SnapshotWriter,
     walk: &mut Walk<'_>,
     last_frame: impl Fn() -> u64,
-) -> Result<u64, Error> {
+) -> Result<(u64, u64), Error> {
     let mut out = Buffer { bytes: Vec::with_capacity(2 * CHUNK_BYTES), cuts: Vec::new(), writer };
     let mut slot = 0;
     while slot < { memory.read().slab.slots() } {
@@ -336,12 +341,13 @@ fn write_state(
         encode_token(token, &mut out.bytes);
         out.cut();
     }
+    let newest_move = state.moves.newest();
     let mut counters = state.totals.to_array().to_vec();
-    counters.push(state.moves.newest());
+    counters.push(newest_move);
     encode_counters(&counters, &mut out.bytes);
     drop(state);
     out.write()?;
-    Ok(end)
+    Ok((end, newest_move))
 }
 
 /// How a snapshot goes through the state.

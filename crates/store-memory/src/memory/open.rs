@@ -3,6 +3,7 @@
 
 use super::keeper::Keeper;
 use super::settled::Settled;
+use super::stream::Pieces;
 use super::{Memory, MemoryConfig, MemoryStore};
 use crate::archive::Archive;
 use crate::disk::{Disk, is_out_of_space};
@@ -48,7 +49,8 @@ const PROBE: &str = "probe.tmp";
 impl MemoryStore {
     /// A store without files: everything is gone when it stops.
     pub fn ephemeral(config: MemoryConfig) -> Self {
-        let parts = Parts::default();
+        let mut parts = Parts::default();
+        parts.state.moves.written_to(u64::MAX);
         Self::assemble(config, None, None, None, parts, Recovery::default())
     }
 
@@ -72,6 +74,8 @@ impl MemoryStore {
         let archive = Archive::open(disk.as_ref(), &runs)?;
         let mut names = Names::default();
         let mut loader = Loader::default();
+        let mut pieces = Pieces::open(disk.as_ref())?;
+        loader.moves_written_to(pieces.last());
         let span = match manifest.as_ref().and_then(|manifest| manifest.snapshot.as_ref()) {
             Some(name) => load_snapshot(disk.as_ref(), name, &mut loader, &mut names)?,
             None => Span::default(),
@@ -102,12 +106,14 @@ impl MemoryStore {
             return Err(OpenError::Mismatch(text));
         }
         let state = loader.finish(now).map_err(OpenError::Mismatch)?;
+        pieces.forget_after(disk.as_ref(), state.moves.newest())?;
         let run_number = run_number(disk.as_ref())?;
         remove_strays(disk.as_ref(), manifest.as_ref())?;
         let recovery = Recovery { frames, journal_bytes, ..summary(&state, found) };
         let parts = Parts {
             state,
             archive,
+            pieces,
             at: found.last_lsn,
             journal_bytes,
             snapshot_bytes: span.bytes,
@@ -143,6 +149,7 @@ impl MemoryStore {
         let memory = Arc::new(Memory {
             state: RwLock::new(parts.state),
             archive: RwLock::new(parts.archive),
+            pieces: RwLock::new(parts.pieces),
             journal,
             disk,
             settled,
@@ -167,6 +174,7 @@ impl MemoryStore {
 struct Parts {
     state: State,
     archive: Archive,
+    pieces: Pieces,
     at: u64,
     /// Journal behind the snapshot: counted on, or a server that restarts often would never take
     /// one.
@@ -207,6 +215,8 @@ fn load_snapshot(
                 Record::Token(token) => loader.token(*token),
                 Record::Key { hash, holder } => loader.key(hash, holder),
                 Record::Counters(found) => counters = Some(found),
+                // They are in files of their own.
+                Record::Moves(_) => {}
             }
         }
     }
@@ -250,8 +260,8 @@ fn remove_strays(disk: &dyn Disk, manifest: Option<&Manifest>) -> Result<(), Ope
     };
     for name in disk.list().map_err(OpenError::Directory)? {
         let is_ours = name.starts_with("snapshot-") || name.starts_with("run-");
-        let is_temporary =
-            name == PROBE || (name.ends_with(".tmp") && (is_ours || name.starts_with("MANIFEST")));
+        let is_known = is_ours || name.starts_with("MANIFEST") || name.starts_with("stream-");
+        let is_temporary = name == PROBE || (name.ends_with(".tmp") && is_known);
         if is_temporary || (is_ours && !is_named(&name)) {
             disk.remove(&name).map_err(OpenError::Directory)?;
         }

@@ -1,6 +1,6 @@
 //! The `Store` trait on top of the state, the journal and the archive.
 
-use super::{MemoryStore, desk, journal_failed};
+use super::{MemoryStore, desk, journal_failed, stream};
 use crate::state::State;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::event::KeyHolder;
@@ -196,9 +196,7 @@ impl Store for MemoryStore {
     }
 
     fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>> {
-        let newest = self.memory.settled.moves();
-        let (moves, has_gap) = self.memory.read().moves.after(position, newest, limit);
-        Box::pin(std::future::ready(Ok(MovesPage { moves, has_gap, newest })))
+        Box::pin(std::future::ready(Ok(stream::moves_after(&self.memory, position, limit))))
     }
 
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {

@@ -66,6 +66,11 @@ impl Loader {
         self.state.keys.set(key, holder);
     }
 
+    /// Moves up to `position` are in files.
+    pub(crate) fn moves_written_to(&mut self, position: u64) {
+        self.state.moves.written_to(position);
+    }
+
     /// Totals and the position of the newest move, as of the snapshot's end.
     pub(crate) fn totals(&mut self, stored: [u64; 7], newest_move: u64, end: u64) {
         self.state.totals = Totals::from_array(stored);

@@ -30,13 +30,17 @@ impl State {
                 self.tokens.insert(token.id, *token);
             }
             Record::Key { hash, holder } => self.keys.set(hash, holder),
+            Record::Moves(moves) => moves.into_iter().for_each(|it| self.moves.take_in(it)),
             Record::Counters(counters) => {
                 let mut totals = [0; 7];
                 for (total, stored) in totals.iter_mut().zip(&counters) {
                     *total = *stored;
                 }
                 self.totals = Totals::from_array(totals);
-                self.moves.resume(counters.get(7).copied().unwrap_or(0));
+                let newest = counters.get(7).copied().unwrap_or(0);
+                if newest != self.moves.newest() {
+                    self.moves.resume(newest);
+                }
             }
         }
     }

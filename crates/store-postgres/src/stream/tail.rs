@@ -76,7 +76,9 @@ impl Tail {
 mod tests {
     use super::*;
     use mainspring_kernel::job::Actor;
-    use mainspring_kernel::{JobId, JobType, StateName, TenantId, Timestamp, Transition, UserId};
+    use mainspring_kernel::{
+        JobId, JobType, QueueName, StateName, TenantId, Timestamp, Transition, UserId,
+    };
     use mainspring_store::LoggedMove;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -108,6 +110,7 @@ mod tests {
             tenant: TenantId::new("t").unwrap(),
             user: UserId::new("u").unwrap(),
             job_type: JobType::new("j").unwrap(),
+            queue: QueueName::new("q").unwrap(),
             trace_id: "trace".into(),
             created_at: Timestamp(1),
             run_at: Timestamp(1),

@@ -10,18 +10,28 @@ use crate::migrate::{self, MIGRATIONS, MigrateError};
 use crate::queries::{Queries, Query};
 use crate::registry::read_registry;
 use crate::rows::{Stored, read_effect, read_item, read_job};
-use crate::values::{At, digest, job_id};
-use mainspring_kernel::JobId;
+use crate::values::{At, digest, job_id, uuid};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::job::{Effect, EffectTotals};
-use mainspring_store::JobWithHistory;
-use mainspring_store::record::Record;
+use mainspring_kernel::{Job, JobId, Transition};
+use mainspring_store::record::{Record, decode_steps};
+use mainspring_store::{JobWithHistory, LoggedMove};
 use std::collections::HashMap;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 /// Rows read at once: a job may be a megabyte, and four more of effects.
 const PAGE: i64 = 250;
+
+/// Stretches of the stream read at once: each is what one commit moved.
+const STRETCHES: i32 = 20;
+
+/// What is not stamped yet, with the position that its first move will have: in the order of the
+/// stamps to come.
+const UNSTAMPED: &str = "SELECT
+        coalesce((SELECT n FROM mainspring.tally WHERE name = 'stream/newest'), 0)
+            + (sum(moves) OVER (ORDER BY id))::bigint - moves + 1, steps
+    FROM mainspring.outbox WHERE moves > 0 AND steps IS NOT NULL ORDER BY id";
 
 /// Reads a database that no server uses.
 pub struct PostgresExport {
@@ -44,6 +54,8 @@ enum Stage {
     Items(Uuid),
     Entities(i16, Uuid),
     Keys(Uuid),
+    Moves(i64),
+    Unstamped,
     Totals,
     Over,
 }
@@ -129,9 +141,32 @@ impl Cursor {
                 let rows = page(session, sql, after).await?;
                 self.stage = match rows.last() {
                     Some(last) => Stage::Keys(last.try_get(0)?),
-                    None => Stage::Totals,
+                    None => Stage::Moves(0),
                 };
                 rows.iter().map(key).collect::<Result<_, Fault>>()?
+            }
+            Stage::Moves(after) => {
+                let values: Vec<Value> = vec![Box::new(after), Box::new(STRETCHES)];
+                let rows = session.call(Query::ReadStream, values).await?;
+                let mut stretches = Vec::new();
+                for row in &rows {
+                    let (last, moves): (i64, i32) = (row.try_get(0)?, row.try_get(1)?);
+                    stretches.push((last - i64::from(moves) + 1, row.try_get(2)?));
+                }
+                self.stage = match rows.last() {
+                    Some(last) => Stage::Moves(last.try_get(0)?),
+                    None => Stage::Unstamped,
+                };
+                self.moves(session, stretches).await?
+            }
+            Stage::Unstamped => {
+                self.stage = Stage::Totals;
+                let rows = session.script(UNSTAMPED, Vec::new(), &[]).await?;
+                let mut stretches = Vec::new();
+                for row in &rows {
+                    stretches.push((row.try_get(0)?, row.try_get(1)?));
+                }
+                self.moves(session, stretches).await?
             }
             Stage::Totals => {
                 self.stage = Stage::Over;
@@ -140,6 +175,38 @@ impl Cursor {
             Stage::Over => return Ok(None),
         };
         Ok(Some(found))
+    }
+
+    /// Stretches of the stream, each with the position of its first move.
+    async fn moves(
+        &self,
+        session: &Session,
+        stretches: Vec<(i64, &[u8])>,
+    ) -> Result<Vec<Record>, Fault> {
+        let mut steps = Vec::new();
+        for (first, bytes) in stretches {
+            steps.extend((first..).zip(decode_steps(bytes)?));
+        }
+        let mut ids: Vec<Uuid> = steps.iter().map(|(_, (job, _))| uuid(*job)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut jobs: HashMap<JobId, Job> = HashMap::new();
+        for row in session.call(Query::LoadJobs, vec![Box::new(ids)]).await? {
+            let stored = read_job(&row, 0, true, &self.lanes)?;
+            jobs.insert(stored.job.id, *stored.job);
+        }
+        // A stretch has no holes: what is told of jobs that are not kept ends one.
+        let mut records: Vec<Vec<LoggedMove>> = vec![Vec::new()];
+        for (at, (id, step)) in steps {
+            let Some(job) = jobs.get(&id) else {
+                records.push(Vec::new());
+                continue;
+            };
+            let step = step.unwrap_or_else(|| Transition::submitted(job));
+            let logged = LoggedMove::of(u64::try_from(at).unwrap_or(0), job, step);
+            records.last_mut().expect("never empty").push(logged);
+        }
+        Ok(records.into_iter().filter(|it| !it.is_empty()).map(Record::Moves).collect())
     }
 
     async fn jobs(&self, session: &Session, ids: Vec<Uuid>) -> Result<Vec<Record>, Fault> {

@@ -20,9 +20,9 @@ use mainspring_kernel::dispatch::LaneKey;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{DlqItem, StateName, Timestamp};
-use mainspring_store::JobWithHistory;
-use mainspring_store::record::{Record, encode_item, encode_progress};
+use mainspring_store::record::{LoggedStep, Record, encode_item, encode_progress, encode_steps};
 use mainspring_store::transfer::Seal;
+use mainspring_store::{JobWithHistory, LoggedMove};
 use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -86,6 +86,7 @@ impl PostgresImport {
                 Record::Type(spec) => self.set(RegistryChange::Type(spec)).await?,
                 Record::Queue(spec) => self.set(RegistryChange::Queue(spec)).await?,
                 Record::Token(token) => self.set(RegistryChange::Token(token)).await?,
+                Record::Moves(moves) => self.put_moves(&moves).await?,
                 Record::Counters(counters) => {
                     for (name, n) in TOTALS.iter().zip(counters) {
                         self.count(name, "", i64::try_from(n).unwrap_or(i64::MAX));
@@ -107,6 +108,26 @@ impl PostgresImport {
         if !keys.is_empty() {
             self.put_keys(&keys).await?;
         }
+        Ok(())
+    }
+
+    /// A stretch of the stream. It is as old as the move of the store.
+    async fn put_moves(&self, moves: &[LoggedMove]) -> Result<(), MigrateError> {
+        let (Some(first), Some(last)) = (moves.first(), moves.last()) else { return Ok(()) };
+        let step = |it: &LoggedMove| {
+            let step = it.transition.from.is_some().then(|| it.transition.clone());
+            (it.job, step)
+        };
+        let steps: Vec<LoggedStep> = moves.iter().map(step).collect();
+        let mut bytes = Vec::new();
+        encode_steps(&steps, first.transition.at, &mut bytes);
+        let values: Vec<Value> = vec![
+            Box::new(vec![i64::try_from(last.position).unwrap_or(i64::MAX)]),
+            Box::new(vec![i32::try_from(moves.len()).unwrap_or(i32::MAX)]),
+            Box::new(At(self.now)),
+            Box::new(vec![bytes]),
+        ];
+        self.session.call(Query::InsertStream, values).await?;
         Ok(())
     }
 

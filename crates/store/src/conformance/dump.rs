@@ -109,6 +109,7 @@ fn move_text(logged: LoggedMove) -> String {
         tenant,
         user,
         job_type,
+        queue,
         trace_id,
         created_at,
         run_at,
@@ -117,7 +118,7 @@ fn move_text(logged: LoggedMove) -> String {
     let rest = line_text(&transition);
     // Which of the two is later is all that views ask, and the same whenever it is read.
     let is_ahead = run_at > created_at;
-    let whose = format!("{tenant} {user} {job_type} {trace_id}");
+    let whose = format!("{tenant} {user} {job_type} {queue} {trace_id}");
     format!("{position} {job} {whose} {created_at:?} {is_ahead} {rest}")
 }
 

@@ -9,6 +9,7 @@ mod gate;
 mod object;
 mod question;
 mod schedule;
+mod subscription;
 mod trigger;
 
 use super::BadRecord;
@@ -23,6 +24,7 @@ use mainspring_kernel::{Entity, EntityId, TenantId, Timestamp, UserId};
 use object::{read_object, write_object};
 use question::{read_question, write_question};
 use schedule::{read_schedule, write_schedule};
+use subscription::{read_subscription, write_subscription};
 use trigger::{read_trigger, write_trigger};
 
 type Read<T> = Result<T, BadRecord>;
@@ -49,6 +51,7 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
         Body::Alert(alert) => write_alert(pen, alert, *created_at),     // 7
         Body::Bulk(bulk) => write_bulk(pen, bulk, *created_at),         // 7
         Body::BulkPage(page) => write_page(pen, page, *created_at),     // 7
+        Body::Subscription(it) => write_subscription(pen, it, *created_at), // 7
     }
 }
 
@@ -75,6 +78,9 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
             Kind::Alert => Body::Alert(Box::new(read_alert(reader, created_at)?)),
             Kind::Bulk => Body::Bulk(Box::new(read_bulk(reader, created_at)?)),
             Kind::BulkPage => Body::BulkPage(read_page(reader, created_at)?),
+            Kind::Subscription => {
+                Body::Subscription(Box::new(read_subscription(reader, created_at)?))
+            }
         })
     })?;
     reader.end(fields)?;

@@ -278,8 +278,10 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         progress_pct,
         alias,
         plan,
+        traceparent,
     } = extras;
-    pen.array(length(7, [alias.is_some(), plan.is_some()]));
+    let len = length(7, [alias.is_some(), plan.is_some(), false, false, traceparent.is_some()]);
+    pen.array(len);
     pen.optional(*parent, |pen, id| pen.bits(id.0)); // 0
     pen.optional(*source_dlq, |pen, id| pen.bits(id.0)); // 1
     pen.optional(subject.as_deref(), Pen::text); // 2
@@ -294,11 +296,16 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         write_effect(pen, effect, base);
     }
     pen.optional(*progress_pct, Pen::number); // 6
-    if alias.is_some() || plan.is_some() {
+    if len > 7 {
         pen.optional(alias.as_deref(), write_idempotency); // 7
     }
-    if let Some(plan) = plan {
-        pen.bits(plan.bits); // 8
+    if len > 8 {
+        pen.optional(plan.as_ref(), |pen, plan| pen.bits(plan.bits)); // 8
+    }
+    if let Some(traceparent) = traceparent {
+        pen.null(); // 9: given out
+        pen.null(); // 10: given out
+        pen.text(traceparent); // 11
     }
 }
 
@@ -320,6 +327,12 @@ fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>
         plan: reader
             .optional(at, Reader::bits)?
             .map(|bits| EntityId { kind: Kind::Schedule, bits }),
+        traceparent: {
+            for _ in 9..11 {
+                reader.optional(at, |reader| Err::<(), _>(reader.bad("of another version")))?;
+            }
+            reader.optional(at, Reader::boxed)?
+        },
     };
     reader.end(fields)?;
     Ok(Box::new(extras))

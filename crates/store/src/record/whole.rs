@@ -8,9 +8,10 @@ use super::item::{read_item, write_item};
 use super::job::{read_job, read_owner, write_job};
 use super::names::Names;
 use super::registry::{read_queue, read_type, write_queue, write_type};
+use super::stream::{read_moves, write_moves};
 use super::transition::{read_history, write_history};
 use super::wire::{Pen, Reader, length};
-use crate::read::JobWithHistory;
+use crate::read::{JobWithHistory, LoggedMove};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
@@ -31,6 +32,7 @@ mod kind {
     pub(super) const KEY: u8 = 6;
     pub(super) const COUNTERS: u8 = 7;
     pub(super) const ENTITY: u8 = 8;
+    pub(super) const MOVES: u8 = 9;
 }
 
 /// One whole thing.
@@ -58,6 +60,8 @@ pub enum Record {
     /// Numbers a store counts, by position. A position that is missing reads as zero, so a store
     /// adds new ones at the end.
     Counters(Vec<u64>),
+    /// A stretch of the stream; positions follow each other.
+    Moves(Vec<LoggedMove>),
 }
 
 /// Appends a job and its history.
@@ -137,6 +141,14 @@ pub fn encode_counters(counters: &[u64], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends a stretch of the stream as a record of its own.
+pub fn encode_stretch(moves: &[LoggedMove], out: &mut Vec<u8>) {
+    let pen = &mut Pen::new(out);
+    pen.array(2);
+    pen.number(kind::MOVES);
+    write_moves(pen, moves); // 1
+}
+
 /// Decodes a job and its history that fill `bytes`.
 ///
 /// # Errors
@@ -152,7 +164,8 @@ pub fn decode_job(bytes: &[u8], names: &mut Names) -> Result<JobWithHistory, Bad
         | Record::Token(_)
         | Record::Key { .. }
         | Record::Entity(_)
-        | Record::Counters(_) => Err(reader.bad("expected a job")),
+        | Record::Counters(_)
+        | Record::Moves(_) => Err(reader.bad("expected a job")),
     }
 }
 
@@ -171,7 +184,8 @@ pub fn decode_entity(bytes: &[u8], names: &mut Names) -> Result<Entity, BadRecor
         | Record::Queue(_)
         | Record::Token(_)
         | Record::Key { .. }
-        | Record::Counters(_) => Err(reader.bad("expected an entity")),
+        | Record::Counters(_)
+        | Record::Moves(_) => Err(reader.bad("expected an entity")),
     }
 }
 
@@ -242,6 +256,7 @@ fn read_record(reader: &mut Reader<'_, '_>) -> Result<Record, BadRecord> {
         kind::ENTITY => {
             Record::Entity(Box::new(reader.field(at, |reader| read_entity(reader, BASE))?))
         }
+        kind::MOVES => Record::Moves(reader.field(at, read_moves)?),
         _ => return Err(reader.bad("unknown kind of record")),
     };
     reader.end(fields)?;

@@ -5,6 +5,7 @@ use super::governed::{alert, audit_entry, audit_head, gate, object, plain_object
 use super::schedules::{
     cron_schedule, fired_schedule, full_schedule, plain_schedule, plan_schedule,
 };
+use super::subscriptions;
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
@@ -146,6 +147,7 @@ pub(crate) fn full_job(state: State) -> Job {
             progress_pct: Some(40),
             alias: None,
             plan: None,
+            traceparent: None,
         })),
         state,
         ..plain_job(r#"{"n":1.50,"text":"ä"}"#)
@@ -456,10 +458,24 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_bulk_over", governed(Kind::Bulk, bulk("mill", Some(later(80)), 7))),
         ("event_bulk_page", governed(Kind::BulkPage, bulk_page())),
         ("event_gate_with_reason", governed(Kind::Gate, gate(Some("an incident")))),
+        ("event_subscription_fresh", governed(Kind::Subscription, subscriptions::fresh())),
+        ("event_subscription", governed(Kind::Subscription, full_subscription())),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
     ];
     all.extend(moves());
     all
+}
+
+/// A job that another system's trace leads to.
+fn traced() -> JobWithHistory {
+    let traceparent = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into());
+    let extras = Some(Box::new(Extras { traceparent, ..Extras::default() }));
+    let job = Job { extras, ..plain_job("{}") };
+    JobWithHistory { history: vec![Transition::submitted(&job)], job }
+}
+
+fn full_subscription() -> Body {
+    subscriptions::full("mail".into(), 70_000, Some(later(70)), 3)
 }
 
 fn entity(alarm_at: Option<Timestamp>) -> Entity {
@@ -619,5 +635,7 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("entity_key_held", key(None, None)),
         ("entity_key_free_at", key(Some(hash("fields")), Some(later(90_000)))),
         ("entity_counters", Record::Counters(vec![0, 1, 300, u64::MAX])),
+        ("entity_job_traced", Record::Job(Box::new(traced()))),
+        ("entity_moves", Record::Moves(subscriptions::moves())),
     ]
 }

@@ -151,6 +151,9 @@ fn extras() -> BoxedStrategy<Box<Extras>> {
         .prop_map(
             |(parent, dlq, subject, labels, (expires_at, effects, progress_pct, alias, plan))| {
                 let source_dlq = dlq.map(DlqId);
+                // With some that have no parent, with and without a plan.
+                let is_traced = plan.is_none_or(|bits| bits % 2 == 0) && parent.is_none();
+                let traceparent = is_traced.then(|| subject.clone()).flatten();
                 Box::new(Extras {
                     parent,
                     source_dlq,
@@ -162,6 +165,7 @@ fn extras() -> BoxedStrategy<Box<Extras>> {
                     progress_pct,
                     alias,
                     plan: plan.map(|bits| EntityId { kind: Kind::Schedule, bits }),
+                    traceparent,
                 })
             },
         )
@@ -372,7 +376,7 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 10 {
+            match large % 11 {
                 0 => super::samples::body(name, large, at, small),
                 1 => {
                     let answered = |at| Standing::Answered {
@@ -389,6 +393,7 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                 6 => super::governed::alert(&name, at),
                 7 => super::bulks::bulk(&name, at, small),
                 8 => super::bulks::bulk_page(),
+                9 => super::subscriptions::full(name, large, at, small),
                 _ => {
                     let full = super::schedules::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

@@ -46,6 +46,7 @@ fn job() -> Job {
         time_allowed: Duration::from_secs(900),
         execution_key: "k".into(),
         trace_id: "t".into(),
+        traceparent: None,
         labels: std::collections::BTreeMap::new(),
     }
 }

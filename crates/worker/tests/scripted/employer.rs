@@ -215,6 +215,7 @@ pub(crate) fn job(n: usize) -> Job {
         time_allowed: Duration::from_secs(900),
         execution_key: "k".into(),
         trace_id: "t".into(),
+        traceparent: None,
         labels: std::collections::BTreeMap::new(),
     }
 }

@@ -1,10 +1,10 @@
 //! What `serve` executes by itself, put together from the settings.
 
 use crate::commands::demo;
-use crate::config::Settings;
+use crate::config::{Settings, StoreChoice};
 use anyhow::{Context, anyhow};
 use mainspring_engine::Engine;
-use mainspring_executor::{Config, Executors, Handlers};
+use mainspring_executor::{Bus, BusConfig, Config, Executors, Handlers};
 use mainspring_kernel::executor::Mode;
 use mainspring_server::Executing;
 use mainspring_store::Fatal;
@@ -49,6 +49,17 @@ pub(super) async fn start(
         fatal,
     };
     Executors::start(engine.clone(), config).await.context("cannot start the executors")
+}
+
+/// Starts passing events on.
+pub(super) fn start_bus(engine: &Engine, settings: &Settings, fatal: Fatal) -> Bus {
+    let config = BusConfig {
+        allows_private: settings.webhooks.allow_private,
+        nats: settings.nats.clone(),
+        is_alone: !matches!(settings.store, StoreChoice::Postgres { .. }),
+        fatal,
+    };
+    Bus::start(engine.clone(), config)
 }
 
 /// Where this machine reaches the server.

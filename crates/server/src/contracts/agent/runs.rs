@@ -11,6 +11,7 @@ use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_engine::store::Scope;
 use mainspring_kernel::agent::{self, Purpose};
+use mainspring_kernel::command::Submit;
 use mainspring_kernel::view::agent as shown;
 use mainspring_kernel::{Command, Job, JobId, Principal, Rejection, StateName};
 use serde::Serialize;
@@ -29,7 +30,8 @@ pub(super) async fn make(mut ask: Ask, who: Principal, purpose: Purpose) -> Resu
         if wish.trace.is_none() {
             wish.trace = ask.trace.as_deref().map(Into::into);
         }
-        wish.submit(&who.tenant, &who.user, config.name_window_secs)?
+        let submit = wish.submit(&who.tenant, &who.user, config.name_window_secs)?;
+        Submit { traceparent: ask.traceparent(), ..submit }
     };
     ask.let_go_of_body();
     let submitted = ask.engine().submit(submit).await??;

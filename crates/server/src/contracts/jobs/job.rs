@@ -14,6 +14,7 @@ use crate::refusal::{self, Refusal};
 use hyper::header::{HeaderName, HeaderValue};
 use mainspring_engine::Most;
 use mainspring_engine::store::{ItemFilter, JobFilter, Scope};
+use mainspring_kernel::command::Submit;
 use mainspring_kernel::executor::Mode;
 use mainspring_kernel::view::jobs::{self, State};
 use mainspring_kernel::{
@@ -39,7 +40,8 @@ pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Refusa
     let command = {
         let wish: wire::OrchestrationSubmit = json::read(json::check(&ask.body)?)?;
         let window = ask.app.config.key_window_secs;
-        translate::submit(&wish, &who, ask.trace.as_deref(), window)?
+        let submit = translate::submit(&wish, &who, ask.trace.as_deref(), window)?;
+        Submit { traceparent: ask.traceparent(), ..submit }
     };
     ask.let_go_of_body();
     let submitted = ask.engine().submit(command).await??;

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
     use mainspring_kernel::evolve::Transition;
     use mainspring_kernel::job::Actor;
-    use mainspring_kernel::{JobId, JobType, StateName, TenantId, Timestamp, UserId};
+    use mainspring_kernel::{JobId, JobType, QueueName, StateName, TenantId, Timestamp, UserId};
 
     #[test]
     fn a_move_is_one_line_of_the_shared_type() {
@@ -46,6 +46,7 @@ mod tests {
             tenant: TenantId::new("t").unwrap(),
             user: UserId::new("u").unwrap(),
             job_type: JobType::new("j").unwrap(),
+            queue: QueueName::new("q").unwrap(),
             trace_id: "line\nbreak".into(),
             created_at: Timestamp(0),
             run_at: Timestamp(0),

@@ -27,7 +27,8 @@ pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Refusa
         if ask.app.config.is_key_required && key.is_none() && wish.idempotency_key.is_none() {
             return Err(refusal::idempotency_missing());
         }
-        Submitter::new(&who, ask.trace.as_deref(), window).submit(&wish, key)?
+        let submitter = Submitter::new(&who, ask.trace.as_deref(), window);
+        submitter.by(ask.traceparent()).submit(&wish, key)?
     };
     ask.let_go_of_body();
     // Before the job exists: whoever is refused can send the same again.
@@ -57,7 +58,8 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Refu
         let text = json::check(&ask.body)?;
         let items = wire::batch(text)?;
         let window = ask.app.config.key_window_secs;
-        let mut submitter = Submitter::new(&who, ask.trace.as_deref(), window);
+        let submitter = Submitter::new(&who, ask.trace.as_deref(), window);
+        let mut submitter = submitter.by(ask.traceparent());
         let is_key_required = ask.app.config.is_key_required;
         let mut wishes = Vec::with_capacity(items.len());
         let mut refused: Vec<(usize, Refusal)> = Vec::new();

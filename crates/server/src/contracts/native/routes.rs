@@ -2,6 +2,7 @@
 //! made from it, so that the two cannot disagree.
 
 mod desk;
+mod subscriptions;
 mod triggers;
 
 use super::filters::{FILTERS, GROUP_FILTERS, ITEM_FILTERS, PAGE};
@@ -37,6 +38,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     routes.extend(schedule_routes());
     routes.extend(schedule_steering_routes());
     routes.extend(triggers::table());
+    routes.extend(subscriptions::table());
     routes.extend(admin_routes());
     if config.has_internal_routes {
         routes.extend(internal_routes());

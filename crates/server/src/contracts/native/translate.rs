@@ -13,6 +13,7 @@ use mainspring_kernel::limits::{
     ERROR_CODE_BYTES_MAX, LEASE_MS_DEFAULT, LEASE_MS_MAX, PULL_MAX, WAIT_MS_MAX,
 };
 use mainspring_kernel::name::BadName;
+use mainspring_kernel::traceparent;
 use mainspring_kernel::{
     Command, JobId, JobType, Payload, Principal, QueueName, Rejection, Timestamp, WorkerId,
 };
@@ -23,6 +24,7 @@ use std::time::Duration;
 pub(super) struct Submitter<'a> {
     who: &'a Principal,
     trace: Option<&'a str>,
+    traceparent: Option<Box<str>>,
     window_secs: Option<u32>,
     last_type: Option<JobType>,
     last_queue: Option<QueueName>,
@@ -35,7 +37,12 @@ impl<'a> Submitter<'a> {
         trace: Option<&'a str>,
         window_secs: Option<u32>,
     ) -> Self {
-        Submitter { who, trace, window_secs, last_type: None, last_queue: None }
+        Submitter { who, trace, traceparent: None, window_secs, last_type: None, last_queue: None }
+    }
+
+    /// The same, by a step of another system's trace.
+    pub(super) fn by(self, traceparent: Option<Box<str>>) -> Self {
+        Submitter { traceparent, ..self }
     }
 
     /// The command for one wish.
@@ -74,6 +81,11 @@ impl<'a> Submitter<'a> {
             alias: None,
             plan: None,
             trace: wish.trace_id.as_deref().or(self.trace).map(Into::into),
+            // One that is none is as good as none.
+            traceparent: match wish.traceparent.as_deref() {
+                Some(text) => traceparent::carried(text),
+                None => self.traceparent.clone(),
+            },
             parent: parent.map_err(|_| field("parent_id", "must be a job id"))?,
             subject: wish.subject.as_deref().map(Into::into),
             labels: wish.labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone()),

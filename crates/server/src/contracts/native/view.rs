@@ -93,6 +93,15 @@ fn named(job: &Job, out: &mut Out) {
     out.maybe_string(key.map(scope));
     out.raw(",\"trace_id\":");
     out.trace(job.trace.as_deref(), job.id);
+    traceparent(job, out);
+}
+
+/// Written only where there is one.
+fn traceparent(job: &Job, out: &mut Out) {
+    if let Some(traceparent) = job.traceparent() {
+        out.raw(",\"traceparent\":");
+        out.string(traceparent);
+    }
 }
 
 /// A scope as the caller gave it, or the derived one.
@@ -218,6 +227,7 @@ pub(super) fn grant(job: &Job, out: &mut Out) {
     out.number(u64::from(job.retry_count));
     out.raw("\",\"trace_id\":");
     out.trace(job.trace.as_deref(), job.id);
+    traceparent(job, out);
     out.raw(",\"labels\":");
     out.labels(job.extras.as_ref().map_or(&[], |extras| &extras.labels));
     out.raw("}");

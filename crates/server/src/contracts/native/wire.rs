@@ -43,6 +43,8 @@ pub(super) struct Submit<'a> {
     #[serde(borrow)]
     pub(super) trace_id: Option<Text<'a>>,
     #[serde(borrow)]
+    pub(super) traceparent: Option<Text<'a>>,
+    #[serde(borrow)]
     pub(super) parent_id: Option<Text<'a>>,
     pub(super) labels: Option<Labels>,
     #[serde(borrow)]

@@ -15,6 +15,7 @@ use crate::refusal::{self, Refusal};
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_engine::store::{JobFilter, JobWithHistory, Scope};
+use mainspring_kernel::command::Submit;
 use mainspring_kernel::entity::Body;
 use mainspring_kernel::governance::{
     CONTRACT_LABEL, Duty, OBJECT_LABEL, QUEUE, RiskTier, object_id, subject,
@@ -40,6 +41,7 @@ pub(super) async fn enqueue(mut ask: Ask, who: Principal) -> Result<Reply, Refus
     let key = wish.key.clone();
     let trace = ask.trace.clone();
     let submit = wish.submit(&who, risk_tier, (ask.app.config.shards, trace.as_deref()))?;
+    let submit = Submit { traceparent: ask.traceparent(), ..submit };
     in_due_order(&ask, submit.queue.as_ref()).await?;
     let submitted = ask.engine().submit(submit).await??;
     let (status, idempotency_key) = match submitted.is_hit {

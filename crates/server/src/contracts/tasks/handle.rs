@@ -13,6 +13,7 @@ use crate::refusal::{self, Refusal};
 use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_engine::store::{JobWithHistory, Scope};
+use mainspring_kernel::command::Submit;
 use mainspring_kernel::entity::schedule::Schedule;
 use mainspring_kernel::entity::{Body, EntityId, Kind};
 use mainspring_kernel::firing;
@@ -40,7 +41,7 @@ pub(super) async fn create(mut ask: Ask, who: Principal) -> Result<Reply, Refusa
     {
         return hit(&ask, &who, &found, &critical).await;
     }
-    let submit = submit?;
+    let submit = Submit { traceparent: ask.traceparent(), ..submit? };
     if submit.plan.is_some() {
         ask.room_for_a_schedule(&who).await?;
     }

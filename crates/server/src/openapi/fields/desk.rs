@@ -1,6 +1,6 @@
 //! Values of the fields of alerts and bulk operations.
 
-use super::super::values::{Allowed, label, no_control};
+use super::super::values::{Allowed, label, no_control, padded};
 use super::{governed_words, name, text, whole};
 use mainspring_kernel::entity::alert::{AlertState, Rule, Severity};
 use mainspring_kernel::entity::bulk::{BulkAction, BulkStatus};
@@ -30,7 +30,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("CreateBulk" | "Bulk" | "BulkPreview", "action") => {
             governed_words(BulkAction::ALL, BulkAction::as_str)
         }
-        ("CreateBulk", "reason") => Allowed::Said,
+        ("CreateBulk", "reason") => text(1, MESSAGE_BYTES_MAX, padded()),
         ("CreateBulk", "filter" | "dry_run" | "canary") => Allowed::Any,
         ("BulkCanary", "first") => whole(1, CANARY_MAX.into()),
         ("BulkCanary", "max_failure_ratio") => Allowed::Any,

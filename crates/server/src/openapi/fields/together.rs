@@ -1,5 +1,6 @@
 //! Rules about several fields of one type.
 
+use super::{desk, subscriptions};
 use serde_json::{Value, json};
 
 /// Rules about several fields of one type, as far as JSON Schema has words for them.
@@ -31,7 +32,8 @@ pub(in crate::openapi) fn together(of: &str) -> Option<Value> {
                 kind("daily", &planned, &plan),
             ] }))
         }
-        "CreateBulk" => Some(super::desk::bulks_together()),
+        "CreateSubscription" => Some(subscriptions::together()),
+        "CreateBulk" => Some(desk::bulks_together()),
         "Submit" => Some(json!({ "anyOf": [is_left_out("run_at"), is_left_out("delay_ms")] })),
         "Discard" => {
             let (one, two) = ("reviewer_id", "reviewer_id_2");

@@ -49,6 +49,7 @@ fn full(state: State) -> Job {
         progress_pct: Some(40),
         alias: None,
         plan: None,
+        traceparent: Some("00-a-b-01".into()),
     };
     let failure =
         Failure { code: TASK_TIMEOUT.into(), message: "slow \\ late".into(), retryable: true };
