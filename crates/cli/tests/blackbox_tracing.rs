@@ -76,10 +76,11 @@ fn a_traceparent_is_taken_by_every_contract(store: Store) {
     let task = json!({ "task_id": "t1", "schedule_type": "at",
         "scheduled_at": "2026-02-25T12:00:00Z" });
     let queued = json!({ "object_type": "memory", "object_id": "m1", "action": "verify",
-        "run_at": "2999-01-01T00:00:00Z" });
+        "run_at": "2030-01-01T00:00:00Z" });
+    let task_of_jobs = json!({ "taskType": "env", "idempotencyKey": "k" });
     let ids = [
         text(&submit(&ann, "/tasks", PARENT, &task)["task"], "job_id"),
-        text(&submit(&ann, "/jobs", PARENT, &json!({ "taskType": "q" }))["data"], "taskId"),
+        text(&submit(&ann, "/jobs", PARENT, &task_of_jobs)["data"], "taskId"),
         text(&submit(&ann, "/scheduler/jobs", PARENT, &queued), "job_id"),
     ];
     for id in ids {
