@@ -97,6 +97,8 @@ def bend(case, most):
         bent = body(case.body, case.headers or {}, most)
         if bent.get("type") in ("recurring", "scheduled", "conditional"):
             bent = trigger(bent, "task_id" if case.path.startswith("/api/") else "taskId")
+        if case.path == "/api/v1/subscriptions":
+            bent = subscription(bent)
         change(case, "body", bent)
 
 
@@ -154,6 +156,15 @@ def executor(value):
         value["cwd"] = value["cwd"][:1_000]
     if value.get("url") is not None:
         value["url"] = "https://127.0.0.1:9/"
+    return value
+
+
+def subscription(value):
+    """The wish for a subscription: to nobody's address, from a position that there is."""
+    # d18_what_is_wrong_foreign_or_too_much_is_refused
+    value.pop("after", None)
+    value.pop("nats_subject", None)
+    value["url"] = "https://127.0.0.1:9/"
     return value
 
 
