@@ -41,8 +41,8 @@ pub struct Submit {
     /// The trace the job belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<String>,
-    /// The step of another system's trace that submits it (W3C Trace Context), instead of the header
-    /// of that name. One that is malformed is ignored.
+    /// The step of another system's trace that submits it (W3C Trace Context), instead of the
+    /// header of that name. One that is malformed is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
     /// The job this one belongs to.

@@ -92,6 +92,16 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/triggers/{trigger_id}/evaluations", ANYONE),
     ("GET", "/api/v1/triggers/{trigger_id}/explain", ANYONE),
     ("POST", "/api/v1/triggers/{trigger_id}/dry-run", ANYONE),
+    ("GET", "/api/v1/dlq/groups", ANYONE),
+    ("GET", "/api/v1/alerts", "viewer operator approver internal admin"),
+    ("GET", "/api/v1/alerts/{alert_id}", "viewer operator approver internal admin"),
+    ("POST", "/api/v1/alerts/{alert_id}/acknowledge", "operator admin"),
+    ("POST", "/api/v1/bulk", "operator admin"),
+    ("GET", "/api/v1/bulk", "viewer operator approver internal admin"),
+    ("GET", "/api/v1/bulk/{bulk_id}", "viewer operator approver internal admin"),
+    ("GET", "/api/v1/bulk/{bulk_id}/items", "viewer operator approver internal admin"),
+    ("POST", "/api/v1/bulk/{bulk_id}/approve", "approver admin"),
+    ("POST", "/api/v1/bulk/{bulk_id}/stop", "operator admin"),
     ("POST", "/api/v1/subscriptions", "operator admin"),
     ("GET", "/api/v1/subscriptions", "viewer operator approver internal admin"),
     ("GET", "/api/v1/subscriptions/{subscription_id}", "viewer operator approver internal admin"),
@@ -135,6 +145,9 @@ fn body(path: &str) -> Value {
         }
         "/api/v1/triggers" => json!({ "type": "recurring", "prompt": "p",
             "schedule": { "interval_seconds": 3600 } }),
+        "/api/v1/bulk" => {
+            json!({ "action": "cancel", "filter": { "type": "door" }, "reason": "r" })
+        }
         "/api/v1/subscriptions" => json!({ "name": "door", "url": "http://192.0.2.1/" }),
         "/tasks" => json!({ "task_id": "door", "schedule_type": "at",
             "scheduled_at": "2026-02-25T12:00:00Z" }),

@@ -1,5 +1,6 @@
-//! The header `traceparent` of W3C Trace Context: it says in which trace of another system a job was
-//! submitted, and by which step of it. It is carried to whoever works on the job, and never used.
+//! The header `traceparent` of W3C Trace Context: it says in which trace of another system a job
+//! was submitted, and by which step of it. It is carried to whoever works on the job, and never
+//! used.
 //!
 //! A caller that gets it wrong is not refused: the standard says to go on as if there were none.
 

@@ -113,10 +113,10 @@ pub(super) async fn retry(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let item = item.ok_or_else(|| errors::illegal(jobs::state(&job), State::Queued))?;
     let command = Command::RequeueItem { item: item.id, by: who.user.clone(), key: None };
     let note = audit::of_item(&command, &item, None);
-    match audit::change(&ask, &who, command, note).await? {
-        Receipt::Requeued { job: again } => after(&ask, &who, again).await,
-        _ => Err(refusal::internal()),
-    }
+    let Receipt::Requeued { job: again } = audit::change(&ask, &who, command, note).await? else {
+        return Err(refusal::internal());
+    };
+    after(&ask, &who, again).await
 }
 
 /// What a callback does, done by hand. Whoever may not is told so before anything is looked up.
