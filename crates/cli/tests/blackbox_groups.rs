@@ -68,7 +68,7 @@ fn g09_dead_letters_are_grouped_by_failure_and_found_by_it(store: Store) {
     rows.push(quoted.clone());
     rows.reverse();
     assert_eq!(of(&format!("signature={signature}")), rows);
-    assert_eq!(of(&format!("signature={signature}&limit=1")), [quoted.clone()]);
+    assert_eq!(of(&format!("signature={signature}&limit=1")), vec![quoted.clone()]);
     assert_eq!(of(&format!("signature={}", text(&small, "signature"))), [other]);
     assert_eq!(of("signature=0123456789abcdef"), Vec::<String>::new());
     // One that is done with is not in an open group any more.

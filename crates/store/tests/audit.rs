@@ -73,9 +73,10 @@ fn written() -> Trail {
         let append = AuditCommand::Append { tenant: tenant(), note, keep_ms, is_unbounded };
         for event in decide(&append.into(), &facts).unwrap().events {
             let Event::EntitySet(entity) = event else { panic!("{event:?}") };
-            match &entity.body {
-                Body::AuditEntry(line) => drop(lines.insert(line.seq, encoded(&entity))),
-                _ => head = Some(*entity),
+            if let Body::AuditEntry(line) = &entity.body {
+                lines.insert(line.seq, encoded(&entity));
+            } else {
+                head = Some(*entity);
             }
         }
     }
