@@ -2,10 +2,10 @@
 //!
 //! Nothing here prints a verdict; the caller decides what a failed command means.
 
-use std::env;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -23,8 +23,27 @@ pub(crate) fn enter_root() -> Result<()> {
 }
 
 /// The cargo that started us, so that nested calls use the same toolchain.
+///
+/// Where nothing was built in steps so far, nothing is noted down for the next step: on a fresh
+/// clone that is work for nobody. Whoever builds by hand has it noted, and from then on so do we.
 pub(crate) fn command() -> Command {
-    Command::new(env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo")))
+    static IS_BUILT_IN_STEPS: OnceLock<bool> = OnceLock::new();
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    if !*IS_BUILT_IN_STEPS.get_or_init(is_built_in_steps) {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    command
+}
+
+/// Whether somebody chose, or steps of our crates were noted down before. Of this crate alone they
+/// always are: it is what runs.
+fn is_built_in_steps() -> bool {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    let noted = fs::read_dir(target.join("debug/incremental")).into_iter().flatten().flatten();
+    env::var_os("CARGO_INCREMENTAL").is_some()
+        || noted
+            .map(|it| it.file_name())
+            .any(|name| name.as_encoded_bytes().starts_with(b"mainspring"))
 }
 
 /// Runs cargo with the terminal attached; an unsuccessful exit is an error.
