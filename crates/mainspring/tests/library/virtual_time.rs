@@ -6,7 +6,7 @@ use mainspring::{Error, Failure, Schedule, StateName, testing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tokio::time::sleep as pass;
+use tokio::time::sleep as pass; // paced: the clock is stopped, nobody waits
 
 const DAY: Duration = Duration::from_secs(86_400);
 
