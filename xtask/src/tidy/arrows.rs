@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("executor", &["engine", "kernel", "store", "worker"]),
     ("server", &["engine", "kernel", "api"]),
     ("sdk", &["worker", "api"]),
+    ("mainspring", &["engine", "kernel", "store", "store-memory", "store-postgres", "worker"]),
     ("http-client", &[]),
     ("bench", &["http-client", "store-postgres"]),
     (

@@ -76,8 +76,8 @@ async fn open_store(
     let clock = Arc::new(SystemClock::new());
     match &settings.store {
         StoreChoice::Directory(path) => {
-            make_private(path)?;
-            let disk = Arc::new(RealDisk::open(path)?);
+            let disk = RealDisk::open(path);
+            let disk = Arc::new(disk.with_context(|| format!("cannot use {}", path.display()))?);
             let started = clock.now();
             let store = MemoryStore::open(disk, config, started)?;
             store.note_opening(clock.now().since(started));

@@ -3,9 +3,9 @@
 //! Must never treat a failed sync as retryable: after one, the kernel may have dropped the dirty
 //! pages and a second sync would lie. It passes the error up and the journal stops for good.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -20,24 +20,31 @@ pub struct RealDisk {
 }
 
 impl RealDisk {
-    /// Opens the directory, creating it (and its parents) when missing.
+    /// Opens the directory. One that is missing is made, with its parents, so that nobody else can
+    /// look into it; one that exists is left as it is.
     ///
     /// # Errors
     /// When the directory cannot be created or opened.
     pub fn open(root: impl AsRef<Path>) -> io::Result<Self> {
         let root = root.as_ref().to_path_buf();
-        if !root.is_dir() {
-            std::fs::create_dir_all(&root)?;
-            // The new entry lives in the parent, so the parent has to be synced as well.
-            let parent = match root.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent,
-                _ => Path::new("."),
-            };
-            File::open(parent)?.sync_all()?;
+        let missing: Vec<PathBuf> =
+            root.ancestors().take_while(|path| !is_there(path)).map(Path::to_path_buf).collect();
+        if !missing.is_empty() {
+            DirBuilder::new().recursive(true).mode(0o700).create(&root)?;
+        }
+        // A new entry lives in its parent, so the parent has to be synced as well.
+        for made in missing {
+            let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
         }
         let directory = File::open(&root)?;
         Ok(Self { root, directory })
     }
+}
+
+/// Whether it is a directory; the empty path is the present one.
+fn is_there(path: &Path) -> bool {
+    path.as_os_str().is_empty() || path.is_dir()
 }
 
 impl Disk for RealDisk {
