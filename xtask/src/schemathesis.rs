@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -79,15 +80,27 @@ pub(crate) fn full() -> Result<()> {
     exercise_all(&Wish { cases: CASES_FULL, ..Wish::default() })
 }
 
+/// The stores side by side: the program keeps one core busy at most.
 fn exercise_all(wish: &Wish) -> Result<()> {
-    for store in &wish.stores {
-        let postgres = match store {
-            Store::Memory => None,
-            Store::Postgres => Some(Postgres::start()?),
+    let target = cargo::target_directory()?;
+    let program = installed(&target)?;
+    thread::scope(|scope| {
+        let start = |store: &Store| {
+            let (store, target, program) = (*store, &target, &program);
+            scope.spawn(move || {
+                let postgres = match store {
+                    Store::Memory => None,
+                    Store::Postgres => Some(Postgres::start()?),
+                };
+                exercise(store, wish, (target, program), postgres.as_ref())
+            })
         };
-        exercise(*store, wish, postgres.as_ref())?;
-    }
-    Ok(())
+        let running: Vec<_> = wish.stores.iter().map(start).collect();
+        let ended =
+            running.into_iter().map(|it| it.join().unwrap_or_else(|_| bail!("it panicked")));
+        // Each is waited for, and the first that found something is told.
+        ended.collect::<Vec<Result<()>>>().into_iter().collect()
+    })
 }
 
 fn read(arguments: &[String]) -> Result<Wish> {
@@ -110,19 +123,22 @@ fn read(arguments: &[String]) -> Result<Wish> {
 
 /// Sends at least the cases of `wish` to a server on `store`; the workspace must be built. The
 /// database of `postgres` must be nobody else's: the server moves into it as it is.
-fn exercise(store: Store, wish: &Wish, postgres: Option<&Postgres>) -> Result<()> {
-    let target = cargo::target_directory()?;
-    let program = installed(&target)?;
+fn exercise(
+    store: Store,
+    wish: &Wish,
+    (target, program): (&Path, &Path),
+    postgres: Option<&Postgres>,
+) -> Result<()> {
     let place = target.join("schemathesis").join(store.name());
     if place.exists() {
         fs::remove_dir_all(&place).with_context(|| format!("cannot empty {}", place.display()))?;
     }
     fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
-    let mut server = Server::start(&target, &place, postgres.map(Postgres::url))?;
+    let mut server = Server::start(target, &place, postgres.map(Postgres::url))?;
     let (mut sent, mut seed) = (0, wish.first_seed);
     while sent < wish.cases {
         let report = place.join(format!("seed-{seed}.txt"));
-        let new = round(&program, &server, (seed, wish.examples), &report)?;
+        let new = round(program, &server, (seed, wish.examples), &report)?;
         server.expect_alive()?;
         sent += new;
         println!("{}: seed {seed}, {sent} cases so far, nothing found", store.name());
