@@ -212,7 +212,8 @@ fn a_worker_that_stops_gives_back_without_using_up_a_try(store: Store) {
             .start();
         let job = spring.submit(&Work { n: 0 }).max_retries(0).await.unwrap();
         begun.notified().await;
-        assert_eq!(worker.stop().await.unwrap().released, 1);
+        // A pull that is on its way may bring it once more; then it is given back once more.
+        assert!(worker.stop().await.unwrap().released >= 1);
         assert_eq!(job.state().await.unwrap(), StateName::Retrying);
         // Dropped, it is told to stop as well.
         drop(spring.worker().on(|_: Work, _| async { Ok(0) }).id("dropped").start());
