@@ -4,7 +4,7 @@
 use crate::postgres::stand::{Plan, Stand, Store};
 use crate::postgres::suite as postgres;
 use crate::report::{self, Row};
-use crate::{echo as bare, neighbours, schedules, suite};
+use crate::{echo as bare, neighbours, schedules, suite, turn as limit};
 use anyhow::bail;
 use jiff::SignedDuration;
 use std::net::SocketAddr;
@@ -102,6 +102,13 @@ pub struct EchoArgs {
     address: SocketAddr,
 }
 
+/// Where the limit program listens, and where it keeps its file.
+#[derive(Debug, clap::Args)]
+pub struct TurnArgs {
+    address: SocketAddr,
+    folder: PathBuf,
+}
+
 /// A mistake in what was asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -120,6 +127,14 @@ pub type Show<'a> = &'a dyn Fn(&[Row]);
 /// If nobody can listen there.
 pub async fn echo(args: EchoArgs) -> anyhow::Result<()> {
     bare::serve(args.address).await
+}
+
+/// Serves the limit program until the process ends.
+///
+/// # Errors
+/// If nobody can listen there, or its file cannot be written.
+pub fn turn(args: &TurnArgs) -> anyhow::Result<()> {
+    limit::serve(args.address, &args.folder)
 }
 
 /// Measures and shows.

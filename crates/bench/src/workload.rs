@@ -86,10 +86,11 @@ pub(crate) fn submit_single(
     connections: usize,
 ) -> anyhow::Result<f64> {
     let request = target.requests.submit(0);
-    let each = connections / THREADS;
+    let threads = THREADS.min(connections);
+    let each = connections / threads;
     let rounds = count / connections;
     let stopwatch = Stopwatch::start();
-    together(THREADS, |_| {
+    together(threads, |_| {
         let mut mine = open(target.address, each)?;
         for _ in 0..rounds {
             mine.iter_mut().try_for_each(|connection| connection.send(&request))?;
@@ -97,7 +98,7 @@ pub(crate) fn submit_single(
         }
         Ok(())
     })?;
-    Ok(stopwatch.rate(rounds * each * THREADS))
+    Ok(stopwatch.rate(rounds * each * threads))
 }
 
 fn open(address: SocketAddr, count: usize) -> anyhow::Result<Vec<Connection>> {

@@ -119,6 +119,9 @@ enum Command {
     /// The bare HTTP handler that `bench` compares with
     #[command(hide = true)]
     BenchEcho(mainspring_bench::EchoArgs),
+    /// The limit program that `bench` compares with
+    #[command(hide = true)]
+    BenchTurn(mainspring_bench::TurnArgs),
     /// The parent of a worker's command
     #[command(hide = true)]
     Supervise(supervise::Args),
@@ -179,6 +182,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
         Command::Bench(args) => bench::run(&args, output),
         Command::BenchEcho(args) => threaded(bench::echo(args)),
+        Command::BenchTurn(args) => bench::turn(&args),
         Command::Supervise(args) => simple(supervise::run(args)),
         Command::Migrate(verb) => simple(migrate::run(verb, output)),
         Command::Move(args) => simple(move_store::run(args, output)),

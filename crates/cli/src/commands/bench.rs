@@ -2,7 +2,7 @@
 
 use crate::exit;
 use crate::output::{Output, say, say_json, table};
-use mainspring_bench::{Args, COLUMNS, EchoArgs, Row};
+use mainspring_bench::{Args, COLUMNS, EchoArgs, Row, TurnArgs};
 use serde_json::{Value, json};
 
 pub(crate) fn run(args: &Args, output: Output) -> anyhow::Result<u8> {
@@ -12,6 +12,11 @@ pub(crate) fn run(args: &Args, output: Output) -> anyhow::Result<u8> {
 
 pub(crate) async fn echo(args: EchoArgs) -> anyhow::Result<u8> {
     mainspring_bench::echo(args).await?;
+    Ok(exit::OK)
+}
+
+pub(crate) fn turn(args: &TurnArgs) -> anyhow::Result<u8> {
+    mainspring_bench::turn(args)?;
     Ok(exit::OK)
 }
 
