@@ -197,7 +197,10 @@ impl Browser {
     /// # Panics
     /// If it cannot be taken or written.
     pub fn picture(&self, path: &Path) {
-        let wish = json!({ "format": "png", "captureBeyondViewport": true });
+        let size = self.devtools("Page.getLayoutMetrics", json!({}))["cssContentSize"].take();
+        let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": size["height"],
+            "scale": 1 });
+        let wish = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
         let taken = self.devtools("Page.captureScreenshot", wish);
         let text = taken["data"].as_str().expect("a picture");
         std::fs::write(path, base64(text)).expect("a place for pictures");
