@@ -24,11 +24,16 @@
 
 pub(crate) mod once;
 
+mod alerts;
 mod assets;
+mod audit;
+mod blocks;
 mod bulk;
 mod chart;
 mod cookies;
+mod dlq;
 mod form;
+mod health;
 mod inside;
 mod job;
 mod jobs;
@@ -37,13 +42,22 @@ mod language;
 mod live;
 mod map;
 mod needs;
+mod objects;
 mod overview;
 mod parts;
 mod pulse;
+mod questions;
 mod refused;
+mod schedule_new;
+mod schedules;
 mod session;
 mod shell;
 mod sign_in;
+mod strip;
+mod subscriptions;
+mod tokens;
+mod triggers;
+mod types;
 mod watched;
 mod words;
 
@@ -104,7 +118,24 @@ impl Group {
 }
 
 /// Every page, in the order of the navigation.
-pub(crate) static PAGES: &[&Page] = &[&overview::PAGE, &jobs::PAGE, &bulk::PAGE];
+pub(crate) static PAGES: &[&Page] = &[
+    &overview::PAGE,
+    &jobs::PAGE,
+    &dlq::PAGE,
+    &questions::PAGE,
+    &alerts::PAGE,
+    &bulk::PAGE,
+    &schedules::PAGE,
+    &triggers::PAGE,
+    &types::TYPES,
+    &types::QUEUES,
+    &types::WORKERS,
+    &objects::PAGE,
+    &health::PAGE,
+    &audit::PAGE,
+    &subscriptions::PAGE,
+    &tokens::PAGE,
+];
 
 /// All routes of the dashboard.
 pub(crate) fn routes() -> Vec<Route> {

@@ -11,7 +11,8 @@ use hyper::header::{CACHE_CONTROL, HeaderName};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 
-const STYLE: &str = include_str!("../../assets/dashboard.css");
+const STYLE: &str =
+    concat!(include_str!("../../assets/dashboard.css"), include_str!("../../assets/pages.css"));
 const SCRIPT: &str = include_str!("../../assets/dashboard.js");
 const ICON: &str = include_str!("../../assets/icon.svg");
 

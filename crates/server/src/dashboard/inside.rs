@@ -2,6 +2,7 @@
 //! same rules, the same audit trail and the same words for a refusal. Only who asks is known from
 //! the session instead of from a header.
 
+use super::words::Lang;
 use crate::answer::Reply;
 use crate::app::Ids;
 use crate::ask::Ask;
@@ -9,7 +10,8 @@ use crate::audit;
 use crate::refusal::{self, Refusal};
 use crate::route::{Route, Rule};
 use bytes::Bytes;
-use hyper::Method;
+use hyper::header::{ACCEPT_LANGUAGE, HeaderValue};
+use hyper::{HeaderMap, Method};
 use mainspring_kernel::Principal;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -94,7 +96,7 @@ impl<'a> Inside<'a> {
         }
         let ask = Ask {
             app: app.clone(),
-            headers: hyper::HeaderMap::new(),
+            headers: self.spoken(),
             params,
             query,
             body,
@@ -104,6 +106,12 @@ impl<'a> Inside<'a> {
         };
         // The future of a handler that is chosen at run time is in a box of its own already.
         Box::pin(app.perform(route, path, ask, Some(self.who.clone()))).await
+    }
+
+    /// The language of the page: some answers have sentences in them.
+    fn spoken(&self) -> HeaderMap {
+        let lang = Lang::of(&self.ask.headers).as_str();
+        HeaderMap::from_iter([(ACCEPT_LANGUAGE, HeaderValue::from_static(lang))])
     }
 
     fn is_allowed(&self, route: &Route) -> bool {

@@ -17,6 +17,18 @@ fn both_languages_have_every_text() {
         jobs::Jobs::ALL,
         job::JobWords::ALL,
         bulk::BulkWords::ALL,
+        dlq::DlqWords::ALL,
+        schedules::ScheduleWords::ALL,
+        schedule_new::NewSchedule::ALL,
+        questions::QuestionWords::ALL,
+        alerts::AlertWords::ALL,
+        triggers::TriggerWords::ALL,
+        types::HouseWords::ALL,
+        objects::ObjectWords::ALL,
+        audit::AuditWords::ALL,
+        subscriptions::SubscriptionWords::ALL,
+        tokens::TokenWords::ALL,
+        health::HealthWords::ALL,
     ];
     for (key, en, zh) in tables.into_iter().flatten() {
         assert!(!en.trim().is_empty() && !zh.trim().is_empty(), "{key}");

@@ -71,7 +71,7 @@ pub(crate) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
 }
 
 /// The dead-letter items of the parameters, in `scope`.
-pub(super) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Refusal> {
+pub(crate) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Refusal> {
     let state = query.get("status");
     if state.is_some_and(|state| !DlqState::NAMES.contains(&state)) {
         return Err(refusal::invalid("status", "is not a state of an item"));
@@ -154,7 +154,7 @@ pub(crate) fn job_list(filter: &JobFilter) -> Digest {
 }
 
 /// What a cursor for items is bound to.
-pub(super) fn item_list(filter: &ItemFilter) -> Digest {
+pub(crate) fn item_list(filter: &ItemFilter) -> Digest {
     let ItemFilter { state, job, signature, since, until } = filter;
     let mut parts = parts(job);
     let texts = [text(state.as_ref()), text(signature.as_ref())];
