@@ -5,7 +5,7 @@
 
 use mainspring_testkit::blackbox::caller::text;
 use mainspring_testkit::blackbox::{
-    Caller, PerStore, Request, Response, Server, Store, eventually,
+    Caller, Nodes, PerStore, Request, Response, Server, Store, eventually,
 };
 use mainspring_testkit::both_stores;
 use mainspring_testkit::postgres::{Cluster, ClusterOptions};
