@@ -215,3 +215,74 @@ fn text_of(job: &serde_json::Value) -> String {
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
+
+/// Every page, wide and narrow, light and dark, in both languages: nothing sticks out. With
+/// `MAINSPRING_PICTURES=docs/screenshots` the pictures are kept, to be looked at.
+#[test]
+fn pages_fit_wide_and_narrow_in_both_languages() {
+    let server = server(Store::Memory);
+    let pat = server.caller("b4", "pat", &EVERYTHING);
+    let long = "x".repeat(120);
+    let failed = {
+        let payload = json!({ "customer": 42, "note": long, "lines": ["paper", "ink"] });
+        let wish = json!({ "job_type": "invoice.print", "payload": payload, "max_retries": 0,
+            "labels": { "source": long }, "queue": "invoices" });
+        let id = text(&pat.submit(&wish), "job_id");
+        let grant = pat.pull_one("invoice.print");
+        let message = format!("the printer is empty {long}");
+        pat.report("fail", &grant, json!({ "error_code": "NO_PAPER", "message": message }));
+        id
+    };
+    for n in 0..30 {
+        pat.submit(&json!({ "job_type": format!("report.number-{}", n % 4), "payload": {} }));
+    }
+    let waiting = pat.submit_plain(&"long-name-".repeat(10));
+    let done = pat.submit_plain("report.done");
+    pat.report("complete", &pat.pull_one("report.done"), json!({ "result": { "rows": 7 } }));
+    let filter = json!({ "status": "queued", "type": "report.number-3" });
+    let wish = json!({ "action": "cancel", "filter": filter, "reason": long });
+    let bulk = text(&pat.post("/api/v1/bulk", &wish).data(), "bulk_id");
+    let pages = [
+        ("overview", "/".to_owned()),
+        ("jobs", "/ui/jobs".to_owned()),
+        ("jobs-failed", "/ui/jobs?status=failed&type=invoice.print".to_owned()),
+        ("job-failed", format!("/ui/jobs/{failed}")),
+        ("job-waiting", format!("/ui/jobs/{waiting}")),
+        ("job-done", format!("/ui/jobs/{done}")),
+        ("bulk", "/ui/bulk".to_owned()),
+        ("bulk-one", format!("/ui/bulk/{bulk}")),
+        ("bulk-new", "/ui/bulk/new?action=requeue&type=invoice.print".to_owned()),
+        ("nothing", "/ui/nothing".to_owned()),
+        ("sign-in", "/sign-in".to_owned()),
+    ];
+    let browser = Browser::open();
+    sign_in(&browser, server, &pat);
+    let kept = std::env::var_os("MAINSPRING_PICTURES").map(std::path::PathBuf::from);
+    let mut seen = 0;
+    for (language, short) in [("en", "en"), ("zh-CN", "zh")] {
+        browser.speak(language);
+        for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")] {
+            browser.resize(width, 900);
+            browser.prefer(scheme);
+            for (name, path) in &pages {
+                browser.go(&format!("{}{path}", server.url));
+                let found = browser.run(
+                    "return [document.documentElement.scrollWidth, document.documentElement.lang]",
+                    &[],
+                );
+                assert_eq!(found[1], json!(language), "{name}");
+                let wide = found[0].as_u64().unwrap();
+                assert!(wide <= u64::from(width), "{name} is {wide} wide at {width}, {language}");
+                if let Some(kept) = &kept {
+                    browser.picture(&kept.join(format!("{name}-{width}-{scheme}-{short}.png")));
+                }
+                seen += 1;
+            }
+        }
+    }
+    // That a page is not there is one, of the page that is not there.
+    let complaints = browser.complaints();
+    let others: Vec<_> = complaints.iter().filter(|line| !line.contains("/ui/nothing")).collect();
+    assert!(others.is_empty(), "{others:?}");
+    println!("{seen} pictures");
+}

@@ -5,9 +5,10 @@
 
 use mainspring_testkit::blackbox::caller::text;
 use mainspring_testkit::blackbox::{
-    Caller, PerStore, Request, Response, Server, Store, eventually,
+    Caller, Nodes, PerStore, Request, Response, Server, Store, eventually,
 };
 use mainspring_testkit::both_stores;
+use mainspring_testkit::postgres::{Cluster, ClusterOptions};
 use serde_json::json;
 
 both_stores![
@@ -30,19 +31,19 @@ fn server(store: Store) -> &'static Server {
 const EVERYTHING: [&str; 4] = ["submitter", "worker", "operator", "viewer"];
 
 /// A browser without a window: it has cookies.
-struct Visitor {
-    server: &'static Server,
+struct Visitor<'a> {
+    server: &'a Server,
     cookies: Vec<(String, String)>,
     /// What the forms of this session carry.
     form: String,
 }
 
-impl Visitor {
-    fn new(server: &'static Server) -> Self {
+impl<'a> Visitor<'a> {
+    fn new(server: &'a Server) -> Self {
         Visitor { server, cookies: Vec::new(), form: String::new() }
     }
 
-    fn signed_in(server: &'static Server, who: &Caller) -> Self {
+    fn signed_in(server: &'a Server, who: &Caller) -> Self {
         let mut visitor = Visitor::new(server);
         let entered = visitor.enter(&[("token", &who.token)]);
         assert_eq!((entered.status, entered.header("location")), (303, Some("/")));
@@ -293,8 +294,7 @@ fn the_link_of_the_start_signs_in_once(store: Store) {
     own.restart();
     let second = link(&own);
     assert_ne!(first, second);
-    // The server lives as long as the test binary does.
-    let own: &'static Server = Box::leak(Box::new(own));
+    let own = &own;
     let page = Visitor::new(own).get(&format!("/sign-in?once={second}"));
     assert!(page.text().contains(&second), "looking at the link does not use it");
     let mut late = Visitor::new(own);
@@ -434,4 +434,36 @@ fn what_is_not_there_or_not_allowed_has_a_page(store: Store) {
     assert_eq!(server.send(&live).status, 200);
     let nobody = Request::new("GET", "/ui/jobs").header("x-live", "1");
     assert_eq!(server.send(&nobody).status, 401, "the script is told, not sent on");
+}
+
+/// Only a store that is elsewhere can be away while the server is there.
+#[test]
+fn the_store_in_trouble_has_a_page_that_tries_again() {
+    let binary = env!("CARGO_BIN_EXE_mainspring");
+    let config = "[types]\nstrict = false\n";
+    let mut nodes = Nodes::start(binary, 1, &ClusterOptions::durable(), config);
+    let admin = nodes.admin(0);
+    let id = admin.submit_plain("d9");
+    let cookies = {
+        let visitor = Visitor::signed_in(&nodes.servers[0], &admin);
+        assert_eq!(visitor.get(&format!("/ui/jobs/{id}")).status, 200);
+        visitor.cookies
+    };
+    Cluster::stop_immediate(&mut nodes.cluster);
+    let form = String::new();
+    let mut visitor = Visitor { server: &nodes.servers[0], cookies, form };
+    for path in [format!("/ui/jobs/{id}"), "/ui/jobs".to_owned(), "/".to_owned()] {
+        let page = visitor.get(&path);
+        assert_eq!(page.status, 503, "{path}");
+        assert!(page.header("retry-after").is_some(), "{path}");
+        let html = page.text();
+        assert!(html.contains("STORE_UNAVAILABLE"), "{path}: {html}");
+        assert!(html.contains("http-equiv=\"refresh\""), "{path} tries again");
+    }
+    let cookies = std::mem::take(&mut visitor.cookies);
+    Cluster::start_again(&mut nodes.cluster);
+    let visitor = Visitor { server: &nodes.servers[0], cookies, form: String::new() };
+    eventually("the page is back, and the session with it", || {
+        (visitor.get(&format!("/ui/jobs/{id}")).status == 200).then_some(())
+    });
 }

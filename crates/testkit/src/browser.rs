@@ -55,7 +55,7 @@ impl Browser {
             }
             let mut text = String::new();
             File::open(&said).ok()?.read_to_string(&mut text).ok()?;
-            let (_, rest) = text.split_once("on port ")?;
+            let (_, rest) = text.split_once("successfully on port ")?;
             rest.split_once(|letter: char| !letter.is_ascii_digit())?.0.parse::<u16>().ok()
         });
         let address = SocketAddr::from(([127, 0, 0, 1], port));

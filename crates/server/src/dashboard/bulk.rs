@@ -77,6 +77,7 @@ words! {
         more: "Only the latest 50 are shown; the API has all of them.", "只显示 50 项；完整列表见 API。";
         stopped_because: "Ended early", "提前结束";
         agreed_by: "Agreed by", "同意人";
+        within: "Within the tenant", "所在租户";
         nothing_fits: "Nothing fits at the moment.", "当前没有符合条件的对象。";
     }
 }

@@ -1,6 +1,7 @@
 //! The cookies of the dashboard. Browsers send a host's cookies to every port of it, so their names
 //! tell the port: two servers on one machine do not sign each other out.
 
+use crate::ask::Ask;
 use crate::limits::SESSION_HOURS_MAX;
 use hyper::HeaderMap;
 use hyper::header::{COOKIE, HOST, HeaderValue};
@@ -32,8 +33,12 @@ pub(super) fn value(headers: &HeaderMap, name: Name) -> Option<String> {
 }
 
 /// The header that sets a cookie, or takes it away if there is no value.
-pub(super) fn set(headers: &HeaderMap, name: Name, value: Option<&str>) -> HeaderValue {
-    let secure = if is_encrypted(headers) { "; Secure" } else { "" };
+pub(super) fn set(ask: &Ask, name: Name, value: Option<&str>) -> HeaderValue {
+    line(&ask.headers, is_encrypted(&ask.headers), name, value)
+}
+
+fn line(headers: &HeaderMap, is_secure: bool, name: Name, value: Option<&str>) -> HeaderValue {
+    let secure = if is_secure { "; Secure" } else { "" };
     let age = match (value, name) {
         (None, _) => "; Max-Age=0".to_owned(),
         (Some(_), Name::Session) => format!("; Max-Age={}", SESSION_HOURS_MAX * 3_600),
@@ -91,15 +96,17 @@ mod tests {
     #[test]
     fn a_session_is_for_nobody_else() {
         let mut plain = headers("localhost:7070", &[]);
-        let cookie = set(&plain, Name::Session, Some("abc"));
+        assert!(!is_encrypted(&plain));
+        plain.insert("x-forwarded-proto", HeaderValue::from_static("https"));
+        assert!(is_encrypted(&plain));
+        let cookie = line(&plain, false, Name::Session, Some("abc"));
         assert_eq!(
             cookie,
             "mainspring-session-7070=abc; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200"
         );
-        plain.insert("x-forwarded-proto", HeaderValue::from_static("https"));
-        let cookie = set(&plain, Name::Session, Some("abc"));
+        let cookie = line(&plain, true, Name::Session, Some("abc"));
         assert!(cookie.to_str().unwrap().contains("; Secure"), "{cookie:?}");
-        let gone = set(&plain, Name::Session, None);
+        let gone = line(&plain, true, Name::Session, None);
         assert!(gone.to_str().unwrap().ends_with("Max-Age=0"), "{gone:?}");
     }
 }

@@ -23,6 +23,6 @@ async fn switch(ask: Ask) -> Result<Reply, Refusal> {
     let query = ask.query(&["to", "back"])?;
     let lang = query.get("to").and_then(Lang::parse);
     let lang = lang.ok_or_else(|| refusal::invalid("to", "must be en or zh-CN"))?;
-    let cookie = cookies::set(&ask.headers, Name::Language, Some(lang.as_str()));
+    let cookie = cookies::set(&ask, Name::Language, Some(lang.as_str()));
     Ok(shell::goes_to(query.get("back").unwrap_or("/")).with_value(SET_COOKIE, cookie))
 }

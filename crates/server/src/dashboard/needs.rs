@@ -86,7 +86,7 @@ async fn discards(
 ) -> Result<(), Refusal> {
     let words = Needs::of(lang);
     let filter = ItemFilter {
-        state: Some("discard_requested".to_owned()),
+        state: Some(DlqState::WAITING_NAMES[1].to_owned()),
         job: JobFilter::of(auth::scope(who)),
         signature: None,
         since: None,

@@ -72,7 +72,7 @@ fn asking(
 ) -> Result<Reply, Refusal> {
     let lang = Lang::of(&ask.headers);
     let form = format!("{:032x}", ask.engine().fresh_bits());
-    let cookie = cookies::set(&ask.headers, Name::Form, Some(&form));
+    let cookie = cookies::set(ask, Name::Form, Some(&form));
     let shell = Shell::of(lang);
     let back = format!("/sign-in?to={}", shell::encoded(&to));
     let page = SignInPage {
@@ -127,8 +127,8 @@ async fn enter(ask: Ask) -> Result<Reply, Refusal> {
     let fresh = || format!("{:032x}{:032x}", ask.engine().fresh_bits(), ask.engine().fresh_bits());
     let (id, form) = (fresh(), fresh());
     ask.app.dashboard.sessions.begin((&id, form), token, ask.engine().now());
-    let session = cookies::set(&ask.headers, Name::Session, Some(&id));
-    let form = cookies::set(&ask.headers, Name::Form, None);
+    let session = cookies::set(&ask, Name::Session, Some(&id));
+    let form = cookies::set(&ask, Name::Form, None);
     Ok(goes_to(&to).with_value(SET_COOKIE, session).with_value(SET_COOKIE, form))
 }
 
@@ -143,6 +143,6 @@ async fn linked(ask: &Ask, once: &str) -> Result<Option<TokenId>, Refusal> {
 async fn leave(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
     let id = cookies::session(&ask.headers).ok_or_else(refusal::unauthorized)?;
     ask.app.dashboard.sessions.end(&id);
-    let gone = cookies::set(&ask.headers, Name::Session, None);
+    let gone = cookies::set(&ask, Name::Session, None);
     Ok(goes_to("/sign-in").with_value(SET_COOKIE, gone))
 }
