@@ -205,7 +205,7 @@ fn facts(it: &api::alert::Alert, words: &'static AlertWords) -> Vec<Fact> {
 fn place(subject: &str) -> Option<String> {
     let page = match subject.split_once('_')?.0 {
         "job" => "/ui/jobs",
-        "sch" | "sched" => "/ui/schedules",
+        "sch" => "/ui/schedules",
         "dlq" => "/ui/dlq/items",
         _ => return None,
     };

@@ -40,7 +40,7 @@ fn routes() -> Vec<Route> {
     vec![
         get("/ui/objects", page!(LOOKERS, list), Doc::hidden()),
         get("/ui/objects/{object_type}/{object_id}", page!(LOOKERS, show), Doc::hidden()),
-        post("/ui/gates/{gate}", page!(ANYONE, set_gate), Takes::Form, Doc::hidden()),
+        post("/ui/gates/set", page!(ANYONE, set_gate), Takes::Form, Doc::hidden()),
     ]
 }
 
