@@ -305,6 +305,8 @@ fn guard(driver: u32) -> Child {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
+        // In a group of its own: what ends the test's group must not end the guard first.
+        .process_group(0)
         .spawn()
         .expect("a shell")
 }
