@@ -20,8 +20,8 @@ struct Need {
     package: &'static str,
 }
 
-/// A browser (`chromium`, chromium) gets its row with the first test that uses it. Debian starts a
-/// cluster of its own with the package postgresql; ours are others, and that one is left alone.
+/// Debian starts a cluster of its own with the package postgresql; ours are others, and that one is
+/// left alone.
 const NEEDS: &[Need] = &[
     Need { task: "bench", program: "beanstalkd", package: "beanstalkd" },
     Need { task: "bench", program: "postgres", package: "postgresql" },
@@ -42,6 +42,9 @@ const NEEDS: &[Need] = &[
     Need { task: "test", program: "jq", package: "jq" },
     Need { task: "test", program: "node", package: "nodejs" },
     Need { task: "test", program: "npm", package: "npm" },
+    // The dashboard in a real browser, and what steers it.
+    Need { task: "test", program: "chromium", package: "chromium" },
+    Need { task: "test", program: "chromedriver", package: "chromium-driver" },
     // Who events are told to.
     Need { task: "test", program: "nats-server", package: "nats-server" },
     // Servers whose clocks disagree.

@@ -2,6 +2,7 @@
 //! and how they ended. Only what is durable is counted; other servers of the same store count
 //! theirs.
 
+use crate::pickup::Pickup;
 use mainspring_kernel::event::Change;
 use mainspring_kernel::{JobEvent, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +22,8 @@ pub struct Execution {
     pub last_finished_at: Option<Timestamp>,
     /// Why the last job that ended badly did.
     pub last_error_code: Option<Arc<str>>,
+    /// How long jobs waited for their first attempt.
+    pub pickup: Pickup,
 }
 
 impl Execution {
@@ -57,13 +60,16 @@ impl Execution {
         self.failed += later.failed;
         self.last_dispatched_at = self.last_dispatched_at.max(later.last_dispatched_at);
         self.last_finished_at = self.last_finished_at.max(later.last_finished_at);
+        self.pickup.add(&later.pickup);
         if later.last_error_code.is_some() {
             self.last_error_code.clone_from(&later.last_error_code);
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.dispatched + self.succeeded + self.failed == 0 && self.last_error_code.is_none()
+        self.dispatched + self.succeeded + self.failed == 0
+            && self.last_error_code.is_none()
+            && self.pickup.is_empty()
     }
 }
 

@@ -10,6 +10,7 @@ pub mod entropy;
 pub mod execution;
 pub mod explain;
 pub mod limits;
+pub mod pickup;
 pub mod pull;
 pub mod workers;
 
@@ -46,6 +47,7 @@ pub use groups::Grouped;
 pub use mainspring_store as store;
 pub use mainspring_store::Error;
 pub use oldest::Most;
+pub use pickup::Pickup;
 pub use pull::{GovernedPull, Grant, Pull};
 pub use schedules::{Backfilled, Ensured};
 pub use triggers::{TriggerConfig, Unseeable};

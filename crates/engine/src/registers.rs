@@ -3,7 +3,10 @@
 
 use crate::engine::Engine;
 use mainspring_kernel::governance::is_reserved;
-use mainspring_kernel::{DlqId, DlqItem, Entity, EntityId, QueueSpec, Token, TokenId, TypeSpec};
+use mainspring_kernel::job::Effect;
+use mainspring_kernel::{
+    DlqId, DlqItem, Entity, EntityId, JobId, QueueSpec, Token, TokenId, TypeSpec,
+};
 use mainspring_store::{EntityFilter, Error, ItemFilter, Page, Scope};
 use tokio::sync::watch;
 
@@ -43,6 +46,14 @@ impl Engine {
     /// If the store failed.
     pub async fn count_items(&self, filter: &ItemFilter, most: usize) -> Result<usize, Error> {
         self.shared.store.count_items(filter, most).await
+    }
+
+    /// Every committed effect of a job, in the order of their commits.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn effects(&self, id: JobId) -> Result<Vec<Effect>, Error> {
+        self.shared.store.effects(id).await
     }
 
     /// Tells whoever passes events on that subscriptions have changed.

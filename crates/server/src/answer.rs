@@ -158,7 +158,14 @@ impl Reply {
             let json = HeaderValue::from_static("application/json");
             response.headers_mut().insert(header::CONTENT_TYPE, json);
         }
-        response.headers_mut().extend(self.headers);
+        for (name, value) in self.headers {
+            // Cookies are several headers; of any other, what the handler says counts.
+            if name == header::SET_COOKIE {
+                response.headers_mut().append(name, value);
+            } else {
+                response.headers_mut().insert(name, value);
+            }
+        }
         response
     }
 }

@@ -8,8 +8,11 @@ use crate::audit;
 use crate::auth;
 use crate::config::Config;
 use crate::contracts::Spoken;
+use crate::dashboard::{self, Dashboard};
 use crate::docs_page;
-use crate::limits::{BODY_STEP_BYTES, LEASE_BODY_BYTES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX};
+use crate::limits::{
+    BODY_STEP_BYTES, FORM_BYTES_MAX, LEASE_BODY_BYTES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX,
+};
 use crate::openapi::{self, KeyRule};
 use crate::paced::Pace;
 use crate::refusal::{self, Refusal};
@@ -51,6 +54,8 @@ pub struct App {
     due_queues: Mutex<HashSet<QueueName>>,
     /// What is known of audit trails outside of the store.
     pub(crate) anchor: Anchor,
+    /// Who is signed in, and what the overview shows.
+    pub(crate) dashboard: Dashboard,
 }
 
 /// What names a request and its trace.
@@ -77,6 +82,7 @@ impl App {
         // The seats bound them all together; here it is only counted whose they are.
         let connections = Bounds { all: usize::MAX, ..config.connections };
         let anchor = Anchor::open(config.audit_anchor.clone());
+        let dashboard = Dashboard::new(&config);
         Arc::new(App {
             connections: Shares::new(connections),
             streams: Shares::new(config.streams),
@@ -90,6 +96,7 @@ impl App {
             router,
             due_queues: Mutex::default(),
             anchor,
+            dashboard,
         })
     }
 
@@ -111,6 +118,11 @@ impl App {
         let ids = self.ids(request.headers());
         let method = request.method().clone();
         let word = self.contracts.word(request.uri().path());
+        let wording = dashboard::Wording::of(&request);
+        let word = |refusal: &Refusal, ids: &Ids| match &wording {
+            Some(wording) => wording.refused(refusal, ids),
+            None => word(refusal, ids),
+        };
         let path =
             tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
         let request_id = path.as_ref().map(|_| ids.request.clone());
@@ -185,6 +197,17 @@ impl App {
             trace: ids.is_trace_given.then(|| ids.trace.clone()),
             who: who.clone(),
         };
+        self.perform(route, head.uri.path(), ask, who).await
+    }
+
+    /// Has the handler of a route answer, and tells whoever should know how that went.
+    pub(crate) async fn perform(
+        &self,
+        route: &Route,
+        path: &str,
+        ask: Ask,
+        who: Option<Principal>,
+    ) -> Result<Reply, Refusal> {
         let asking = who.clone();
         let outcome = match (&route.rule, who) {
             (Rule::Open(handler) | Rule::Lease(handler) | Rule::Local(_, handler), _) => {
@@ -193,13 +216,19 @@ impl App {
             (Rule::Roles(_, handler) | Rule::Internal(handler), Some(who)) => {
                 handler(ask, who).await
             }
-            (Rule::Roles(..) | Rule::Internal(_), None) => Err(refusal::unauthorized()),
+            (Rule::Page(_, handler), Some(who)) => match dashboard::check(&ask, route) {
+                Ok(()) => handler(ask, who).await,
+                Err(no) => Err(no),
+            },
+            (Rule::Roles(..) | Rule::Internal(_) | Rule::Page(..), None) => {
+                Err(refusal::unauthorized())
+            }
         };
         if let Some(who) = asking.as_ref().filter(|_| route.method != Method::GET) {
             self.note_move(&who.tenant, route.path, &outcome);
         }
         if let (Err(no), Some(who)) = (&outcome, &asking) {
-            audit::denied(self, route, (who, head.uri.path()), no).await;
+            audit::denied(self, route, (who, path), no).await;
         }
         outcome
     }
@@ -255,6 +284,13 @@ impl App {
             // An access token that does not work is no hindrance where none is needed.
             Rule::Lease(_) => return Ok(self.named(headers).await),
             Rule::Local(..) if !self.config.is_public => return Ok(self.named(headers).await),
+            Rule::Page(roles, _) => {
+                let who = self.dashboard.visitor(&self.engine, headers).await?;
+                return match who.roles.any(roles) {
+                    true => Ok(Some(who)),
+                    false => Err(refusal::denied()),
+                };
+            }
             Rule::Roles(roles, _) | Rule::Local(roles, _) => {
                 let who = auth::principal(&self.engine, headers).await?;
                 let may = who.roles.any(roles);
@@ -336,14 +372,16 @@ impl App {
             Takes::Nothing => return Ok((Bytes::new(), None)),
             Takes::Json | Takes::MaybeJson => self.config.body_bytes_max,
             Takes::Batch => self.config.batch_bytes_max,
+            Takes::Form => FORM_BYTES_MAX,
         };
+        let is_wanted = if route.takes == Takes::Form { is_form } else { is_json };
         if route.takes == Takes::MaybeJson && body.is_end_stream() {
             return Ok((Bytes::new(), None));
         }
         if headers.contains_key(CONTENT_ENCODING) {
             return Err(refusal::content_encoding());
         }
-        if !headers.get(CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes())) {
+        if !headers.get(CONTENT_TYPE).is_some_and(|value| is_wanted(value.as_bytes())) {
             return Err(refusal::content_type());
         }
         let most = match who {
@@ -406,6 +444,12 @@ fn is_json(value: &[u8]) -> bool {
             }
             _ => true,
         })
+}
+
+/// Whether a content type says that these are the fields of a form.
+fn is_form(value: &[u8]) -> bool {
+    let kind = value.split(|byte| *byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
 }
 
 /// Collects a body; its room is taken as it arrives, so that announcing much costs nobody anything.

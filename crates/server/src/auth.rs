@@ -50,7 +50,17 @@ pub(crate) async fn principal(engine: &Engine, headers: &HeaderMap) -> Result<Pr
         return Err(refusal::unauthorized());
     };
     let bearer = value.to_str().ok().and_then(bearer).ok_or_else(refusal::unauthorized)?;
-    let claimed = Claimed::of(bearer);
+    proven(engine, bearer).await
+}
+
+/// Which token a text claims to be.
+pub(crate) fn token_of(text: &str) -> TokenId {
+    Claimed::of(text).id
+}
+
+/// The principal that the text of a token proves, or the one identical refusal.
+pub(crate) async fn proven(engine: &Engine, text: &str) -> Result<Principal, Refusal> {
+    let claimed = Claimed::of(text);
     let token = engine.token(claimed.id).await?.ok_or_else(refusal::unauthorized)?;
     let is_proven = bool::from(token.digest.ct_eq(&claimed.digest));
     if is_proven && token.is_live(engine.now()) {

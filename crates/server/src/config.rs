@@ -2,6 +2,7 @@
 //! environment.
 
 use crate::contracts;
+use crate::dashboard::once::Once;
 use crate::limits;
 use crate::shares::Bounds;
 use crate::templates::Templates;
@@ -73,6 +74,8 @@ pub struct Config {
     pub body_timeout: Duration,
     /// How long requests may take to finish once the server is told to stop.
     pub shutdown_grace: Duration,
+    /// The link by which somebody may sign in to the dashboard once.
+    pub once: Option<Once>,
 }
 
 /// How the jobs of `/scheduler` are spread over queues.
@@ -146,6 +149,7 @@ impl Config {
             write_timeout: Duration::from_secs(limits::WRITE_TIMEOUT_SECS),
             body_timeout: Duration::from_secs(30),
             shutdown_grace: Duration::from_secs(10),
+            once: None,
         }
     }
 }

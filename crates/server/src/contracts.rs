@@ -4,7 +4,7 @@
 //! line in [`ALL`]. That is all the shell around it (`app`, `auth`, `route`, `ask`, `answer`,
 //! `json`, `serve`) knows of it; what a contract needs of the shell it takes from there.
 
-mod errors;
+pub(crate) mod errors;
 
 pub(crate) mod agent;
 pub(crate) mod jobs;
@@ -18,6 +18,7 @@ mod tests;
 use crate::answer::Body;
 use crate::app::Ids;
 use crate::config::Config;
+use crate::dashboard;
 use crate::openapi::Shape;
 use crate::outside;
 use crate::refusal::{self, Refusal};
@@ -86,6 +87,7 @@ impl Spoken {
         let mut routes: Vec<Route> =
             self.0.iter().flat_map(|contract| (contract.routes)(config)).collect();
         routes.extend(outside::routes());
+        routes.extend(dashboard::routes());
         routes
     }
 

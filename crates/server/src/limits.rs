@@ -94,6 +94,34 @@ pub const PLAN_CHILDREN_MAX: usize = 200;
 pub const IMPORT_MAX: usize = 1_000;
 /// Tasks whose names one stream of events remembers.
 pub const FOLLOWED_MAX: usize = 1_024;
+/// Largest form that the dashboard takes.
+pub const FORM_BYTES_MAX: usize = 64 << 10;
+/// Browsers that are signed in to the dashboard at a time; the one that came first goes.
+pub const SESSIONS_MAX: usize = 1_024;
+/// Browsers that are signed in with one token at a time; the one that came first goes.
+pub const SESSIONS_PER_TOKEN_MAX: usize = 16;
+/// Hours after which somebody has to sign in again.
+pub const SESSION_HOURS_MAX: u64 = 12;
+/// Minutes for which the sign-in link that `serve` prints holds.
+pub const ONCE_MINUTES_MAX: u64 = 10;
+/// Jobs on one page of the dashboard.
+pub const DASHBOARD_PAGE: usize = 50;
+/// Bytes of a payload, a result or an effect that a page of the dashboard shows.
+pub const SHOWN_BYTES_MAX: usize = 32 << 10;
+/// Moves of a job that a page of the dashboard shows: the latest.
+pub const SHOWN_MOVES_MAX: usize = 200;
+/// Things that need a person, of each kind, that the overview shows.
+pub const NEEDS_SHOWN_MAX: usize = 5;
+/// Samples of the server's pulse: an hour of them.
+pub const PULSE_SAMPLES_MAX: usize = 360;
+/// Seconds between two samples of the server's pulse.
+pub const PULSE_EVERY_SECS: u64 = 10;
+/// Callers whose jobs are counted for the dashboard, beside the whole server.
+pub const WATCHED_SCOPES_MAX: usize = 64;
+/// How far the jobs of one caller are counted for the dashboard, by state.
+pub const WATCHED_JOBS_MAX: usize = 1_000;
+/// Milliseconds between two signs to a page of the dashboard that something has moved.
+pub const LIVE_PACE_MS_MIN: u64 = 700;
 
 const _: () = assert!(PLAN_CHILDREN_MAX < TOGETHER_MAX, "a plan and all it makes are one commit");
 const _: () = assert!(POSITION_MAX < i64::MAX as u64, "every store can write a position down");

@@ -265,7 +265,7 @@ fn operation(
     }
     operation = match &route.rule {
         Rule::Roles(..) | Rule::Internal(_) => operation.security(bearer()),
-        Rule::Open(_) | Rule::Lease(_) | Rule::Local(..) => operation,
+        Rule::Open(_) | Rule::Lease(_) | Rule::Local(..) | Rule::Page(..) => operation,
     };
     operation = operation.response(doc.status.to_string(), answer(doc.summary, doc.gives, schemas));
     if let Some((status, told, gives)) = doc.also {
@@ -308,6 +308,9 @@ fn access(rule: &Rule) -> String {
             "For any access token, within what its owner may see.".to_owned()
         }
         Rule::Roles(roles, _) => format!("For the roles {}.", listed(roles)),
+        Rule::Page(roles, _) => {
+            format!("For whoever is signed in with the roles {}.", listed(roles))
+        }
         Rule::Local(roles, _) => {
             format!("Open on a loopback address; elsewhere for the roles {}.", listed(roles))
         }
@@ -378,7 +381,7 @@ fn headers(spoken: &Spoken, route: &Route) -> Vec<(&'static str, &'static str)> 
             all.push((TENANT_HEADER, TENANT_TOLD));
             all.push((INTERNAL_HEADER, "Says that this is meant."));
         }
-        Rule::Open(_) | Rule::Lease(_) | Rule::Local(..) => {}
+        Rule::Open(_) | Rule::Lease(_) | Rule::Local(..) | Rule::Page(..) => {}
     }
     all.push((TRACE_HEADER, "The trace of the request; one is made if there is none."));
     all

@@ -9,8 +9,7 @@ use crate::openapi::{Doc, Gives};
 use crate::refusal::{self, Refusal};
 use crate::route::table::{get, open};
 use crate::route::{Route, Rule};
-use hyper::StatusCode;
-use hyper::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
+use hyper::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use mainspring_kernel::Role;
 
 const METRICS_READERS: &[Role] = &[Role::Viewer, Role::Operator];
@@ -44,7 +43,6 @@ pub(crate) fn routes() -> Vec<Route> {
         ),
         get("/docs", open!(Open, docs), Doc::hidden()),
         get("/docs.css", open!(Open, docs_style), Doc::hidden()),
-        get("/", open!(Open, root), Doc::hidden()),
     ]
 }
 
@@ -85,9 +83,4 @@ async fn docs(ask: Ask) -> Result<Reply, Refusal> {
 
 async fn docs_style(_ask: Ask) -> Result<Reply, Refusal> {
     Ok(Reply::other("text/css; charset=utf-8", docs_page::STYLE))
-}
-
-async fn root(_ask: Ask) -> Result<Reply, Refusal> {
-    let reply = Reply::other("text/plain; charset=utf-8", "see /docs\n");
-    Ok(reply.with_status(StatusCode::SEE_OTHER).with(LOCATION, "/docs"))
 }

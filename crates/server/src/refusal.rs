@@ -86,6 +86,7 @@ pub(crate) const CODES: &[&str] = &[
     "CURSOR_INVALID",
     "DISK_FULL",
     "EFFECT_NOT_FOUND",
+    "FORM_FOREIGN",
     "HOST_UNKNOWN",
     "IDEMPOTENCY_MISSING",
     "INTERNAL_ERROR",
@@ -334,6 +335,12 @@ pub(crate) fn content_encoding() -> Refusal {
 pub(crate) fn path_unknown() -> Refusal {
     let refusal = Refusal::new(Kind::Unknown, "REQ_NOT_FOUND", "there is nothing at this path");
     Refusal { class: ErrorClass::Validation, ..refusal }.closed()
+}
+
+/// A form that is not one of our own pages', or of a session that is over.
+pub(crate) fn form_foreign() -> Refusal {
+    let message = "this form was not sent from a page of this session; go back, reload, try again";
+    Refusal::new(Kind::Denied, "FORM_FOREIGN", message)
 }
 
 /// The path has only the methods of `allow`.

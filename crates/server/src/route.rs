@@ -27,6 +27,9 @@ pub(crate) enum Rule {
     Internal(fn(Ask, Principal) -> Answering),
     /// Anyone where only this machine can ask; elsewhere whoever has one of these roles.
     Local(&'static [Role], fn(Ask) -> Answering),
+    /// Whoever is signed in to the dashboard with one of these roles, or is admin. What changes
+    /// something is asked for by a form of ours, or not at all.
+    Page(&'static [Role], fn(Ask, Principal) -> Answering),
 }
 
 /// Which body a route takes.
@@ -40,6 +43,8 @@ pub(crate) enum Takes {
     MaybeJson,
     /// JSON about many things.
     Batch,
+    /// The fields of a form.
+    Form,
 }
 
 /// One line of the table.

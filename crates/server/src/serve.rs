@@ -52,6 +52,10 @@ pub async fn serve(
         Seats::new(config.connections.all.max(1), config.connections_kept, config.evict_after);
     let stopping = engine.stopping();
     let app = App::new(engine, config);
+    let looking = tokio::spawn({
+        let app = app.clone();
+        async move { app.dashboard.look(app.engine.clone()).await }
+    });
     tracing::info!(%address, "listening");
     loop {
         let accepted = tokio::select! {
@@ -77,6 +81,7 @@ pub async fn serve(
     }
     drop(listener);
     stopping.cancel();
+    looking.abort();
     if tokio::time::timeout(grace, seats.empty()).await.is_err() {
         tracing::warn!("some requests did not finish in time");
     }

@@ -2,7 +2,8 @@
 //!
 //! `crash` cuts the power under the store, `sim` runs the whole engine in a simulated world, and
 //! `checker` judges any history, whoever recorded it. `planted` has the bugs all three must find.
-//! `blackbox` drives the real binary from outside, `load` keeps it busy and writes it all down.
+//! `blackbox` drives the real binary from outside, `browser` looks at its pages in a real Chromium,
+//! `load` keeps it busy and writes it all down.
 //! `postgres` starts a throw-away PostgreSQL.
 
 #![expect(
@@ -11,6 +12,7 @@
 )]
 
 pub mod blackbox;
+pub mod browser;
 pub mod checker;
 pub mod crash;
 pub mod drive;

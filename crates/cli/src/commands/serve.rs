@@ -21,6 +21,7 @@ use mainspring_kernel::executor::Mode;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::governance::Governance;
 use mainspring_kernel::{Command, TypeSpec};
+use mainspring_server::Once;
 use mainspring_server::config::AgentSettings;
 use mainspring_server::templates::{self, Templates};
 use mainspring_store::{Fatal, Store};
@@ -142,7 +143,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
     };
     // Whoever reads that it has started may stop it.
     let signals = StopSignals::listen()?;
-    announce::announce(&settings, address, &token, &engine.health().recovery);
+    let (once, link) = sign_in_link(&engine, &settings, address, &token).unzip();
+    announce::announce(&settings, address, (&token, link.as_deref()), &engine.health().recovery);
 
     // Jobs that are executed here are ended or given back before the engine is told to stop.
     let (draining, shutdown) = (CancellationToken::new(), CancellationToken::new());
@@ -155,7 +157,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
     let served = mainspring_server::serve(
         listener,
         engine.clone(),
-        server_config(&settings, address, templates),
+        mainspring_server::Config { once, ..server_config(&settings, address, templates) },
         shutdown.clone(),
     );
     let served = async {
@@ -326,6 +328,19 @@ fn server_config(
         name_window_secs: Some(settings.name_window_secs()),
         ..mainspring_server::Config::standard()
     }
+}
+
+/// A link by which whoever started the server signs in to the dashboard, once. Only where nobody
+/// but this machine can use it: what a public server prints is often read by others, too.
+fn sign_in_link(
+    engine: &Engine,
+    settings: &Settings,
+    address: SocketAddr,
+    token: &AdminToken,
+) -> Option<(Once, String)> {
+    let secret = token.secret(settings).filter(|_| is_loopback(address.ip()))?;
+    let (once, path) = mainspring_server::sign_in_once(engine, &secret);
+    Some((once, format!("http://{address}{path}")))
 }
 
 /// Where the last line of each audit trail is noted outside of the store.

@@ -212,6 +212,7 @@ impl Draft {
         for job in moved.into_iter().filter_map(|id| desk.job(id)) {
             effects.tenants.push(job.tenant.clone());
             effects.signals.moved(job);
+            effects.execution.pickup.note(job);
             if job.state.name().is_terminal() {
                 effects.ended.push(job.id);
                 effects.ended_as.push(job.alias().map(|alias| alias.hash));

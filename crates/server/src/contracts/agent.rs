@@ -9,7 +9,7 @@
 mod errors;
 mod files;
 mod find;
-mod plans;
+pub(crate) mod plans;
 mod pull;
 mod routes;
 mod runs;

@@ -6,7 +6,7 @@ use crate::refusal::Kind;
 use hyper::StatusCode;
 
 /// The status of a refusal of that kind, unless a contract has its own.
-pub(super) fn status(kind: Kind) -> StatusCode {
+pub(crate) fn status(kind: Kind) -> StatusCode {
     match kind {
         Kind::Wrong => StatusCode::BAD_REQUEST,
         Kind::Unproven => StatusCode::UNAUTHORIZED,

@@ -6,13 +6,13 @@
 
 mod alerts;
 mod audit;
-mod bulk;
-mod dlq;
+pub(crate) mod bulk;
+pub(crate) mod dlq;
 mod errors;
 mod events;
-mod filters;
+pub(crate) mod filters;
 mod internal;
-mod jobs;
+pub(crate) mod jobs;
 mod objects;
 mod queues;
 mod routes;
@@ -29,7 +29,9 @@ mod work;
 mod workers;
 
 use super::Contract;
+use crate::config::Config;
 use crate::openapi::shape;
+use crate::route::Route;
 
 /// The native contract.
 pub(super) static CONTRACT: Contract = Contract {
@@ -40,3 +42,8 @@ pub(super) static CONTRACT: Contract = Contract {
     failure: shape::<mainspring_api::envelope::Failure>,
     codes: &[],
 };
+
+/// Its routes: the dashboard asks by them, too.
+pub(crate) fn routes(config: &Config) -> Vec<Route> {
+    routes::table(config)
+}

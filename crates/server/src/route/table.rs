@@ -36,6 +36,14 @@ macro_rules! roles {
 }
 pub(crate) use roles;
 
+/// The rule that somebody with such a role is signed in, around a handler.
+macro_rules! page {
+    ($roles:expr, $handler:path) => {
+        $crate::route::Rule::Page($roles, |ask, who| Box::pin($handler(ask, who)))
+    };
+}
+pub(crate) use page;
+
 pub(crate) fn route(
     method: Method,
     path: &'static str,

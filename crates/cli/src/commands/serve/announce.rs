@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 pub(super) fn announce(
     settings: &Settings,
     address: SocketAddr,
-    token: &AdminToken,
+    (token, link): (&AdminToken, Option<&str>),
     recovery: &Recovery,
 ) {
     say(&format!("mainspring {} on http://{address}", env!("CARGO_PKG_VERSION")));
@@ -37,6 +37,10 @@ pub(super) fn announce(
         }
         (AdminToken::Given(_), _) => say(&format!("admin token as set by {ADMIN_TOKEN}")),
         (AdminToken::Known, _) => {}
+    }
+    match link {
+        Some(link) => say(&format!("dashboard {link} (signs in once, within 10 minutes)")),
+        None => say(&format!("dashboard http://{address}/")),
     }
     settings.not_yet.iter().for_each(|line| say(&format!("note: {line}")));
     if settings.allow_client_clock {

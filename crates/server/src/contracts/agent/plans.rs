@@ -106,16 +106,27 @@ async fn waiting(ask: &Ask, who: &Principal) -> Result<Reply, Refusal> {
 
 pub(super) async fn answer(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wire: AnswerPlan = json::read(json::check(&ask.body)?)?;
-    let job = find::visible(&ask, &who, &[Purpose::Plan]).await?;
-    if !who.can_steer(&job.tenant, &job.user) && !who.roles.has(Role::Approver) {
+    let job = give(&ask, &who, wire.answer).await?;
+    after(&ask, job).await
+}
+
+/// Whether somebody may answer what a plan has asked.
+pub(crate) fn may_answer(who: &Principal, job: &Job) -> bool {
+    who.can_steer(&job.tenant, &job.user) || who.roles.has(Role::Approver)
+}
+
+/// Answers what the plan of the path has asked.
+pub(crate) async fn give(ask: &Ask, who: &Principal, answer: String) -> Result<JobId, Refusal> {
+    let job = find::visible(ask, who, &[Purpose::Plan]).await?;
+    if !may_answer(who, &job) {
         return Err(refusal::denied());
     }
-    if question(&ask, &job).await?.is_none() {
+    if question(ask, &job).await?.is_none() {
         return Err(Rejection::QuestionConflict { state: "not asked" }.into());
     }
-    let (answer, by) = (wire.answer.into(), who.user.clone());
+    let (answer, by) = (answer.into(), who.user.clone());
     ask.engine().execute_one(QuestionCommand::Answer { job: job.id, answer, by }.into()).await??;
-    after(&ask, job.id).await
+    Ok(job.id)
 }
 
 /// The plan as it is after something was done to it.

@@ -202,7 +202,7 @@ async fn steerable(ask: &Ask, who: &Principal) -> Result<DlqItem, Refusal> {
     Ok(item)
 }
 
-fn shown(item: &DlqItem) -> api::dlq::DlqItem {
+pub(crate) fn shown(item: &DlqItem) -> api::dlq::DlqItem {
     let job = &item.job;
     let failure = job.last_failure.as_ref().map(|last_failure| &last_failure.failure);
     let mut answer = api::dlq::DlqItem {

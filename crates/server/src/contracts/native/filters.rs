@@ -14,7 +14,7 @@ use mainspring_kernel::text::is_code_letter;
 use mainspring_kernel::{DlqState, JobType, QueueName, StateName, Timestamp, UserId};
 
 /// The parameters of both lists, with what they say.
-pub(super) const FILTERS: [(&str, &str); 11] = [
+pub(crate) const FILTERS: [(&str, &str); 11] = [
     ("status", "Only those in this state."),
     ("type", "Only those of this type."),
     ("queue", "Only those in this queue."),
@@ -57,12 +57,12 @@ const fn with_one_more(
 pub(super) const PAGE: [(&str, &str); 2] = [FILTERS[9], FILTERS[10]];
 
 /// The names of the parameters.
-pub(super) fn names() -> [&'static str; FILTERS.len()] {
+pub(crate) fn names() -> [&'static str; FILTERS.len()] {
     FILTERS.map(|(name, _)| name)
 }
 
 /// The jobs of the parameters, in `scope`.
-pub(super) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
+pub(crate) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
     let state = query.get("status").map(|text| {
         StateName::parse(text).ok_or_else(|| refusal::invalid("status", "is not a state"))
     });
@@ -71,7 +71,7 @@ pub(super) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
 }
 
 /// The dead-letter items of the parameters, in `scope`.
-pub(super) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Refusal> {
+pub(crate) fn items(query: &Query, scope: Scope) -> Result<ItemFilter, Refusal> {
     let state = query.get("status");
     if state.is_some_and(|state| !DlqState::NAMES.contains(&state)) {
         return Err(refusal::invalid("status", "is not a state of an item"));
@@ -149,12 +149,12 @@ pub(super) fn time(query: &Query, name: &'static str) -> Result<Option<Timestamp
 }
 
 /// What a cursor for jobs is bound to.
-pub(super) fn job_list(filter: &JobFilter) -> Digest {
+pub(crate) fn job_list(filter: &JobFilter) -> Digest {
     bound("jobs", &parts(filter))
 }
 
 /// What a cursor for items is bound to.
-pub(super) fn item_list(filter: &ItemFilter) -> Digest {
+pub(crate) fn item_list(filter: &ItemFilter) -> Digest {
     let ItemFilter { state, job, signature, since, until } = filter;
     let mut parts = parts(job);
     let texts = [text(state.as_ref()), text(signature.as_ref())];
@@ -213,7 +213,7 @@ fn instant(at: Option<Timestamp>) -> String {
 }
 
 /// The id behind which the page of the parameters starts.
-pub(super) fn before(query: &Query, list: Digest) -> Result<Option<u128>, Refusal> {
+pub(crate) fn before(query: &Query, list: Digest) -> Result<Option<u128>, Refusal> {
     let Some(text) = query.get("cursor") else { return Ok(None) };
     cursor::read(list, text).map(Some).ok_or_else(refusal::cursor_invalid)
 }

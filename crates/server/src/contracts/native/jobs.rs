@@ -223,7 +223,7 @@ fn shown(status: StatusCode, job: &Job) -> Reply {
 }
 
 /// The job of the path, if the caller may see it. Nonsense, unknown and foreign ids are one case.
-pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<JobWithHistory, Refusal> {
+pub(crate) async fn visible(ask: &Ask, who: &Principal) -> Result<JobWithHistory, Refusal> {
     let found = match ask.param().parse::<JobId>() {
         Ok(id) => ask.engine().job_within(id, &auth::scope(who)).await?,
         Err(_) => None,
@@ -232,6 +232,6 @@ pub(super) async fn visible(ask: &Ask, who: &Principal) -> Result<JobWithHistory
 }
 
 /// What whoever asks for a job they cannot see is told.
-pub(super) fn unseen(who: &Principal) -> Refusal {
+pub(crate) fn unseen(who: &Principal) -> Refusal {
     if who.is_admin() { refusal::job_unknown() } else { refusal::denied() }
 }
