@@ -393,7 +393,7 @@ fn many_are_cancelled_after_a_look(store: Store) {
     assert!(visitor.get(&back).text().contains("say-bad"), "a reason is needed");
     let made = visitor.send("/ui/bulk", &[&fields[..], &[("reason", "a test")]].concat());
     let shown = made.header("location").unwrap().to_owned();
-    assert!(shown.starts_with("/ui/bulk/bulk_"), "{shown}");
+    assert!(shown.starts_with("/ui/bulk/blk_"), "{shown}");
     eventually("all five are cancelled", || {
         ids.iter().all(|id| bob.job(id)["status"] == "cancelled").then_some(())
     });
@@ -402,7 +402,7 @@ fn many_are_cancelled_after_a_look(store: Store) {
         let page = visitor.get(&shown).text();
         page.contains("<b class=\"num\">5</b> done").then_some(())
     });
-    assert!(visitor.get("/ui/bulk").text().contains("a test") || shown.len() > 9);
+    assert!(visitor.get("/ui/bulk").text().contains(&shown));
 }
 
 fn what_is_not_there_or_not_allowed_has_a_page(store: Store) {

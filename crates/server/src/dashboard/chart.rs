@@ -9,18 +9,26 @@ use std::time::Duration;
 
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 96.0;
-/// What a chart spans.
-const HOUR: Duration = Duration::from_secs(3_600);
+/// What a chart may span, in minutes: as little as there is to show, and an hour at most.
+const SPANS: [u64; 4] = [5, 15, 30, 60];
 /// A line breaks where nothing was seen for this long.
 const GAP: Duration = Duration::from_secs(45);
 
-/// A chart of one or two lines until `now`; `title` is read out.
-pub(super) fn lines(courses: &[&Course], now: Timestamp, title: &str) -> Html {
+/// How many minutes a chart of this course spans.
+pub(super) fn minutes(course: &Course, now: Timestamp) -> u64 {
+    let age = course.points.first().map_or(Duration::ZERO, |(first, _)| now.since(*first));
+    let fits = |minutes: &u64| Duration::from_secs(minutes * 60) >= age;
+    SPANS.into_iter().find(fits).unwrap_or(SPANS[3])
+}
+
+/// A chart of one or two lines over the last minutes until `now`; `title` is read out.
+pub(super) fn lines(courses: &[&Course], (minutes, now): (u64, Timestamp), title: &str) -> Html {
+    let whole = Duration::from_secs(minutes * 60);
     let most = courses.iter().map(|course| course.most()).fold(0.0, f64::max);
     let scale = if most > 0.0 { most * 1.15 } else { 1.0 };
-    let start = now - HOUR;
+    let start = now - whole;
     let place = |at: Timestamp, value: f64| {
-        let x = WIDTH * at.since(start).as_secs_f64() / HOUR.as_secs_f64();
+        let x = WIDTH * at.since(start).as_secs_f64() / whole.as_secs_f64();
         (x.clamp(0.0, WIDTH), HEIGHT - 2.0 - (HEIGHT - 6.0) * value / scale)
     };
     let mut svg = format!(
@@ -90,10 +98,14 @@ mod tests {
     #[test]
     fn lines_break_where_nothing_was_seen() {
         let now = Timestamp(3_600_000_000);
-        let svg = lines(&[&course(&[(10, 1.0), (20, 2.0), (1_000, 1.0)])], now, "a \"b\"").0;
+        let seen = course(&[(10, 1.0), (20, 2.0), (1_000, 1.0)]);
+        assert_eq!(minutes(&seen, now), 60);
+        assert_eq!(minutes(&course(&[(3_590, 1.0)]), now), 5);
+        assert_eq!(minutes(&course(&[(2_000, 1.0)]), now), 30);
+        let svg = lines(&[&seen], (60, now), "a \"b\"").0;
         assert_eq!(svg.matches("class=\"line line-0\"").count(), 2, "{svg}");
         assert!(svg.contains("aria-label=\"a &quot;b&quot;\""), "{svg}");
-        let empty = lines(&[&Course::default()], now, "").0;
+        let empty = lines(&[&Course::default()], (5, now), "").0;
         assert!(!empty.contains("class=\"line"), "{empty}");
         assert!(!empty.contains("NaN") && !svg.contains("NaN"));
     }

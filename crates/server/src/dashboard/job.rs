@@ -5,7 +5,7 @@ use super::jobs::PAGE;
 use super::json_text;
 use super::parts::{self, Chip, Html, When};
 use super::shell::{self, Frame};
-use super::words::{Lang, fill, words};
+use super::words::{self, Lang, fill, words};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
@@ -179,9 +179,12 @@ async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         job_type: job.job_type.to_string(),
         chip: Chip(job.state.name(), lang),
         progress: job.extras.as_ref().and_then(|extras| extras.progress_pct),
-        summary: told.summary,
+        summary: summary(job, told.summary, told.reasons.first().map(|why| why.code), lang),
         reasons: match is_waiting {
-            true => told.reasons.into_iter().map(|why| (why.code, why.message)).collect(),
+            true => {
+                let told = told.reasons.into_iter();
+                told.map(|why| (why.code, worded(why.code, lang).unwrap_or(why.message))).collect()
+            }
             false => Vec::new(),
         },
         earliest: told.earliest.filter(|_| is_waiting).map(When),
@@ -244,6 +247,44 @@ async fn requeue(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         Err(_) => format!("/ui/jobs/{id}"),
     };
     shell::told(&ask, &back, done.map(|_| words.requeue_done.to_owned()))
+}
+
+/// Where the job stands in a sentence: the engine's own, or the same in Chinese.
+fn summary(job: &Job, told: String, code: Option<&'static str>, lang: Lang) -> String {
+    if lang == Lang::En {
+        return told;
+    }
+    let failed = job.last_failure.as_ref().map(|last| &*last.failure.code);
+    match (job.state.name(), job.lease()) {
+        (StateName::Queued | StateName::Retrying, _) => {
+            code.and_then(|code| worded(code, lang)).unwrap_or(told)
+        }
+        (StateName::Running, Some(lease)) => {
+            let attempt = job.attempt().to_string();
+            fill("正在 {} 上运行，第 {} 次尝试", &[lease.worker.as_str(), &attempt])
+        }
+        (StateName::Failed, _) => {
+            let attempts = job.attempt().to_string();
+            fill("尝试 {} 次后失败：{}", &[&attempts, failed.unwrap_or_default()])
+        }
+        (state, _) => words::state(lang, state).to_owned(),
+    }
+}
+
+/// What a reason to wait means, in a language that the engine does not speak.
+fn worded(code: &str, lang: Lang) -> Option<String> {
+    let text = match code {
+        _ if lang == Lang::En => return None,
+        "NOT_DUE" => "还没有到执行时间",
+        "RETRY_BACKOFF" => "等待下一次重试的时间",
+        "QUEUE_PAUSED" => "所在队列已暂停",
+        "CONCURRENCY_LIMIT_EXCEEDED" => "同类型的作业已达到并发上限",
+        "JOBS_AHEAD" => "前面还有其他作业",
+        "NO_WORKER" => "最近没有 worker 领取这种类型的作业",
+        "READY" => "将交给下一个来领取的 worker",
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
 fn failed(job: &Job, words: &'static JobWords) -> Option<Failed> {

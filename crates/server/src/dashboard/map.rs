@@ -81,9 +81,9 @@ const TALL: Plan = Plan {
         ("M86 8V39", Some((Rate::Submitted, 96, 26, "start"))),
         ("M86 104V171", Some((Rate::Claims, 78, 144, "end"))),
         ("M86 236V295", Some((Rate::Succeeded, 78, 272, "end"))),
-        ("M156 198H199", Some((Rate::Retries, 180, 190, "middle"))),
+        ("M156 198H199", Some((Rate::Retries, 180, 168, "middle"))),
         ("M204 216H161", None),
-        ("M130 236C150 270 200 280 228 297", Some((Rate::Failed, 150, 292, "start"))),
+        ("M130 236C150 270 200 280 228 297", Some((Rate::Failed, 188, 262, "start"))),
         ("M274 236V295", None),
         ("M274 360V389", None),
         ("M274 454V483", None),
@@ -132,10 +132,9 @@ fn draw(svg: &mut String, plan: &Plan, tally: &Tally, rates: Option<&Rates>, lan
         let count = tally.text(state);
         let _ = write!(
             svg,
-            "<a class=\"node s-{code}\" href=\"/ui/jobs?status={code}\" \
-             aria-label=\"{label}: {count}\"><rect x=\"{left}\" y=\"{top}\" width=\"{wide}\" \
-             height=\"{high}\" rx=\"10\"/><rect class=\"mark\" x=\"{left}\" y=\"{}\" width=\"4\" \
-             height=\"{}\" rx=\"2\"/><text class=\"number\" x=\"{x}\" y=\"{}\" \
+            "<a class=\"node s-{code}\" href=\"/ui/jobs?status={code}\"><rect x=\"{left}\" \
+             y=\"{top}\" width=\"{wide}\" height=\"{high}\" rx=\"10\"/><rect class=\"mark\" \
+             x=\"{left}\" y=\"{}\" width=\"4\" height=\"{}\" rx=\"2\"/><text class=\"number\" x=\"{x}\" y=\"{}\" \
              text-anchor=\"middle\">{count}</text><text class=\"label\" x=\"{x}\" y=\"{}\" \
              text-anchor=\"middle\">{label}</text></a>",
             top + 10,

@@ -2,9 +2,9 @@
 
 use super::needs::{self, NeedList};
 use super::parts::{self, Html};
-use super::pulse::{self, Pulse};
+use super::pulse::{self, Course, Pulse};
 use super::shell::{self, Frame};
-use super::words::words;
+use super::words::{fill, words};
 use super::{Group, Page, chart, map};
 use crate::answer::Reply;
 use crate::ask::Ask;
@@ -39,7 +39,7 @@ words! {
         oldest: "Oldest ready", "最久未取";
         oldest_hint: "how long the oldest job that is due waits", "最早到期的作业已等待多久";
         most: "most", "最高";
-        hour_ago: "1 h ago", "1 小时前";
+        ago: "{} min ago", "{} 分钟前";
         now: "now", "现在";
         backlog: "Backlog of your tenant", "本租户的积压";
         of: "of", "/";
@@ -52,6 +52,7 @@ words! {
 struct Chart {
     name: &'static str,
     hint: &'static str,
+    ago: String,
     now: String,
     most: String,
     drawing: Html,
@@ -108,27 +109,33 @@ async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 fn charts(pulse: &Pulse, words: &'static Overview, now: Timestamp) -> Vec<Chart> {
     let (ended, oldest) = (pulse.throughput(), pulse.oldest_ready());
     let (half, most) = (pulse.pickup(0.5), pulse.pickup(0.99));
+    let minutes = chart::minutes(&ended, now);
+    let ago = fill(words.ago, &[&minutes.to_string()]);
+    let drawn = |courses: &[&Course], title| chart::lines(courses, (minutes, now), title);
     vec![
         Chart {
             name: words.throughput,
             hint: words.throughput_hint,
+            ago: ago.clone(),
             now: ended.now(parts::rate),
             most: parts::rate(ended.most()),
-            drawing: chart::lines(&[&ended], now, words.throughput),
+            drawing: drawn(&[&ended], words.throughput),
         },
         Chart {
             name: words.pickup,
             hint: words.pickup_hint,
+            ago: ago.clone(),
             now: format!("{} · {}", half.now(pulse::seconds), most.now(pulse::seconds)),
             most: pulse::seconds(most.most()),
-            drawing: chart::lines(&[&half, &most], now, words.pickup),
+            drawing: drawn(&[&half, &most], words.pickup),
         },
         Chart {
             name: words.oldest,
             hint: words.oldest_hint,
+            ago,
             now: oldest.now(pulse::seconds),
             most: pulse::seconds(oldest.most()),
-            drawing: chart::lines(&[&oldest], now, words.oldest),
+            drawing: drawn(&[&oldest], words.oldest),
         },
     ]
 }
