@@ -10,6 +10,7 @@ pub mod config;
 pub mod limits;
 pub mod serve;
 pub mod templates;
+pub mod tls;
 
 pub mod app;
 pub mod auth;
@@ -46,3 +47,4 @@ pub use contracts::{codes as error_codes, names as contract_names};
 pub use openapi::document as openapi_document;
 pub use serve::serve;
 pub use shares::Bounds;
+pub use tls::Tls;
