@@ -33,7 +33,15 @@ impl Shop {
     fn open(disk: &SimDisk, seed: u64) -> Self {
         let store = MemoryStore::open(Arc::new(disk.clone()), config(seed), BEGINNING).unwrap();
         let rng = Rng::new(seed, 3);
-        Shop { store, rng, acknowledged: Vec::new(), taken: Vec::new(), fresh: 0, steps: 0, left: 0 }
+        Shop {
+            store,
+            rng,
+            acknowledged: Vec::new(),
+            taken: Vec::new(),
+            fresh: 0,
+            steps: 0,
+            left: 0,
+        }
     }
 
     /// Does one thing that changes files.
