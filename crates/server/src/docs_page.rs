@@ -29,8 +29,23 @@ const FIRST: &[&str] = &[
 ];
 /// The chapters, in the order of first use; others follow.
 const CHAPTERS: &[&str] = &[
-    "jobs", "work", "registry", "dlq", "schedules", "admin", "alerts", "bulk", "subscriptions",
-    "triggers", "audit", "governance", "tasks", "orchestration", "agent", "scheduler", "internal",
+    "jobs",
+    "work",
+    "registry",
+    "dlq",
+    "schedules",
+    "admin",
+    "alerts",
+    "bulk",
+    "subscriptions",
+    "triggers",
+    "audit",
+    "governance",
+    "tasks",
+    "orchestration",
+    "agent",
+    "scheduler",
+    "internal",
     "outside",
 ];
 

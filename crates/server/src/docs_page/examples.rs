@@ -126,8 +126,10 @@ impl Example {
     }
 
     fn typescript(&self) -> String {
-        let mut text =
-            format!("const answer = await fetch(process.env.MAINSPRING_URL + \"{}\", {{\n", self.path);
+        let mut text = format!(
+            "const answer = await fetch(process.env.MAINSPRING_URL + \"{}\", {{\n",
+            self.path
+        );
         let _ = writeln!(text, "  method: \"{}\",", self.verb);
         text.push_str("  headers: {\n");
         text.push_str("    authorization: `Bearer ${process.env.MAINSPRING_TOKEN}`,\n");
@@ -175,7 +177,8 @@ fn python(value: &Value) -> String {
             format!("[{}]", items.iter().map(python).collect::<Vec<_>>().join(", "))
         }
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| format!("\"{name}\": {}", python(value)));
+            let fields =
+                fields.iter().map(|(name, value)| format!("\"{name}\": {}", python(value)));
             format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
         }
         Value::Number(_) | Value::String(_) => value.to_string(),
