@@ -1,6 +1,6 @@
-//! `cargo xtask dist`: everything that is needed to run Mainspring on a machine without a toolchain,
-//! as one archive with its checksum. `--try` unpacks it into an empty place with an empty home and
-//! has it do a job.
+//! `cargo xtask dist`: everything that is needed to run Mainspring on a machine without a
+//! toolchain, as one archive with its checksum. `--try` unpacks it into an empty place with an
+//! empty home and has it do a job.
 
 use std::fs::{self, File};
 use std::io::Write;

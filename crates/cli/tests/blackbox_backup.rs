@@ -188,6 +188,8 @@ fn a_backup_that_is_killed_leaves_nothing_broken() {
 fn only_a_whole_backup_goes_only_into_an_empty_directory() {
     let server = Server::start(Options::new(BINARY));
     let id = server.admin().submit_plain("t");
+    // A change that the audit trail tells of, and that is noted outside of it.
+    server.caller("acme", "ann", &["viewer"]);
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name).display().to_string();
     let data = server.data_dir().display().to_string();
@@ -198,6 +200,7 @@ fn only_a_whole_backup_goes_only_into_an_empty_directory() {
     std::fs::create_dir(place.path().join("empty")).unwrap();
     assert_eq!(code(&["backup", &path("c"), "--data-dir", &path("empty")]), Some(2));
     assert!(!place.path().join("c").exists() && !place.path().join("c.partial").exists());
+    assert!(place.path().join("b/audit.anchor").exists());
     // The secret of the admin is not in it.
     assert!(!place.path().join("b/admin.token").exists());
 
@@ -216,5 +219,9 @@ fn only_a_whole_backup_goes_only_into_an_empty_directory() {
     assert!(!place.path().join("n").exists() && !place.path().join("n.restoring").exists());
     std::fs::write(&journal, whole).unwrap();
     assert_eq!(code(&["restore", &path("b"), "--data-dir", &path("empty")]), Some(0));
+    assert!(place.path().join("empty/audit.anchor").exists());
+    let restored = Restored::start(&place.path().join("empty"));
+    assert_eq!(restored.caller.get("/api/v1/audit/verify").status, 200);
+    drop(restored);
     holds(&place.path().join("empty"), &[id]);
 }

@@ -179,11 +179,9 @@ fn write_operation(
     }
     let id = escaped(operation["operationId"].as_str().unwrap_or_default());
     for (language, text) in example.languages() {
-        let text = escaped(&text);
-        let _ = write!(
-            html,
-            "<details name=\"{id}\"><summary>{language}</summary><pre><code>{text}</code></pre></details>"
-        );
+        let is_open = if language == "curl" { " open" } else { "" };
+        let _ = write!(html, "<details name=\"{id}\"{is_open}><summary>{language}</summary>");
+        let _ = write!(html, "<pre><code>{}</code></pre></details>", escaped(&text));
     }
     html.push_str("</section>");
 }

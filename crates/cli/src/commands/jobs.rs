@@ -139,7 +139,8 @@ pub(crate) async fn wait(session: &Session, id: &str, timeout: Duration) -> anyh
         // Not in the first moments: most are over before anybody could read it.
         if pause > Duration::from_millis(200) {
             // Whoever may read a job may not always ask why.
-            let why = session.client.explain(id).await.map_or_else(|_| String::new(), |it| it.summary);
+            let why = session.client.explain(id).await;
+            let why = why.map_or_else(|_| String::new(), |told| told.summary);
             if why != said {
                 eprintln!("waiting for {id}, {}: {}", job.status, plain(&why));
                 said = why;

@@ -1,5 +1,5 @@
-//! `mainspring man`: a page for each command, for `man`. Part of the archive that `cargo xtask dist`
-//! makes.
+//! `mainspring man`: a page for each command, for `man`. `cargo xtask dist` puts them into its
+//! archive.
 
 use crate::exit;
 use anyhow::Context;

@@ -1,5 +1,5 @@
-//! The certificate that `serve` shows, and the watch over its files: SIGHUP takes them over at once,
-//! a change is found by looking.
+//! The certificate that `serve` shows, and the watch over its files: SIGHUP takes them over at
+//! once, a change is found by looking.
 
 use crate::config::{Settings, TlsFiles};
 use crate::exit::usage;
