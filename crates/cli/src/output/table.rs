@@ -129,8 +129,8 @@ mod tests {
             assert_eq!(shown.matches(ID).count(), 3, "{width}");
         }
         // Nor is one that stands elsewhere; what stands beside it makes room.
-        let rows = [vec!["a".repeat(9), "b".repeat(60), ID.to_owned(), "c".repeat(60)]];
-        let shown = lay_out(&["x", "y", "job", "z"], &rows, Some(60), false);
+        let inside = [vec!["a".repeat(9), "b".repeat(60), ID.to_owned(), "c".repeat(60)]];
+        let shown = lay_out(&["x", "y", "job", "z"], &inside, Some(60), false);
         assert!(shown.contains(ID) && shown.lines().all(|line| measure_text_width(line) <= 60));
         // An id that is wider than the terminal is shown all the same.
         assert!(lay_out(&["job", "type", "error"], &rows(), Some(10), false).contains(ID));
