@@ -12,6 +12,7 @@ mod binaries;
 mod bless;
 mod coverage;
 mod deny;
+mod dist;
 mod echo;
 mod libtest;
 mod limits;
@@ -42,6 +43,7 @@ usage: cargo xtask <task>
   schemathesis [--cases N] [--store NAME] [--seed N]
                                   generated requests against a server on each store
   sdks [--jobs N]                 the Python and TypeScript packages against a server on each store
+  dist [--binary FILE] [--try]    an archive to install from, in dist/; built for release unless there is a file
   deny                            advisories, licences and sources of all dependencies, by cargo-deny
   bench [args]                    build for release and run `mainspring bench [args]`
 ";
@@ -73,6 +75,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "sim" => sim::run(rest),
         "schemathesis" => schemathesis::run(rest),
         "sdks" => sdks::run(rest),
+        "dist" => dist::run(rest),
         "deny" => no_arguments(rest).and_then(|()| deny::run()),
         "bench" => bench::run(rest),
         "help" | "-h" | "--help" => {

@@ -15,7 +15,7 @@ use crate::coverage::Coverage;
 use crate::echo::Echo;
 use crate::libtest::Log;
 use crate::postgres::Postgres;
-use crate::{binaries, cargo, deny, packages, schemathesis, sdks, tidy};
+use crate::{binaries, cargo, deny, dist, packages, schemathesis, sdks, tidy};
 
 /// How long output may stay silent after cargo's end. A server that a test left behind keeps the
 /// pipe open for ever, and we must not wait for it.
@@ -78,6 +78,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             Depth::Usual => sdks::quick(),
             Depth::Full => sdks::full(),
         });
+        steps.take("dist", dist::quick);
         if depth == Depth::Full {
             steps.take("deny", deny::run);
         }

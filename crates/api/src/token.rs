@@ -20,6 +20,16 @@ pub struct IssueToken {
     pub expires_at: Option<Time>,
 }
 
+/// A wish for another secret.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RotateToken {
+    /// For how long the old token goes on working, up to 30 days; at once it is over if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap_seconds: Option<u64>,
+}
+
 /// Whose token a request came with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -78,6 +78,13 @@ pub(crate) struct Postgres {
     pub(crate) allows_unsafe: bool,
 }
 
+/// `[server] tls_cert` and `tls_key`: both or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
 /// `[strict]`: what callers must send that is optional otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Strict {
@@ -175,6 +182,8 @@ pub(crate) struct Triggers {
 pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     pub(crate) internal_routes: bool,
+    /// The files of the certificate and of its key; without them nothing is encrypted.
+    pub(crate) tls: TlsFiles,
     /// Host names served on a loopback address besides this machine's own.
     pub(crate) hosts: Vec<String>,
     /// The contracts that are spoken, by name.
@@ -221,6 +230,7 @@ impl Settings {
         Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 7070)),
             internal_routes: false,
+            tls: TlsFiles::default(),
             hosts: Vec::new(),
             contracts: mainspring_server::contract_names(),
             store: StoreChoice::Directory("./mainspring-data".into()),

@@ -1,6 +1,7 @@
 //! Exit codes scripts can rely on, and how an error gets its code.
 
 use crate::config::ConfigError;
+use crate::pages;
 use mainspring_sdk as sdk;
 use mainspring_store_postgres::{MigrateError, OpenError};
 use std::fmt;
@@ -15,6 +16,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const UNREACHABLE: u8 = 3;
 /// Not found, or not allowed.
 pub(crate) const DENIED: u8 = 4;
+/// Somebody waited as long as he wanted to, and it is not over yet.
+pub(crate) const TIMEOUT: u8 = 5;
 /// The server's journal could not be written, or one of its parts died: restart to recover.
 pub(crate) const BROKEN: u8 = 70;
 
@@ -26,11 +29,14 @@ Exit codes:
   2  wrong usage or configuration
   3  the server or the database cannot be reached
   4  not found, or not allowed
+  5  waited in vain: the job has not ended yet
  70  the server's journal could not be written, or a part of it died; restart to recover
 
 Environment:
-  MAINSPRING_URL    address of the server [default: http://127.0.0.1:7070]
-  MAINSPRING_TOKEN  access token [default: what ./mainspring-data/admin.token holds]";
+  MAINSPRING_URL         address of the server [default: http://127.0.0.1:7070]
+  MAINSPRING_TOKEN       access token
+  MAINSPRING_TOKEN_FILE  file that holds it [default: ./mainspring-data/admin.token]
+  MAINSPRING_CA_FILE     certificates to trust on https, instead of the system's";
 
 /// A mistake in what the caller asked for.
 #[derive(Debug)]
@@ -72,6 +78,36 @@ pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
         }
     }
     REFUSED
+}
+
+/// What to do about an error, and where more is said about it.
+pub(crate) fn cure_of(error: &anyhow::Error) -> Option<String> {
+    for cause in error.chain() {
+        match cause.downcast_ref::<sdk::Error>() {
+            Some(sdk::Error::Refused(refusal)) => {
+                let code = refusal.code.as_str();
+                let cure = pages::cure(code)?;
+                return Some(format!("  cure: {cure}\n  more: mainspring errors {code}"));
+            }
+            Some(sdk::Error::Unreachable { .. }) => return Some(unreachable(error)),
+            Some(sdk::Error::Address { .. } | sdk::Error::Unreadable { .. }) | None => {}
+        }
+    }
+    None
+}
+
+fn unreachable(error: &anyhow::Error) -> String {
+    let is_distrust = error.chain().any(|cause| cause.to_string().contains("certificate"));
+    let cure = match is_distrust {
+        true => {
+            "name the authority that signed the server's certificate in MAINSPRING_CA_FILE or \
+             --ca-file, and the host as it is in the certificate"
+        }
+        false => {
+            "start it with `mainspring serve`, or say where it is with MAINSPRING_URL or --url"
+        }
+    };
+    format!("  cure: {cure}\n  more: mainspring errors SERVER_UNREACHABLE, mainspring doctor")
 }
 
 fn of_database(error: &MigrateError) -> u8 {

@@ -7,15 +7,18 @@ mod exit;
 mod logging;
 mod memory;
 mod output;
+mod pages;
+mod progress;
 mod session;
 mod signals;
 mod span;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    agent_files, alerts, audit, bench, bulk, completions, config as config_command, conformance,
-    dlq, doctor, jobs, migrate, move_store, queues, replay, runs, schedules, serve, subscriptions,
-    supervise, templates, tokens, triggers, types, worker, workers,
+    agent_files, alerts, audit, backup, bench, bulk, completions, config as config_command,
+    conformance, dlq, doctor, errors, jobs, man, mcp, migrate, move_store, queues, reference,
+    replay, runs, schedules, serve, subscriptions, supervise, templates, tokens, top, triggers,
+    types, whoami, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -33,9 +36,11 @@ struct Cli {
     /// Form of the answer
     #[arg(long, short, global = true, value_enum, default_value_t, value_name = "FORM")]
     output: Output,
-    /// Address of the server [default: MAINSPRING_URL, else http://127.0.0.1:7070]
-    #[arg(long, global = true, value_name = "URL")]
-    url: Option<String>,
+    #[command(flatten)]
+    to: session::To,
+    /// Show instants as they are, instead of how long ago they were
+    #[arg(long, global = true)]
+    exact: bool,
     /// Form of the log on stderr: text on a terminal, JSON elsewhere
     #[arg(long, global = true, value_enum, value_name = "FORM")]
     log_format: Option<logging::Format>,
@@ -78,6 +83,10 @@ enum Command {
     Queues(queues::Verb),
     /// Workers heard of lately
     Workers,
+    /// What the server does, drawn anew every so often
+    Top(top::Args),
+    /// Whose token this is
+    Whoami,
     /// Access tokens
     #[command(subcommand)]
     Tokens(tokens::Verb),
@@ -104,6 +113,8 @@ enum Command {
     Conformance(conformance::Args),
     /// Check that everything is in order
     Doctor(doctor::Args),
+    /// What an error code means, and what to do about it
+    Errors(errors::Args),
     /// Measure speed
     Bench(mainspring_bench::Args),
     /// The tables of a PostgreSQL database
@@ -111,11 +122,23 @@ enum Command {
     Migrate(migrate::Verb),
     /// Move everything from one store to another
     Move(move_store::Args),
+    /// Copy the memory store's files, also while a server uses them
+    Backup(backup::BackupArgs),
+    /// Bring a backup back, into a directory of its own
+    Restore(backup::RestoreArgs),
     /// Check or show the configuration
     #[command(subcommand)]
     Config(config_command::Verb),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Speak the Model Context Protocol on stdin and stdout, for agents
+    Mcp(mcp::Args),
+    /// Write the manual's pages
+    #[command(hide = true)]
+    Man(man::Args),
+    /// Print docs/reference.md
+    #[command(hide = true)]
+    Reference,
     /// The bare HTTP handler that `bench` compares with
     #[command(hide = true)]
     BenchEcho(mainspring_bench::EchoArgs),
@@ -133,6 +156,9 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("error: {}", told(&error));
+            if let Some(cure) = exit::cure_of(&error) {
+                eprintln!("{cure}");
+            }
             ExitCode::from(exit::code_of(&error))
         }
     }
@@ -152,8 +178,11 @@ fn told(error: &anyhow::Error) -> String {
 }
 
 fn run(cli: Cli) -> anyhow::Result<u8> {
-    let Cli { output, url, log_format, command } = cli;
-    let session = || Session::open(url.as_deref(), output);
+    let Cli { output, to, exact, log_format, command } = cli;
+    if exact {
+        output::be_exact();
+    }
+    let session = || Session::open(&to, output);
     let is_service = matches!(command, Command::Serve(_) | Command::Worker(_));
     let level = if is_service { logging::Level::Info } else { logging::Level::Warn };
     logging::start(log_format, level);
@@ -170,6 +199,8 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Alerts(verb) => simple(alerts::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
+        Command::Top(args) => simple(top::run(args, session()?)),
+        Command::Whoami => simple(whoami::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
         Command::Templates(verb) => simple(templates::run(verb, session()?)),
         Command::Runs(verb) => simple(runs::run(verb, session()?)),
@@ -180,13 +211,22 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Replay(args) => simple(replay::run(args, session()?)),
         Command::Conformance(args) => simple(conformance::run(args, output)),
         Command::Doctor(args) => simple(doctor::run(args, session()?)),
+        Command::Errors(args) => errors::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::BenchEcho(args) => threaded(bench::echo(args)),
         Command::BenchTurn(args) => bench::turn(&args),
         Command::Supervise(args) => simple(supervise::run(args)),
         Command::Migrate(verb) => simple(migrate::run(verb, output)),
         Command::Move(args) => simple(move_store::run(args, output)),
+        Command::Backup(args) => backup::take(args, output),
+        Command::Restore(args) => simple(backup::restore(args, output)),
         Command::Config(verb) => config_command::run(&verb, output),
+        Command::Mcp(args) => simple(mcp::run(args, session()?)),
+        Command::Man(args) => man::run(&args, Cli::command()),
+        Command::Reference => {
+            output::say(reference::page(Cli::command()).trim_end());
+            Ok(exit::OK)
+        }
         Command::Completions(args) => completions::run(args, Cli::command()),
     }
 }
@@ -220,6 +260,8 @@ mod tests {
         for line in [
             "serve --listen 127.0.0.1:7070 --data-dir d --config c.toml --demo",
             "serve --ephemeral --internal-routes",
+            "serve --tls-cert c.pem --tls-key k.pem",
+            "jobs list --url https://h:7070 --ca-file ca.pem",
             "conformance --type t --scene drain --patience 5s -- ./worker --fast",
             "serve --database-url postgres://h/db",
             "jobs submit greet {} --key k --wait",
@@ -230,6 +272,13 @@ mod tests {
             "jobs events x",
             "jobs cancel x",
             "jobs wait x --timeout 5s",
+            "jobs tail",
+            "jobs tail x --type t --to failed --after 0 --count 5",
+            "jobs list --exact",
+            "top --every 1s --once",
+            "whoami",
+            "errors",
+            "errors LEASE_LOST",
             "types",
             "types list --output json",
             "types get t",
@@ -298,6 +347,7 @@ mod tests {
             "workers",
             "tokens create --tenant t --user u --role worker --role viewer",
             "tokens list",
+            "tokens rotate t --overlap 1h",
             "tokens revoke t",
             "worker --type t --queue q --concurrency 2 --lease-ms 5000 --env PGPASSWORD -- cat -n",
             "replay RP-003 --output json",
@@ -310,9 +360,13 @@ mod tests {
             "migrate plan --config c.toml",
             "migrate up -o json",
             "move --from memory:d --to postgres://h/db",
+            "backup to --data-dir d",
+            "restore from --data-dir d",
             "config check --config f",
             "config show",
             "completions bash",
+            "mcp",
+            "mcp --allow-writes",
         ] {
             let words = std::iter::once("mainspring").chain(line.split(' '));
             assert!(Cli::try_parse_from(words).is_ok(), "{line}");

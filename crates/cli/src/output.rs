@@ -1,9 +1,14 @@
 //! What commands print: tables for people, JSON for programs. Text that came from the server is
 //! never trusted in a table: a job's error message must not move the cursor or recolour the screen.
 
-use comfy_table::{ContentArrangement, Table, presets};
+mod table;
+mod when;
+
+use console::Term;
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
+
+pub(crate) use when::{be_exact, when};
 
 /// The form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -20,24 +25,28 @@ const CELL_CHARS_MAX: usize = 120;
 
 /// A table with these columns.
 pub(crate) fn table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    if std::io::stdout().is_terminal() {
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-    } else {
-        table.load_style(presets::NOTHING);
-        table.set_content_arrangement(ContentArrangement::Disabled);
-    }
-    table.set_header(columns.iter().map(|column| column.to_uppercase()));
-    let mut count = 0;
-    for row in rows {
-        count += 1;
-        table.add_row(row.iter().map(|cell| cut(&plain(cell), CELL_CHARS_MAX)));
-    }
-    if count == 0 {
+    let cells = |row: Vec<String>| -> Vec<String> {
+        row.iter().map(|cell| cut(&plain(cell), CELL_CHARS_MAX)).collect()
+    };
+    let rows: Vec<Vec<String>> = rows.into_iter().map(cells).collect();
+    if rows.is_empty() {
         return "nothing to show".into();
     }
-    table.trim_fmt()
+    table::lay_out(columns, &rows, width(), console::colors_enabled())
+}
+
+/// How wide the terminal is, if the answer goes to one.
+pub(crate) fn width() -> Option<usize> {
+    let size = Term::stdout().size_checked().filter(|_| std::io::stdout().is_terminal());
+    size.map(|(_, columns)| usize::from(columns)).filter(|columns| *columns > 0)
+}
+
+/// A word that tells a state, in its colour.
+pub(crate) fn painted(word: &str) -> String {
+    match table::style_of(word).filter(|_| console::colors_enabled()) {
+        Some(style) => style.apply_to(word).to_string(),
+        None => word.to_owned(),
+    }
 }
 
 /// Name and value, one per line, without cutting.

@@ -196,7 +196,7 @@ fn o15_o20_submitting_following_and_cancelling_with_commands(store: Store) {
     assert_eq!(events[0]["to_state"], "queued");
     let listed = cli(&["jobs", "list", "--status", "queued", "-o", "json"]).expect(0).json();
     assert!(listed["items"].as_array().unwrap().iter().any(|job| job["job_id"] == id.as_str()));
-    let waited = cli(&["jobs", "wait", &id, "--timeout", "10ms", "-o", "json"]).expect(1);
+    let waited = cli(&["jobs", "wait", &id, "--timeout", "10ms", "-o", "json"]).expect(5);
     assert_eq!(waited.json()["status"], "queued");
     cli(&["jobs", "cancel", &id, "--reason", "enough"]).expect(0);
     let twice = cli(&["jobs", "cancel", &id]).expect(1);

@@ -182,3 +182,55 @@ fn a_step_that_older_servers_would_not_survive_waits_for_the_operator() {
     ann.complete(&ann.pull_one("greet"));
     assert_eq!(ann.job(&id)["status"], "succeeded");
 }
+
+/// As far as a version can be tried beside one that does not exist yet: somebody newer takes a
+/// compatible step while this version works.
+#[test]
+fn a_compatible_step_of_a_newer_version_is_lived_with_under_load() {
+    let options = Store::Postgres.options(BINARY);
+    let mut server = Server::start(options.clone());
+    let database = server.database().expect("it has one").url.clone();
+    let sql = |server: &Server, text: &str| server.database().expect("it has one").sql(text);
+    let ann = server.caller("acme", "ann", &["submitter", "worker", "viewer"]);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let done = std::thread::scope(|scope| {
+        let work = scope.spawn(|| {
+            let mut done = 0;
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let id = ann.submit_plain("greet");
+                let grant = ann.pull_one("greet");
+                assert_eq!(grant["job_id"], json!(id));
+                ann.complete(&grant);
+                done += 1;
+            }
+            done
+        });
+        for column in 0..5 {
+            // What an online step does: nothing that is there changes its meaning.
+            let step = format!(
+                "SET lock_timeout = '5s'; ALTER TABLE mainspring.job ADD COLUMN later_{column} int"
+            );
+            sql(&server, &step);
+        }
+        sql(&server, "CREATE TABLE mainspring.later (id int)");
+        sql(&server, "INSERT INTO mainspring.migration VALUES (99, 'later', 'x', true)");
+        // A second server of this version starts beside it, and both go on.
+        let second = Server::start(options.clone());
+        let id = second.admin().submit_plain("other");
+        assert_eq!(server.admin().job(&id)["status"], "queued");
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        work.join().expect("no request fails")
+    });
+    assert!(done > 0, "there was work meanwhile");
+    server.restart();
+    assert_eq!(items_of(&server, "succeeded"), done);
+    let env = [("DATABASE_URL", database.as_str())];
+    let status = run(BINARY, &["migrate", "status", "-o", "json"], &env, Path::new("/")).expect(0);
+    assert_eq!(status.json()["newer"], json!([99]), "{status:?}");
+    println!("{done} jobs were done while the schema changed");
+}
+
+fn items_of(server: &Server, state: &str) -> u64 {
+    let counters = server.admin().get("/api/v1/runtime").data()["counters"].take();
+    counters["jobs"][state].as_u64().unwrap_or(0)
+}

@@ -212,6 +212,13 @@ impl Token {
         self.revoked_at.get_or_insert(at);
     }
 
+    /// The same token, ending at `at` unless it ends before. One that was revoked stays so.
+    #[must_use]
+    pub fn ending_by(&self, at: Timestamp) -> Token {
+        let end = self.expires_at.map_or(at, |end| end.min(at));
+        Token { expires_at: Some(end), ..self.clone() }
+    }
+
     /// Whether it may act in that tenant.
     pub fn reaches(&self, tenant: &TenantId) -> bool {
         self.roles.has(Role::Admin) || self.tenant == *tenant

@@ -169,6 +169,13 @@ pub enum Command {
     SetQueue(QueueSpec),
     /// Store a new token.
     IssueToken(Box<Token>),
+    /// Let a token end at an instant, unless it ends before.
+    ExpireToken {
+        /// Which token.
+        token: TokenId,
+        /// When it stops working.
+        at: Timestamp,
+    },
     /// End a token at once.
     RevokeToken {
         /// Which token.
@@ -473,6 +480,7 @@ impl Command {
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
+            | Command::ExpireToken { .. }
             | Command::RevokeToken { .. }
             | Command::Together(_) => None,
             Command::Entity(command) => command.job(),
@@ -511,6 +519,7 @@ impl Command {
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
+            | Command::ExpireToken { .. }
             | Command::RevokeToken { .. }
             | Command::Together(_) => None,
         }
@@ -547,6 +556,7 @@ impl Command {
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
+            | Command::ExpireToken { .. }
             | Command::RevokeToken { .. }
             | Command::Together(_) => None,
             Command::Entity(command) => command.item(),
@@ -640,6 +650,7 @@ impl Command {
             Command::SetType(_) => "set_type",
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",
+            Command::ExpireToken { .. } => "expire_token",
             Command::RevokeToken { .. } => "revoke_token",
             Command::Together(_) => "together",
         }

@@ -181,6 +181,10 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::SetType(spec) => registry::set_type(spec, facts),
         Command::SetQueue(spec) => registry::set_queue(spec),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
+        Command::ExpireToken { at, .. } => match facts.token {
+            Some(token) => Ok(done(Event::TokenIssued(Box::new(token.ending_by(*at))))),
+            None => Err(Rejection::TokenUnknown),
+        },
         Command::RevokeToken { token } => match facts.token {
             Some(_) => Ok(done(Event::TokenRevoked { token: *token, at: facts.now })),
             None => Err(Rejection::TokenUnknown),

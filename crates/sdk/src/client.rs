@@ -4,17 +4,21 @@
 
 mod agent;
 mod alerts;
+mod any;
 mod bulk;
+mod events;
 mod governance;
 mod jobs;
 mod registry;
 mod schedules;
 mod subscriptions;
 mod templates;
+mod tls;
 mod triggers;
 mod work;
 
 pub use alerts::AlertFilter;
+pub use events::{Follow, Told};
 pub use governance::ItemFilter;
 pub use jobs::JobFilter;
 pub use schedules::ScheduleFilter;
@@ -139,18 +143,33 @@ impl Call {
 }
 
 impl Client {
-    /// A client of the server at `url`, such as `http://127.0.0.1:7070`.
+    /// A client of the server at `url`, such as `http://127.0.0.1:7070`. With `https://` the
+    /// server has to prove its name by a certificate that this machine trusts.
     ///
     /// # Errors
     /// If the address cannot be used, or the token has characters no header can carry.
     pub fn new(url: &str, token: Option<&str>) -> Result<Self, Error> {
-        let bad = |reason| Error::Address { url: url.to_owned(), reason };
+        Self::made(url, token, None)
+    }
+
+    /// A client that trusts the authorities in `authorities`, certificates in PEM form, and no
+    /// others.
+    ///
+    /// # Errors
+    /// As [`Client::new`]; if there is no certificate in them, too.
+    pub fn trusting(url: &str, token: Option<&str>, authorities: &[u8]) -> Result<Self, Error> {
+        Self::made(url, token, Some(authorities))
+    }
+
+    fn made(url: &str, token: Option<&str>, authorities: Option<&[u8]>) -> Result<Self, Error> {
+        let bad = |reason: &str| Error::Address { url: url.to_owned(), reason: reason.to_owned() };
         let parsed = reqwest::Url::parse(url).map_err(|_| bad("it is not a URL"))?;
-        match parsed.scheme() {
-            "http" => {}
-            "https" => return Err(bad("https is not built into this version; use http")),
-            _ => return Err(bad("it must start with http://")),
-        }
+        let is_encrypted = match parsed.scheme() {
+            "http" => false,
+            "https" => true,
+            _ => return Err(bad("it must start with http:// or https://")),
+        };
+        let encryption = tls::config(is_encrypted, authorities).map_err(|why| bad(&why))?;
         let authorization = token
             .map(|token| HeaderValue::from_str(&format!("Bearer {token}")))
             .transpose()
@@ -165,6 +184,7 @@ impl Client {
             .tcp_nodelay(true)
             .connect_timeout(Duration::from_secs(5))
             .redirect(reqwest::redirect::Policy::none())
+            .tls_backend_preconfigured(encryption)
             .build()
             .map_err(|_| bad("the network cannot be set up"))?;
         let url = url.trim_end_matches('/').to_owned();
@@ -181,7 +201,7 @@ impl Client {
         let Inner { http, url, authorization, trace: _, language } = &*self.inner;
         let trace = HeaderValue::from_str(trace).map_err(|_| Error::Address {
             url: url.clone(),
-            reason: "the trace id has characters that cannot be sent",
+            reason: "the trace id has characters that cannot be sent".to_owned(),
         })?;
         Ok(Client {
             inner: Arc::new(Inner {
@@ -203,7 +223,7 @@ impl Client {
         let Inner { http, url, authorization, trace, language: _ } = &*self.inner;
         let language = HeaderValue::from_str(language).map_err(|_| Error::Address {
             url: url.clone(),
-            reason: "the language has characters that cannot be sent",
+            reason: "the language has characters that cannot be sent".to_owned(),
         })?;
         Ok(Client {
             inner: Arc::new(Inner {
@@ -216,14 +236,35 @@ impl Client {
         })
     }
 
-    /// A client as `MAINSPRING_URL`, `MAINSPRING_TOKEN` and `MAINSPRING_TRACE_ID` say.
+    /// A client as the environment says: `MAINSPRING_URL`, `MAINSPRING_TOKEN` or
+    /// `MAINSPRING_TOKEN_FILE`, `MAINSPRING_CA_FILE` and `MAINSPRING_TRACE_ID`.
     ///
     /// # Errors
-    /// As [`Client::new`].
+    /// As [`Client::new`]; if a file that is named cannot be read, too.
     pub fn from_env() -> Result<Self, Error> {
         let read = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let url = read("MAINSPRING_URL").unwrap_or_else(|| URL_DEFAULT.to_owned());
-        let client = Self::new(&url, read("MAINSPRING_TOKEN").as_deref())?;
+        let opened = |name: &str, path: &str| {
+            std::fs::read(path).map_err(|error| Error::Address {
+                url: url.clone(),
+                reason: format!("{name}: {path} cannot be read: {error}"),
+            })
+        };
+        let token = match (read("MAINSPRING_TOKEN"), read("MAINSPRING_TOKEN_FILE")) {
+            (Some(token), _) => Some(token),
+            (None, Some(path)) => {
+                let text = opened("MAINSPRING_TOKEN_FILE", &path)?;
+                Some(String::from_utf8_lossy(&text).trim().to_owned())
+            }
+            (None, None) => None,
+        };
+        let client = match read("MAINSPRING_CA_FILE") {
+            Some(path) => {
+                let authorities = opened("MAINSPRING_CA_FILE", &path)?;
+                Self::trusting(&url, token.as_deref(), &authorities)?
+            }
+            None => Self::new(&url, token.as_deref())?,
+        };
         match read("MAINSPRING_TRACE_ID") {
             Some(trace) => client.with_trace(&trace),
             None => Ok(client),

@@ -13,7 +13,7 @@ pub enum Error {
         /// As given.
         url: String,
         /// What is wrong with it.
-        reason: &'static str,
+        reason: String,
     },
     /// No answer. Unless `was_sent` is false, the server may or may not have acted.
     #[error("cannot reach {url}")]

@@ -66,16 +66,25 @@ pub(crate) async fn change(
     command: Command,
     note: Note,
 ) -> Result<Receipt, Refusal> {
-    let line = line(&ask.app, who, note, Fate::Done, ask.trace.as_deref());
-    let parts = Command::Together(vec![command, line]);
-    let receipt = ask.engine().execute_one(parts).await??;
-    let Receipt::Together(parts) = receipt else { return Err(crate::refusal::internal()) };
-    let mut parts = parts.into_iter();
-    let (Some(done), Some(Receipt::Audited { seq, hash })) = (parts.next(), parts.next()) else {
+    let done = change_together(ask, who, vec![command], note).await?;
+    done.into_iter().next().ok_or_else(crate::refusal::internal)
+}
+
+/// Makes several changes, of which one line tells: all or none.
+pub(crate) async fn change_together(
+    ask: &Ask,
+    who: &Principal,
+    mut commands: Vec<Command>,
+    note: Note,
+) -> Result<Vec<Receipt>, Refusal> {
+    commands.push(line(&ask.app, who, note, Fate::Done, ask.trace.as_deref()));
+    let receipt = ask.engine().execute_one(Command::Together(commands)).await??;
+    let Receipt::Together(mut parts) = receipt else { return Err(crate::refusal::internal()) };
+    let Some(Receipt::Audited { seq, hash }) = parts.pop() else {
         return Err(crate::refusal::internal());
     };
     ask.app.anchor.note(&who.tenant, seq, hash);
-    Ok(done)
+    Ok(parts)
 }
 
 /// Writes that somebody was refused what they may not do: for want of a role, because it is not

@@ -6,6 +6,7 @@ use crate::dashboard::once::Once;
 use crate::limits;
 use crate::shares::Bounds;
 use crate::templates::Templates;
+use crate::tls::Tls;
 use mainspring_kernel::executor::{Mode, Startable};
 use mainspring_kernel::limits::{BULK_APPROVAL_ABOVE_DEFAULT, KEY_WINDOW_SECS_DEFAULT};
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ pub struct Config {
     /// Whether the address can be reached from other machines. Then `/metrics` needs a token, and
     /// any host name is served; on a loopback address only known names are.
     pub is_public: bool,
+    /// The certificate to show; without one, nothing is encrypted.
+    pub tls: Option<Tls>,
     /// Host names served on a loopback address besides `localhost`, `127.0.0.1` and `[::1]`.
     pub hosts: Vec<String>,
     /// The names of the contracts that are spoken; see [`crate::contract_names`].
@@ -121,6 +124,7 @@ impl Config {
     pub fn standard() -> Self {
         Config {
             is_public: false,
+            tls: None,
             hosts: Vec::new(),
             contracts: contracts::names(),
             templates: Templates::none(),

@@ -1,7 +1,53 @@
-//! The OpenAPI document as a page for people: plain HTML, no script, nothing from elsewhere.
+//! The OpenAPI document as a page for people: plain HTML, no script, nothing from elsewhere. Routes
+//! come in the order in which a newcomer needs them, each with a request in four languages.
 
+mod examples;
+
+use examples::Example;
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::fmt::Write;
+
+/// What is needed first, in this order; the rest follows in the order of the document.
+const FIRST: &[&str] = &[
+    "put /api/v1/types/{name}",
+    "post /api/v1/jobs",
+    "get /api/v1/jobs/{job_id}",
+    "get /api/v1/jobs",
+    "get /api/v1/jobs/{job_id}/explain",
+    "post /api/v1/work/pull",
+    "post /api/v1/work/heartbeat",
+    "post /api/v1/work/complete",
+    "post /api/v1/work/fail",
+    "get /api/v1/dlq/groups",
+    "get /api/v1/dlq/items",
+    "post /api/v1/schedules",
+    "post /api/v1/schedules/preview",
+    "get /api/v1/runtime",
+    "get /api/v1/whoami",
+    "post /api/v1/tokens",
+];
+/// The chapters, in the order of first use; others follow.
+const CHAPTERS: &[&str] = &[
+    "jobs",
+    "work",
+    "registry",
+    "dlq",
+    "schedules",
+    "admin",
+    "alerts",
+    "bulk",
+    "subscriptions",
+    "triggers",
+    "audit",
+    "governance",
+    "tasks",
+    "orchestration",
+    "agent",
+    "scheduler",
+    "internal",
+    "outside",
+];
 
 /// The page's style sheet.
 pub(crate) const STYLE: &str = "\
@@ -15,7 +61,13 @@ section p{margin:.4rem 0}code{font:.92em ui-monospace,monospace}
 table{border-collapse:collapse;width:100%;margin:.5rem 0}
 td,th{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0}
 tr+tr{border-top:1px solid var(--soft)}td:first-child{white-space:nowrap}
-nav a{margin-right:1rem}a{color:var(--accent)}.soft{opacity:.7}
+nav{display:flex;flex-wrap:wrap;gap:.3rem 1rem}a{color:var(--accent)}.soft{opacity:.7}
+details{margin:.3rem 0}summary{cursor:pointer}
+pre{overflow-x:auto;margin:.3rem 0;padding:.7rem;border-radius:.3rem;background:var(--soft);
+font:.85rem/1.45 ui-monospace,monospace}
+@media(max-width:40rem){body{margin:1rem auto}section{padding:.7rem}
+table,tbody,tr,td{display:block;width:100%}td:first-child{white-space:normal;padding-top:.4rem}
+td{padding:0 0 .2rem;overflow-wrap:anywhere}}
 ";
 
 /// Renders the page.
@@ -36,10 +88,8 @@ pub(crate) fn page(document: &Value) -> String {
     html.push_str("<a href=\"#shapes\">shapes</a></nav>");
     for tag in &tags {
         let _ = write!(html, "<h2 id=\"{0}\">{0}</h2>", escaped(tag));
-        for (path, item) in entries(&document["paths"]) {
-            for (verb, operation) in entries(item).filter(|(_, one)| one["tags"][0] == **tag) {
-                write_operation(&mut html, verb, path, operation);
-            }
+        for (verb, path, operation) in operations(document, tag) {
+            write_operation(&mut html, (verb, path), operation, document);
         }
     }
     html.push_str("<h2 id=\"shapes\">shapes</h2>");
@@ -53,7 +103,23 @@ pub(crate) fn page(document: &Value) -> String {
     html
 }
 
-/// The tags in the order of the first path that has them.
+/// The operations of a chapter, those that are needed first before the others.
+fn operations<'a>(document: &'a Value, tag: &str) -> Vec<(&'a str, &'a str, &'a Value)> {
+    let mut found = Vec::new();
+    for (path, item) in entries(&document["paths"]) {
+        for (verb, operation) in entries(item).filter(|(_, one)| one["tags"][0] == *tag) {
+            found.push((verb, path, operation));
+        }
+    }
+    let place = |verb: &str, path: &str| {
+        let name = format!("{verb} {path}");
+        FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len())
+    };
+    found.sort_by_key(|(verb, path, _)| place(verb, path));
+    found
+}
+
+/// The tags in the order of first use.
 fn tags(document: &Value) -> Vec<String> {
     let mut tags: Vec<String> = Vec::new();
     for (_, item) in entries(&document["paths"]) {
@@ -64,10 +130,18 @@ fn tags(document: &Value) -> Vec<String> {
             }
         }
     }
+    let place = |tag: &String| CHAPTERS.iter().rev().position(|chapter| chapter == tag);
+    tags.sort_by_key(|tag| Reverse(place(tag)));
     tags
 }
 
-fn write_operation(html: &mut String, verb: &str, path: &str, operation: &Value) {
+fn write_operation(
+    html: &mut String,
+    (verb, path): (&str, &str),
+    operation: &Value,
+    document: &Value,
+) {
+    let example = Example::of(verb, path, operation, document);
     let verb = verb.to_uppercase();
     let _ = write!(
         html,
@@ -102,6 +176,12 @@ fn write_operation(html: &mut String, verb: &str, path: &str, operation: &Value)
             let told = if data.is_null() { escaped(content_type) } else { kind(data) };
             let _ = write!(html, "<p>Gives <code>{}</code> {told}</p>", escaped(status));
         }
+    }
+    let id = escaped(operation["operationId"].as_str().unwrap_or_default());
+    for (language, text) in example.languages() {
+        let is_open = if language == "curl" { " open" } else { "" };
+        let _ = write!(html, "<details name=\"{id}\"{is_open}><summary>{language}</summary>");
+        let _ = write!(html, "<pre><code>{}</code></pre></details>", escaped(&text));
     }
     html.push_str("</section>");
 }
@@ -192,6 +272,11 @@ mod tests {
         }
         assert!(!page.contains("http://") && !page.contains("https://"));
         assert!(!page.contains("<script") && !page.contains("style=\""));
+        let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+        assert!(at("id=\"jobs\"") < at("id=\"work\"") && at("id=\"work\"") < at("id=\"outside\""));
+        assert!(at("/api/v1/jobs</h3>") < at("/api/v1/jobs/batch</h3>"), "first things first");
+        assert_eq!(page.matches("<summary>curl").count(), page.matches("<summary>Rust").count());
+        assert!(page.matches("<summary>Python").count() > 100);
         for link in page.split("href=\"#").skip(1) {
             let target = link.split('"').next().unwrap();
             assert!(page.contains(&format!("id=\"{target}\"")), "{target} leads nowhere");

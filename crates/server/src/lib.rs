@@ -10,6 +10,7 @@ pub mod config;
 pub mod limits;
 pub mod serve;
 pub mod templates;
+pub mod tls;
 
 pub mod app;
 pub mod auth;
@@ -48,3 +49,4 @@ pub use dashboard::once::{Once, sign_in_once};
 pub use openapi::document as openapi_document;
 pub use serve::serve;
 pub use shares::Bounds;
+pub use tls::Tls;

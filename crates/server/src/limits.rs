@@ -22,6 +22,8 @@ pub const STREAM_PAGE: usize = 256;
 pub const POSITION_MAX: u64 = 999_999_999_999_999_999;
 /// Seconds between signs of life on an event stream.
 pub const STREAM_BEAT_SECS: u64 = 15;
+/// Longest time for which a token that was replaced goes on working.
+pub const TOKEN_OVERLAP_SECS_MAX: u64 = 30 * 86_400;
 /// Shortest text that is accepted as an admin token given from outside.
 pub const ADMIN_TOKEN_BYTES_MIN: usize = 16;
 
@@ -38,6 +40,8 @@ pub const WRITE_BYTES_PER_SEC_MIN: usize = 4 << 10;
 /// Bytes of an answer that the operating system holds beyond what it could send. All connections of
 /// the machine share its memory for that, so clients that never read must not fill it.
 pub const UNSENT_BYTES_MAX: u32 = 64 << 10;
+/// Largest file of certificates, or of a key, that is read.
+pub const TLS_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Event streams at a time, unless configured.
 pub const STREAMS_MAX: usize = 256;
 /// Calls that wait (pulls, submissions, reads) at a time, unless configured.

@@ -8,6 +8,7 @@
 
 use crate::limits::METRICS_QUEUES_MAX;
 use crate::refusal::Refusal;
+use crate::tls::Tls;
 use mainspring_engine::store::{Counts, Health, Held, QueueCount};
 use mainspring_engine::{Engine, RuntimeStatus};
 use mainspring_kernel::{Principal, StateName, Timestamp};
@@ -47,6 +48,34 @@ pub(crate) async fn text(
     }
     condition(&mut page, &engine.status(), &engine.health());
     Ok(page.0)
+}
+
+/// What is to be known of the certificate that is shown.
+pub(crate) fn certificate(tls: &Tls) -> String {
+    let mut page = Page(String::new());
+    for (name, kind, help, value) in [
+        (
+            "mainspring_tls_certificate_expires_seconds",
+            "gauge",
+            "When the certificate that is shown ends, in seconds since 1970.",
+            tls.until().0 / 1_000_000,
+        ),
+        (
+            "mainspring_tls_certificate_stale",
+            "gauge",
+            "Whether the files hold a certificate that cannot be used.",
+            i64::from(tls.trouble().is_some()),
+        ),
+        (
+            "mainspring_tls_certificate_reloads_total",
+            "counter",
+            "Times another certificate took the place of one.",
+            i64::try_from(tls.reloads()).unwrap_or(i64::MAX),
+        ),
+    ] {
+        page.one(name, kind, help, value);
+    }
+    page.0
 }
 
 /// A text in the making. Writing to a string cannot fail.

@@ -9,7 +9,9 @@ use crate::openapi::{Doc, Gives};
 use crate::refusal::{self, Refusal};
 use crate::route::table::{get, open};
 use crate::route::{Route, Rule};
-use hyper::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use crate::tls::Tls;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
 use mainspring_kernel::Role;
 
 const METRICS_READERS: &[Role] = &[Role::Viewer, Role::Operator];
@@ -57,16 +59,26 @@ async fn readyz(ask: Ask) -> Result<Reply, Refusal> {
         return Err(refusal::shutting_down());
     }
     match ask.engine().health().broken {
-        None => Ok(Reply::other("text/plain; charset=utf-8", "ready\n")),
+        None => Ok(Reply::other("text/plain; charset=utf-8", ready(&ask))),
         // Probes come every second: the store has told the log why.
         Some(cause) => Err(mainspring_engine::Error::Away(cause.into()).into()),
+    }
+}
+
+/// What is not as it should be, but keeps nobody from working. Probes come without a token: the
+/// log says more.
+fn ready(ask: &Ask) -> &'static str {
+    match ask.app.config.tls.as_ref().and_then(Tls::trouble) {
+        None => "ready\n",
+        Some(_) => "ready\ntls: the new certificate cannot be used; the old one is still shown\n",
     }
 }
 
 async fn metrics(ask: Ask) -> Result<Reply, Refusal> {
     let is_public = ask.app.config.is_public;
     let text = numbers::text(ask.engine(), ask.who.as_ref(), is_public).await?;
-    Ok(Reply::other("text/plain; version=0.0.4; charset=utf-8", text))
+    let tls = ask.app.config.tls.as_ref().map_or_else(String::new, numbers::certificate);
+    Ok(Reply::other("text/plain; version=0.0.4; charset=utf-8", text + &tls))
 }
 
 async fn openapi(ask: Ask) -> Result<Reply, Refusal> {

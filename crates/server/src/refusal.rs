@@ -101,6 +101,7 @@ pub(crate) const CODES: &[&str] = &[
     "STORE_REFUSED",
     "STORE_UNAVAILABLE",
     "TENANT_SCOPE_VIOLATION",
+    "TLS_REQUIRED",
     "TOO_MANY_BODIES",
     "TOO_MANY_BULKS",
     "TOO_MANY_CONNECTIONS",
@@ -474,6 +475,12 @@ pub(crate) fn too_many_own_connections() -> Refusal {
 pub(crate) fn too_many_connections() -> Refusal {
     let message = "too many connections are open";
     Refusal::new(Kind::Away, "TOO_MANY_CONNECTIONS", message).retryable(1).closed()
+}
+
+/// Somebody speaks plain HTTP where everything is encrypted.
+pub(crate) fn tls_required() -> Refusal {
+    let message = "this address speaks https only; write https:// instead of http://";
+    Refusal::new(Kind::Wrong, "TLS_REQUIRED", message).closed()
 }
 
 fn greedy(code: &'static str, message: &'static str, after_secs: u64) -> Refusal {

@@ -1,4 +1,6 @@
-//! The socket: accepting, bounding and ending connections.
+//! The socket: accepting, bounding and ending connections, encrypted or not. A handshake is part of
+//! a connection's first request: it has a seat, has to be over as soon as a head, and makes room
+//! for others like any client that is waited for.
 
 use crate::answer::Body;
 use crate::app::{App, Ids};
@@ -6,24 +8,28 @@ use crate::config::Config;
 use crate::contracts;
 use crate::limits::UNSENT_BYTES_MAX;
 use crate::paced::{Paced, Patience};
-use crate::refusal;
+use crate::refusal::{self, Refusal};
 use crate::seats::{Seat, Seats};
+use crate::tls::Tls;
 use bytes::Bytes;
 use hyper::Response;
 use hyper::body::Incoming;
+use hyper::rt::{Read, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use mainspring_engine::Engine;
 use socket2::SockRef;
 use std::convert::Infallible;
-use std::fmt::Write;
+use std::fmt::Write as _;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 /// How long to wait when the system has no more file handles to give.
@@ -74,7 +80,10 @@ pub async fn serve(
             }
         };
         let Some(seat) = seats.take(Instant::now()) else {
-            turn_away(&stream, &app);
+            // Without a handshake there is no way to say why; and no room for one.
+            if app.config.tls.is_none() {
+                turn_away(&stream, &refusal::too_many_connections(), &app);
+            }
             continue;
         };
         tokio::spawn(connection(stream, seat, app.clone(), patience, stopping.clone()));
@@ -101,8 +110,67 @@ async fn connection(
     if let Err(error) = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX) {
         tracing::debug!(%error, "cannot set TCP_NOTSENT_LOWAT");
     }
+    let Some(tls) = app.config.tls.clone() else {
+        let io = Paced::new(TokioIo::new(stream), seat.pace.clone(), patience);
+        return converse(io, seat, app, stopping).await;
+    };
+    let shaken = tokio::select! {
+        shaken = shake(stream, &tls, &seat, &app, patience) => shaken,
+        () = seat.pace.is_put_out() => return,
+        () = stopping.cancelled() => return,
+    };
+    if let Some(io) = shaken {
+        Box::pin(converse(TokioIo::new(io), seat, app, stopping)).await;
+    }
+}
+
+/// A connection whose bytes are encrypted before they are paced: the client has to take what is
+/// really sent, handshake and all.
+type Encrypted = TlsStream<TokioIo<Paced<TokioIo<TcpStream>>>>;
+
+/// The first byte of every handshake.
+const HANDSHAKE: u8 = 0x16;
+
+/// Agrees with the client on how to encrypt, as long as a head may take.
+async fn shake(
+    stream: TcpStream,
+    tls: &Tls,
+    seat: &Seat,
+    app: &App,
+    patience: Patience,
+) -> Option<Box<Encrypted>> {
+    let deadline = Instant::now() + patience.head;
+    let mut first = [0];
+    match timeout_at(deadline, stream.peek(&mut first)).await {
+        Ok(Ok(1)) if first[0] == HANDSHAKE => {}
+        Ok(Ok(1)) => {
+            turn_away(&stream, &refusal::tls_required(), app);
+            // What is left unread would make the system take the answer back.
+            let _ = stream.try_read(&mut [0; 4 << 10]);
+            return None;
+        }
+        Ok(_) | Err(_) => return None,
+    }
+    let io = TokioIo::new(Paced::new(TokioIo::new(stream), seat.pace.clone(), patience));
+    match timeout_at(deadline, TlsAcceptor::from(tls.config()).accept(io)).await {
+        Ok(Ok(io)) => Some(Box::new(io)),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "no handshake");
+            None
+        }
+        Err(_) => {
+            tracing::debug!("a handshake took too long");
+            None
+        }
+    }
+}
+
+/// Answers one request after the other.
+async fn converse<T>(io: T, seat: Seat, app: Arc<App>, stopping: CancellationToken)
+where
+    T: Read + Write + Unpin + 'static,
+{
     let pace = seat.pace.clone();
-    let io = Paced::new(TokioIo::new(stream), pace.clone(), patience);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let (app, busy) = (app.clone(), pace.begin());
         request.extensions_mut().insert(pace.clone());
@@ -128,8 +196,8 @@ async fn connection(
     }
 }
 
-/// Tells a client that there is no room, without waiting for it.
-fn turn_away(stream: &TcpStream, app: &App) {
+/// Tells a client why it is not served, without waiting for it.
+fn turn_away(stream: &TcpStream, refusal: &Refusal, app: &App) {
     let bits = app.engine.fresh_bits();
     let ids = Ids {
         trace: format!("trace_{bits:032x}"),
@@ -137,7 +205,7 @@ fn turn_away(stream: &TcpStream, app: &App) {
         is_trace_given: false,
         is_trace_bad: false,
     };
-    let response = contracts::word_of_nobody()(&refusal::too_many_connections(), &ids);
+    let response = contracts::word_of_nobody()(refusal, &ids);
     let mut text = format!("HTTP/1.1 {}\r\n", response.status());
     for (name, value) in response.headers() {
         // Writing to a string cannot fail.

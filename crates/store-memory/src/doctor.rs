@@ -9,7 +9,6 @@ use crate::error::FileError;
 use crate::manifest::Manifest;
 use crate::snapshot::SnapshotReader;
 use mainspring_store::record::{Names, decode_job, records_of};
-use std::io::ErrorKind;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -34,20 +33,13 @@ pub fn examine(disk: &dyn Disk) -> Result<Report, FileError> {
     for _ in 0..LOOKS_MAX {
         let report = look(disk, manifest.as_ref());
         let newer = Manifest::load(disk)?;
-        let has_missing = report.damage.iter().any(is_missing);
+        let has_missing = report.damage.iter().any(FileError::is_missing);
         if !has_missing || newer == manifest {
             return Ok(report);
         }
         manifest = newer;
     }
     Ok(look(disk, manifest.as_ref()))
-}
-
-fn is_missing(error: &FileError) -> bool {
-    match error {
-        FileError::Io { source, .. } => source.kind() == ErrorKind::NotFound,
-        FileError::Damaged { .. } | FileError::Newer { .. } => false,
-    }
 }
 
 fn look(disk: &dyn Disk, manifest: Option<&Manifest>) -> Report {

@@ -54,6 +54,14 @@ impl FileError {
         }
     }
 
+    /// Whether it is about a file that is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Damaged { .. } | Self::Newer { .. } => false,
+        }
+    }
+
     pub(crate) fn io(operation: &'static str, file: &str, source: io::Error) -> Self {
         Self::Io { operation, file: file.to_owned(), source }
     }

@@ -33,6 +33,7 @@ use std::sync::Arc;
 use crate::disk::Disk;
 use crate::error::FileError;
 
+pub(crate) mod copy;
 mod frame;
 mod group_commit;
 mod log;
@@ -147,6 +148,11 @@ pub enum JournalError {
 }
 
 impl JournalError {
+    /// Whether it is a file that is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, JournalError::File(error) if error.is_missing())
+    }
+
     fn io(operation: &'static str, file: &str, source: io::Error) -> Self {
         FileError::io(operation, file, source).into()
     }

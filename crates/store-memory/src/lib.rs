@@ -20,6 +20,8 @@ pub mod transfer;
 
 pub mod doctor;
 
+pub mod backup;
+
 mod bytes;
 mod limits;
 mod state;

@@ -118,6 +118,7 @@ cases! {
     triggers: an_edge_has_one_run_whoever_saw_it, a_scheduled_trigger_is_gone_when_it_has_fired,
         a_run_that_is_stuck_holds_its_trigger_up_no_longer;
     registry: types_are_kept_by_name, queues_are_kept_by_name, tokens_are_issued_and_revoked,
+        a_token_ends_at_the_earlier_of_two_ends,
         a_type_is_seen_by_the_rest_of_its_batch;
 }
 

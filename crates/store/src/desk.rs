@@ -170,7 +170,9 @@ fn decide_part(
         | Command::MoveShown { .. } => {
             facts.fresh_secret = (around.fresh_secret)();
         }
-        Command::RevokeToken { token } => facts.token = desk.token(*token),
+        Command::ExpireToken { token, .. } | Command::RevokeToken { token } => {
+            facts.token = desk.token(*token)
+        }
         _ => {}
     }
     decide(command, &facts)

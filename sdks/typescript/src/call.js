@@ -1,6 +1,8 @@
 // One call: what is sent, whether it may be repeated, and how its answer is read.
 
 import { ANSWER_WAIT, BACKOFF, BACKOFF_ASKED_MAX, BACKOFF_MAX, TRIES, URL_DEFAULT } from "./limits.js";
+import { readFileSync } from "node:fs";
+import { encrypted } from "./encrypted.js";
 import { MainspringError, Refused, Unreachable, Unreadable } from "./errors.js";
 
 /** Whether a call may be made twice. */
@@ -14,12 +16,17 @@ export const Repeat = Object.freeze({
 });
 
 /** Errors of the network from before anything was sent. */
-const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
+const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "SELF_SIGNED_CERT_IN_CHAIN", "CERT_HAS_EXPIRED",
+  "ERR_TLS_CERT_ALTNAME_INVALID"]);
 
 /** Whom a client speaks to, and as whom. What is not said comes from the environment. */
-export function settings({ url, token, traceId } = {}) {
+export function settings({ url, token, traceId, caFile } = {}) {
   const address = url || process.env.MAINSPRING_URL || URL_DEFAULT;
-  const secret = token || process.env.MAINSPRING_TOKEN;
+  const tokenFile = process.env.MAINSPRING_TOKEN_FILE;
+  const secret =
+    token || process.env.MAINSPRING_TOKEN || (tokenFile && readFileSync(tokenFile, "utf8").trim());
+  const authorities = caFile || process.env.MAINSPRING_CA_FILE;
   const trace = traceId || process.env.MAINSPRING_TRACE_ID;
   if (!/^https?:\/\/[^/]/.test(address) || !URL.canParse(address)) {
     throw new TypeError(`the server address "${address}" must start with http:// or https://`);
@@ -27,7 +34,9 @@ export function settings({ url, token, traceId } = {}) {
   const headers = { accept: "application/json" };
   if (secret) headers.authorization = `Bearer ${secret}`;
   if (trace) headers["x-trace-id"] = trace;
-  return { url: address.replace(/\/+$/, ""), headers };
+  // Without authorities of its own, a client trusts whom the platform trusts.
+  const send = authorities && /^https:/.test(address) ? encrypted(readFileSync(authorities)) : (...sent) => fetch(...sent);
+  return { url: address.replace(/\/+$/, ""), headers, send };
 }
 
 /** A path below `/api/v1`, its parts written so that no name can leave its place. */
@@ -65,14 +74,14 @@ export class Transport {
   }
 
   async once(call) {
-    const { url, headers } = this.settings;
+    const { url, headers, send } = this.settings;
     const { method = "GET", body, wait = 0, timeout = ANSWER_WAIT + wait } = call;
     const sent = { ...headers, ...call.headers };
     if (body !== undefined) sent["content-type"] = "application/json";
     let answer, text;
     try {
       const signal = AbortSignal.timeout(Math.ceil(timeout));
-      answer = await fetch(url + call.path, { method, headers: sent, body, signal, redirect: "manual" });
+      answer = await send(url + call.path, { method, headers: sent, body, signal, redirect: "manual" });
       text = await answer.text();
     } catch (error) {
       throw new Unreachable(url, !NOT_SENT.has(error?.cause?.code), error);

@@ -32,7 +32,7 @@ export function wish(jobType, payload = null, options = {}) {
 }
 
 export class Client {
-  /** What is not said comes from `MAINSPRING_URL`, `MAINSPRING_TOKEN` and `MAINSPRING_TRACE_ID`. */
+  /** What is not said comes from `MAINSPRING_URL`, `MAINSPRING_TOKEN` (or the file `MAINSPRING_TOKEN_FILE`), `MAINSPRING_CA_FILE` and `MAINSPRING_TRACE_ID`. */
   constructor(options = {}) {
     this.transport = new Transport(settings(options));
   }

@@ -10,6 +10,8 @@ export interface Options {
   token?: string;
   /** Default: `MAINSPRING_TRACE_ID`. */
   traceId?: string;
+  /** File of the authorities (PEM) that are trusted instead of the platform's. Default: `MAINSPRING_CA_FILE`. */
+  caFile?: string;
 }
 
 export interface ErrorCode {

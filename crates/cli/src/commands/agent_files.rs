@@ -6,6 +6,7 @@
 
 use crate::exit::{self, usage};
 use crate::output::{plain, say, say_json};
+use crate::progress::Progress;
 use crate::session::Session;
 use anyhow::{Context, anyhow};
 use mainspring_sdk::Client;
@@ -74,15 +75,18 @@ pub(crate) async fn import(verb: Import, session: Session) -> anyhow::Result<u8>
         return Err(usage(format!("{} is not a directory", directory.display())));
     }
     let mut tally = Tally::default();
+    let bar = Progress::of_things("importing", None, session.output);
     for (folder, place) in PLACES {
         let found = records(&directory.join(folder), folder, &mut tally);
-        send(&session.client, place, found, &mut tally).await?;
+        send((&session.client, &bar), place, found, &mut tally).await?;
     }
     let found = statuses(&directory, &mut tally);
-    send(&session.client, "task_status", found, &mut tally).await?;
+    send((&session.client, &bar), "task_status", found, &mut tally).await?;
     for found in records(&directory.join(TRIGGERS), TRIGGERS, &mut tally) {
         send_trigger(&session.client, found, &mut tally).await?;
+        bar.add(1);
     }
+    drop(bar);
     let skipped =
         tally.skipped.iter().map(|(place, reason)| json!({ "place": place, "reason": reason }));
     let told = json!({
@@ -185,7 +189,7 @@ fn named(mut line: Value, id: &str) -> Value {
 
 /// Sends records, so many at a time.
 async fn send(
-    client: &Client,
+    (client, bar): (&Client, &Progress),
     place: &str,
     found: Vec<Found>,
     tally: &mut Tally,
@@ -204,6 +208,7 @@ async fn send(
         let outcomes = answer["items"].as_array().cloned().unwrap_or_default();
         for (place, outcome) in std::mem::take(&mut places).into_iter().zip(outcomes) {
             tally.note(place, &outcome);
+            bar.add(1);
         }
         bytes = 0;
     }

@@ -2,7 +2,7 @@
 
 use crate::commands::filters::say_more;
 use crate::exit;
-use crate::output::{record, say, say_wire, table};
+use crate::output::{record, say, say_wire, table, when};
 use crate::session::Session;
 use mainspring_sdk::api::alert::Alert;
 use mainspring_sdk::client::AlertFilter;
@@ -68,7 +68,7 @@ fn row(alert: Alert) -> Vec<String> {
         alert.severity,
         alert.rule,
         alert.state,
-        alert.raised_at.to_string(),
+        when(alert.raised_at),
         alert.message,
     ]
 }
@@ -89,7 +89,7 @@ fn print(alert: &Alert, session: &Session) -> anyhow::Result<()> {
         ("value", alert.value.to_string()),
         ("threshold", alert.threshold.to_string()),
         ("raised", format!("{}, for the {}. time", alert.raised_at, alert.count)),
-        ("last seen", alert.seen_at.to_string()),
+        ("last seen", when(alert.seen_at)),
         ("acknowledged by", text(&alert.acknowledged_by)),
         ("note", text(&alert.note)),
         ("cleared", cleared),

@@ -1,7 +1,7 @@
 //! `mainspring audit`.
 
 use crate::exit;
-use crate::output::{say, say_wire, table};
+use crate::output::{say, say_wire, table, when};
 use crate::session::Session;
 use mainspring_sdk::api::audit::AuditLine;
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
 fn row(line: AuditLine) -> Vec<String> {
     vec![
         line.seq.to_string(),
-        line.at.to_string(),
+        when(line.at),
         line.actor.user_id,
         line.action,
         line.outcome,

@@ -3,6 +3,7 @@
 use crate::commands::filters::say_more;
 use crate::exit;
 use crate::output::{record, say, say_wire, table};
+use crate::progress::Progress;
 use crate::session::Session;
 use mainspring_sdk::api::Time;
 use mainspring_sdk::api::bulk::{
@@ -15,7 +16,13 @@ pub(crate) enum Verb {
     /// Tell how many things an operation would be about, and show a few; nothing is done
     Preview(Box<Wish>),
     /// Begin an operation
-    Start(Box<Wish>),
+    Start {
+        #[command(flatten)]
+        wish: Box<Wish>,
+        /// Wait until it is over, or needs a second person
+        #[arg(long)]
+        wait: bool,
+    },
     /// Operations, newest first
     List {
         /// Only those in this state
@@ -62,6 +69,9 @@ pub(crate) enum Verb {
         reason: Option<String>,
     },
 }
+
+/// How often is looked how far an operation is.
+const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// An operation as the flags say it.
 #[derive(Debug, clap::Args)]
@@ -148,7 +158,13 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
                 say(&format!("{} {} in all{second}", preview.matched, preview.action));
             }
         }
-        Verb::Start(wish) => print(&client.create_bulk(&wish.wire()).await?, &session)?,
+        Verb::Start { wish, wait } => {
+            let mut bulk = client.create_bulk(&wish.wire()).await?;
+            if wait {
+                bulk = until_ended(bulk, &session).await?;
+            }
+            print(&bulk, &session)?;
+        }
         Verb::List { status, limit, cursor } => {
             let page = client.bulks(status, cursor, limit).await?;
             if session.is_json() {
@@ -178,6 +194,20 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
         }
     }
     Ok(exit::OK)
+}
+
+/// Asks until the operation is over, or rests until somebody agrees.
+async fn until_ended(mut bulk: Bulk, session: &Session) -> anyhow::Result<Bulk> {
+    let bar = Progress::of_things("working", Some(bulk.matched), session.output);
+    if !session.is_json() {
+        eprintln!("waiting for {}, which goes on if this command is ended", bulk.bulk_id);
+    }
+    while bulk.ended_at.is_none() && bulk.status != "awaiting_approval" {
+        bar.at(bulk.done + bulk.failed, bulk.matched);
+        tokio::time::sleep(LOOK_EVERY).await;
+        bulk = session.client.bulk(&bulk.bulk_id).await?;
+    }
+    Ok(bulk)
 }
 
 fn dash(value: Option<String>) -> String {

@@ -2,13 +2,11 @@
 //! to see: most succeed, some are retried, a few end in the dead letter queue. Who does them is a
 //! worker that speaks HTTP like any other, or, in mode `inprocess`, handlers in the server.
 
-use crate::commands::serve::executing::own_url;
 use crate::config::{Settings, file};
 use mainspring_executor::Handlers;
 use mainspring_executor::worker::{Context, Failure};
 use mainspring_sdk::{Client, Submit, Worker};
 use serde_json::{Value, json};
-use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +28,7 @@ const RHYTHM: Duration = Duration::from_millis(700);
 
 /// Starts the demo beside the server.
 pub(crate) fn start(
-    address: SocketAddr,
+    url: String,
     token: Option<String>,
     has_worker: bool,
     shutdown: CancellationToken,
@@ -40,19 +38,19 @@ pub(crate) fn start(
             tracing::warn!("no admin token at hand: the demo runs without jobs and worker");
             return;
         };
-        if let Err(error) = run(address, &token, has_worker, shutdown).await {
+        if let Err(error) = run(&url, &token, has_worker, shutdown).await {
             tracing::warn!(%error, "the demo has ended");
         }
     })
 }
 
 async fn run(
-    address: SocketAddr,
+    url: &str,
     token: &str,
     has_worker: bool,
     shutdown: CancellationToken,
 ) -> Result<(), mainspring_sdk::Error> {
-    let client = Client::new(&own_url(address), Some(token))?;
+    let client = Client::new(url, Some(token))?;
     if !has_worker {
         tokio::select! {
             () = trickle(client) => {}
@@ -82,7 +80,21 @@ pub(crate) fn handlers() -> Handlers {
     types.fold(Handlers::new(), |handlers, name| handlers.on(name, handle))
 }
 
+/// What a trickle does not show: a job that is not due yet, and one that nobody works on.
+async fn still_life(client: &Client) {
+    let later = Submit::job("trading_refresh_prices", &json!({"demo": "due in an hour"}));
+    let later = later.map(|wish| wish.delay(Duration::from_secs(3_600)));
+    let nobody = Submit::job("signal_cleanup_expired", &json!({"demo": "no worker asks for it"}));
+    for (wish, key) in [(later, "demo-later"), (nobody, "demo-nobody")] {
+        let Ok(wish) = wish else { continue };
+        if let Err(error) = client.submit(&wish.label("source", "demo").key(key)).await {
+            tracing::debug!(%error, "a demo job was not accepted");
+        }
+    }
+}
+
 async fn trickle(client: Client) {
+    still_life(&client).await;
     for n in 0_u64.. {
         let job_type = SAMPLES[(n % SAMPLES.len() as u64) as usize];
         let symbol = ["BTC", "ETH", "SOL"][(n % 3) as usize];

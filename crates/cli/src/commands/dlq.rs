@@ -2,7 +2,7 @@
 
 use crate::commands::filters::{Filters, say_more};
 use crate::exit;
-use crate::output::{record, say, say_wire, table};
+use crate::output::{record, say, say_wire, table, when};
 use crate::session::Session;
 use mainspring_sdk::api::Time;
 use mainspring_sdk::api::dlq::{BrokenGlass, DlqGroup, DlqItem, DlqStanding};
@@ -142,7 +142,7 @@ fn row(item: DlqItem) -> Vec<String> {
         item.error_code,
         item.error_message,
         item.status,
-        item.created_at.to_string(),
+        when(item.created_at),
     ]
 }
 
@@ -158,8 +158,8 @@ fn group_row(group: DlqGroup) -> Vec<String> {
         is_new.to_owned(),
         group.error_code,
         group.pattern,
-        group.first_at.to_string(),
-        group.last_at.to_string(),
+        when(group.first_at),
+        when(group.last_at),
     ]
 }
 
@@ -186,7 +186,7 @@ fn print_item(item: &DlqItem, session: &Session) -> anyhow::Result<()> {
         ("message", item.error_message.clone()),
         ("class", item.error_class.clone()),
         ("signature", item.signature.clone()),
-        ("since", item.created_at.to_string()),
+        ("since", when(item.created_at)),
         ("reason", text(&item.reason)),
         ("requested by", text(&item.requested_by)),
         ("approved by", text(&item.approved_by)),

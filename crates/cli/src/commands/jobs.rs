@@ -1,9 +1,9 @@
 //! `mainspring jobs`: everything about jobs that is not running them.
 
 use crate::commands::filters::{Filters, say_more};
-use crate::commands::submit;
+use crate::commands::{submit, tail};
 use crate::exit;
-use crate::output::{record, say, say_json, say_wire, table};
+use crate::output::{plain, record, say, say_json, say_wire, table, when};
 use crate::session::Session;
 use crate::span;
 use mainspring_sdk::api::job::{Job, JobEvent};
@@ -37,6 +37,8 @@ pub(crate) enum Verb {
         /// The job
         id: String,
     },
+    /// The moves of jobs as they happen
+    Tail(tail::Args),
     /// End a job that is not finished
     Cancel {
         /// The job
@@ -45,7 +47,7 @@ pub(crate) enum Verb {
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Wait for a job's end; exit 0 only if it succeeded
+    /// Wait for a job's end; exit 0 only if it succeeded, 5 if it has not ended in time
     Wait {
         /// The job
         id: String,
@@ -70,6 +72,7 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
     let client = &session.client;
     match verb {
         Verb::Submit(args) => return submit::run(*args, session).await,
+        Verb::Tail(args) => return tail::run(args, session).await,
         Verb::List { status, filters } => {
             let page = client.jobs(&filters.with(status)).await?;
             if session.is_json() {
@@ -92,7 +95,7 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
                     fields.push(("reason", format!("{}: {}", reason.code, reason.message)));
                 }
                 if let Some(at) = told.earliest_at {
-                    fields.push(("earliest", at.to_string()));
+                    fields.push(("earliest", when(at)));
                 }
                 say(&record(&fields));
             }
@@ -118,15 +121,30 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
     Ok(exit::OK)
 }
 
-/// Asks until the job has ended or the time is over.
+/// Asks until the job has ended or the time is over, and says on stderr what is waited for.
 pub(crate) async fn wait(session: &Session, id: &str, timeout: Duration) -> anyhow::Result<Job> {
     let end = tokio::time::Instant::now() + timeout;
     let mut pause = Duration::from_millis(50);
+    let mut said = String::new();
     loop {
         let job = session.client.job(id).await?;
         let left = end.saturating_duration_since(tokio::time::Instant::now());
-        if is_ended(&job) || left.is_zero() {
+        if is_ended(&job) {
             return Ok(job);
+        }
+        if left.is_zero() {
+            eprintln!("{id} is still {} after {}", job.status, span::show(timeout));
+            return Ok(job);
+        }
+        // Not in the first moments: most are over before anybody could read it.
+        if pause > Duration::from_millis(200) {
+            // Whoever may read a job may not always ask why.
+            let why = session.client.explain(id).await;
+            let why = why.map_or_else(|_| String::new(), |told| told.summary);
+            if why != said {
+                eprintln!("waiting for {id}, {}: {}", job.status, plain(&why));
+                said = why;
+            }
         }
         tokio::time::sleep(pause.min(left)).await;
         pause = (pause * 2).min(Duration::from_secs(1));
@@ -139,7 +157,11 @@ fn is_ended(job: &Job) -> bool {
 
 /// The exit code that tells how the job ended.
 pub(crate) fn verdict(job: &Job) -> u8 {
-    if job.status == "succeeded" { exit::OK } else { exit::REFUSED }
+    match is_ended(job) {
+        false => exit::TIMEOUT,
+        true if job.status == "succeeded" => exit::OK,
+        true => exit::REFUSED,
+    }
 }
 
 fn row(job: Job) -> Vec<String> {
@@ -150,7 +172,7 @@ fn row(job: Job) -> Vec<String> {
         job.status,
         attempt,
         job.queue,
-        job.created_at.to_string(),
+        when(job.created_at),
         job.error_code.unwrap_or_default(),
     ]
 }
@@ -165,7 +187,7 @@ fn event_row(event: JobEvent) -> Vec<String> {
         event.seq.to_string(),
         event.from_state.unwrap_or_else(|| "-".into()),
         event.to_state,
-        event.occurred_at.to_string(),
+        when(event.occurred_at),
         event.attempt.to_string(),
         why,
         event.actor,
@@ -199,17 +221,17 @@ pub(crate) fn print_job(job: &Job, session: &Session) -> anyhow::Result<()> {
         ("attempt", format!("{} of {}", job.attempt, u32::from(job.max_retries) + 1)),
         ("queue", job.queue.clone()),
         ("priority", job.priority.to_string()),
-        ("run at", job.run_at.to_string()),
-        ("created", job.created_at.to_string()),
+        ("run at", when(job.run_at)),
+        ("created", when(job.created_at)),
         ("trace", job.trace_id.clone()),
         ("payload", job.payload.get().to_owned()),
     ];
     let mut add = |name, value: Option<String>| fields.extend(value.map(|value| (name, value)));
     add("result", job.result.as_ref().map(|result| result.get().to_owned()));
     add("error", job.last_error.as_ref().map(|e| format!("{}: {}", e.code, e.message)));
-    add("next try", job.next_retry_at.map(|at| at.to_string()));
+    add("next try", job.next_retry_at.map(when));
     add("worker", job.lease.as_ref().map(|lease| lease.worker_id.clone()));
-    add("finished", job.finished_at.map(|at| at.to_string()));
+    add("finished", job.finished_at.map(when));
     add("dead letter", job.dlq_id.clone());
     add("existed already", job.idempotent_hit.filter(|hit| *hit).map(|_| "yes".into()));
     say(&record(&fields));

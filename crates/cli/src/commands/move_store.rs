@@ -3,6 +3,7 @@
 use crate::commands::postgres::{self, Place};
 use crate::exit::{self, usage};
 use crate::output::{Output, say, say_json};
+use crate::progress::Progress;
 use indicatif::HumanCount;
 use mainspring_engine::{Clock, SystemClock};
 use mainspring_store::record::Record;
@@ -42,23 +43,19 @@ enum Target {
     Postgres(Box<PostgresImport>),
 }
 
-/// Progress is told whenever this many more have moved.
-const TOLD_EVERY: u64 = 100_000;
-
 pub(crate) async fn run(args: Args, output: Output) -> anyhow::Result<u8> {
     let (from, to) = (end(&args.from, &args)?, end(&args.to, &args)?);
     let mut source = Source::open(&from).await?;
     let mut target = Target::open(&to).await?;
-    let (mut seal, mut moved, mut told) = (Seal::default(), 0, TOLD_EVERY);
+    let mut seal = Seal::default();
+    let bar = Progress::of_things("moving", None, output);
     while let Some(records) = source.next().await? {
         records.iter().for_each(|record| seal.add(record));
-        moved += records.len() as u64;
+        let count = records.len() as u64;
         target.put(records).await?;
-        if moved >= told && output == Output::Table {
-            say(&format!("{} so far", HumanCount(moved)));
-            told = moved + TOLD_EVERY;
-        }
+        bar.add(count);
     }
+    drop(bar);
     if output == Output::Table {
         say("reading it again to compare");
     }

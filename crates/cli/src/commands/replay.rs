@@ -3,7 +3,8 @@
 //! recorded history with what the table below expects.
 
 use crate::exit::{self, usage};
-use crate::output::{say, say_json, table};
+use crate::output::{Output, say, say_json, table};
+use crate::progress::Progress;
 use crate::session::Session;
 use anyhow::Context;
 use mainspring_sdk::api::registry::SetType;
@@ -132,7 +133,7 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
         }
     }
     let (client, token_id) = internal_client(&session).await?;
-    let outcome = run_plans(&args, &client).await;
+    let outcome = run_plans(&args, &client, session.output).await;
     if let Some(token_id) = token_id {
         let revoked = session.client.revoke_token(&token_id).await;
         revoked.context("revoking the token of the replay")?;
@@ -148,13 +149,16 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
     Ok(if has_passed { exit::OK } else { exit::REFUSED })
 }
 
-async fn run_plans(args: &Args, client: &Client) -> anyhow::Result<Vec<Record>> {
+async fn run_plans(args: &Args, client: &Client, output: Output) -> anyhow::Result<Vec<Record>> {
     let mut records = Vec::new();
+    let all = if args.only.is_empty() { PLANS.len() } else { args.only.len() };
+    let bar = Progress::of_things("replaying", Some(all as u64), output);
     for plan in &PLANS {
         let is_wanted = args.only.iter().any(|id| plan.id.eq_ignore_ascii_case(id));
         if args.only.is_empty() || is_wanted {
             let ran = run_plan(plan, client).await;
             records.push(ran.with_context(|| format!("running {}", plan.id))?);
+            bar.add(1);
         }
     }
     Ok(records)

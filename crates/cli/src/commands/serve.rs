@@ -2,14 +2,16 @@
 //! the engine, lets the server speak, and takes all of it down again in order.
 
 mod announce;
+mod encryption;
 pub(crate) mod executing;
+mod notify;
 
 use crate::commands::{demo, postgres};
 use crate::config::layers::{self, Flags};
 use crate::config::{Settings, StoreChoice, file};
 use crate::exit::{self, usage};
 use crate::output::say;
-use crate::session::{DATA_DIR_DEFAULT, TOKEN_FILE, read_token};
+use crate::session::{DATA_DIR_DEFAULT, DEMO_DIR, TOKEN_FILE, read_secret, read_token};
 use crate::signals::StopSignals;
 use anyhow::{Context, anyhow, bail};
 use mainspring_engine::{
@@ -53,6 +55,8 @@ pub(crate) struct Args {
 
 /// Sets the admin token from outside.
 const ADMIN_TOKEN: &str = "MAINSPRING_ADMIN_TOKEN";
+/// Names a file with it, where secrets are files.
+const ADMIN_TOKEN_FILE: &str = "MAINSPRING_ADMIN_TOKEN_FILE";
 
 /// Opens the store the settings ask for.
 ///
@@ -114,10 +118,16 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         })?,
         false => Settings::standard(),
     };
+    // What is only to be looked at must not end up among what somebody works with.
+    let base = match args.demo {
+        true => Settings { store: StoreChoice::Directory(DEMO_DIR.into()), ..base },
+        false => base,
+    };
     let settings = layers::resolve(base, &args.flags, &layers::process_environment)?;
-    let given = layers::process_environment(ADMIN_TOKEN);
+    let given = given_token()?;
     check(&settings, given.is_some(), args.i_know_internal_routes_are_public)?;
 
+    let tls = encryption::open(&settings, args.demo)?;
     let listener = TcpListener::bind(settings.listen)
         .await
         .with_context(|| format!("cannot listen on {}", settings.listen))?;
@@ -152,14 +162,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
     let executors = executing::start(&engine, &settings, address, args.demo, fatal).await?;
     let demo = args.demo.then(|| {
         let has_worker = settings.executing.wish.mode == Mode::Pull;
-        demo::start(address, token.secret(&settings), has_worker, draining.clone())
+        let url = executing::own_url(&settings, address);
+        demo::start(url, token.secret(&settings), has_worker, draining.clone())
     });
-    let served = mainspring_server::serve(
-        listener,
-        engine.clone(),
-        mainspring_server::Config { once, ..server_config(&settings, address, templates) },
-        shutdown.clone(),
-    );
+    let _watch = tls.clone().map(|tls| encryption::watch(tls, engine.clone())).transpose()?;
+    let config = server_config(&settings, address, templates);
+    let config = mainspring_server::Config { tls, once, ..config };
+    let served = mainspring_server::serve(listener, engine.clone(), config, shutdown.clone());
+    notify::ready();
     let served = async {
         let ended = served.await;
         draining.cancel();
@@ -182,6 +192,15 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
     }
     say("stopped");
     Ok(exit::OK)
+}
+
+/// The admin token as it is set from outside, by a variable or by a file that one names.
+fn given_token() -> anyhow::Result<Option<String>> {
+    if let Some(token) = layers::process_environment(ADMIN_TOKEN) {
+        return Ok(Some(token));
+    }
+    let path = layers::process_environment(ADMIN_TOKEN_FILE);
+    path.map(|path| read_secret(ADMIN_TOKEN_FILE, Path::new(&path))).transpose()
 }
 
 /// Refuses what must not be started, before anything is touched.
@@ -214,7 +233,7 @@ fn check(settings: &Settings, has_token: bool, may_expose: bool) -> anyhow::Resu
 fn no_tokens(listen: SocketAddr) -> anyhow::Error {
     usage(format!(
         "{listen} can be reached from other machines and there is no token yet; set \
-         {ADMIN_TOKEN}, or start once on 127.0.0.1 to create one"
+         {ADMIN_TOKEN} or {ADMIN_TOKEN_FILE}, or start once on 127.0.0.1 to create one"
     ))
 }
 
@@ -508,6 +527,7 @@ async fn until_stopped(
         ended = &mut served => return ended.context("the server stopped"),
         () = signals.first() => {}
     }
+    notify::stopping();
     tracing::info!("stopping: requests under way may finish; once more to stop at once");
     shutdown.cancel();
     tokio::select! {

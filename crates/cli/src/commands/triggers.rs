@@ -3,7 +3,7 @@
 
 use crate::commands::filters::say_more;
 use crate::exit::{self, usage};
-use crate::output::{record, say, say_wire, table};
+use crate::output::{record, say, say_wire, table, when};
 use crate::session::Session;
 use crate::span;
 use mainspring_sdk::api::Time;
@@ -216,7 +216,7 @@ fn row(trigger: Trigger) -> Vec<String> {
 fn evaluation(line: TriggerEvaluation) -> Vec<String> {
     let leaves: Vec<String> = line.leaves.iter().map(|leaf| leaf.truth.clone()).collect();
     vec![
-        line.at.to_string(),
+        when(line.at),
         line.outcome,
         line.reason,
         leaves.join(" "),

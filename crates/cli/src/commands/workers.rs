@@ -1,7 +1,7 @@
 //! `mainspring workers`.
 
 use crate::exit;
-use crate::output::{say, say_wire, table};
+use crate::output::{say, say_wire, table, when};
 use crate::session::Session;
 
 pub(crate) async fn run(session: Session) -> anyhow::Result<u8> {
@@ -23,7 +23,7 @@ pub(crate) async fn run(session: Session) -> anyhow::Result<u8> {
             worker.tenant_id.unwrap_or_else(|| "any".into()),
             any(worker.types),
             any(worker.queues),
-            worker.last_seen_at.to_string(),
+            when(worker.last_seen_at),
             worker.granted.to_string(),
         ]
     });

@@ -182,6 +182,8 @@ fn read_server(root: &Section<'_>, settings: &mut Settings) {
         }
     }
     set(&mut settings.internal_routes, section.flag("internal_routes"));
+    set(&mut settings.tls.cert, section.text("tls_cert").map(|path| Some(path.into())));
+    set(&mut settings.tls.key, section.text("tls_key").map(|path| Some(path.into())));
     if let Some(hosts) = section.texts("hosts") {
         let is_host = |host: &String| {
             (1..=HOST_BYTES_MAX).contains(&host.len())

@@ -35,6 +35,12 @@ pub(crate) struct Flags {
     /// Take a PostgreSQL server whose fsync or full_page_writes is off
     #[arg(long)]
     pub(crate) allow_unsafe_postgres: bool,
+    /// Speak https with this certificate, or chain of certificates (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of that certificate (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -76,14 +82,23 @@ pub(crate) fn resolve(
     } else if let Some(url) = &flags.database_url {
         settings.store = StoreChoice::Postgres { url: url.clone(), from: "--database-url" };
     }
+    for (name, flag, setting) in [
+        ("MAINSPRING_TLS_CERT", &flags.tls_cert, &mut settings.tls.cert),
+        ("MAINSPRING_TLS_KEY", &flags.tls_key, &mut settings.tls.key),
+    ] {
+        if let Some(path) = flag.clone().or(environment(name).map(PathBuf::from)) {
+            *setting = Some(path);
+        }
+    }
     settings.internal_routes |= flags.internal_routes;
     settings.postgres.allows_unsafe |= flags.allow_unsafe_postgres;
-    check_executor(&settings)?;
+    check_whole(&settings)?;
     Ok(settings)
 }
 
-/// Refuses ways of executing jobs that could not work: jobs would fail one after the other.
-fn check_executor(settings: &Settings) -> Result<(), ConfigError> {
+/// Refuses what cannot work as a whole. Ways of executing jobs, for one: jobs would fail one after
+/// the other.
+fn check_whole(settings: &Settings) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
     let mut refuse = |text: String| problems.push(Problem { line: None, text });
     if let Err(bad) = settings.executor() {
@@ -98,6 +113,9 @@ fn check_executor(settings: &Settings) -> Result<(), ConfigError> {
             "mode \"webhook\" needs a secret to sign with: set {WEBHOOK_SECRET}, or [webhooks] \
              secrets"
         ));
+    }
+    if settings.tls.cert.is_some() != settings.tls.key.is_some() {
+        refuse("tls_cert and tls_key go together: a certificate, and the key of it".to_owned());
     }
     match problems.is_empty() {
         true => Ok(()),

@@ -181,6 +181,8 @@ impl<'a> Section<'a> {
     /// Tables below this one whose names the file chooses: everything not asked for so far.
     pub(crate) fn named_sections(&self) -> Vec<(String, Section<'a>)> {
         let known = self.known.borrow().clone();
+        #[cfg(test)]
+        note_asked(&self.name, &known);
         let mut sections = Vec::new();
         for (name, value) in self.table {
             let key = name.get_ref();
@@ -201,6 +203,8 @@ impl<'a> Section<'a> {
     /// Refuses every key that nobody asked for.
     pub(crate) fn finish(self) {
         let known = self.known.borrow();
+        #[cfg(test)]
+        note_asked(&self.name, &known);
         for (name, _) in self.table {
             if !known.iter().any(|known| *known == name.get_ref().as_ref()) {
                 self.unknown(name.get_ref(), name.span().start, &known);
@@ -220,6 +224,24 @@ impl<'a> Section<'a> {
         let key = if plain { key.to_owned() } else { format!("{key:?}") };
         if self.name.is_empty() { key } else { format!("{}.{key}", self.name) }
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Every key that was asked for, with its section.
+    static ASKED: RefCell<Vec<(String, String)>> = RefCell::default();
+}
+
+#[cfg(test)]
+fn note_asked(section: &str, keys: &[&'static str]) {
+    let pairs = keys.iter().map(|key| (section.to_owned(), (*key).to_owned()));
+    ASKED.with_borrow_mut(|asked| asked.extend(pairs));
+}
+
+/// What was asked for since the last time, by this thread.
+#[cfg(test)]
+pub(crate) fn asked_for() -> Vec<(String, String)> {
+    ASKED.take()
 }
 
 fn article(kind: &str) -> String {

@@ -14,11 +14,7 @@ pub(crate) fn toml(settings: &Settings) -> String {
 }
 
 fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "[server]")?;
-    writeln!(out, "listen = \"{}\"", settings.listen)?;
-    writeln!(out, "internal_routes = {}", settings.internal_routes)?;
-    writeln!(out, "hosts = {:?}", settings.hosts)?;
-    writeln!(out, "contracts = {:?}", settings.contracts)?;
+    write_server(settings, out)?;
     writeln!(out, "\n[store]")?;
     match &settings.store {
         StoreChoice::Directory(path) => {
@@ -100,6 +96,19 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         }
     }
     Ok(())
+}
+
+fn write_server(settings: &Settings, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "[server]")?;
+    writeln!(out, "listen = \"{}\"", settings.listen)?;
+    writeln!(out, "internal_routes = {}", settings.internal_routes)?;
+    for (name, path) in [("tls_cert", &settings.tls.cert), ("tls_key", &settings.tls.key)] {
+        if let Some(path) = path {
+            writeln!(out, "{name} = {:?}", path.display().to_string())?;
+        }
+    }
+    writeln!(out, "hosts = {:?}", settings.hosts)?;
+    writeln!(out, "contracts = {:?}", settings.contracts)
 }
 
 fn write_alerts(settings: &Settings, out: &mut String) -> std::fmt::Result {

@@ -5,7 +5,7 @@ use crate::error::Error;
 use mainspring_api::dlq::{
     Approve, BreakGlass, Discard, DlqGroups, DlqItem, DlqStanding, Requeued,
 };
-use mainspring_api::token::{IssueToken, Token};
+use mainspring_api::token::{Caller, IssueToken, RotateToken, Token};
 use mainspring_api::{IDEMPOTENCY_HEADER, Page, Time};
 use reqwest::Method;
 
@@ -92,6 +92,14 @@ impl Client {
         self.call(Call::new(Method::POST, path, Repeat::Unsafe)).await
     }
 
+    /// Whose token this client has.
+    ///
+    /// # Errors
+    /// If it is nobody's, or the server cannot be reached.
+    pub async fn whoami(&self) -> Result<Caller, Error> {
+        self.call(Call::get(path(&["whoami"]))).await
+    }
+
     /// Issues a token. Its secret is in the answer and nowhere else.
     ///
     /// # Errors
@@ -106,6 +114,16 @@ impl Client {
     /// If the server refuses or cannot be reached.
     pub async fn tokens(&self) -> Result<Page<Token>, Error> {
         self.call(Call::get(path(&["tokens"]))).await
+    }
+
+    /// Replaces a token by one with a new secret, which is in the answer and nowhere else. The old
+    /// one goes on working for so many seconds.
+    ///
+    /// # Errors
+    /// If there is no such token, or the server refuses or cannot be reached.
+    pub async fn rotate_token(&self, id: &str, overlap_seconds: u64) -> Result<Token, Error> {
+        let wish = RotateToken { overlap_seconds: Some(overlap_seconds) };
+        self.call(Call::post(path(&["tokens", id, "rotate"]), &wish, Repeat::Unsafe)).await
     }
 
     /// Ends a token at once.

@@ -11,7 +11,7 @@ fn names_cannot_leave_their_place_in_a_path() {
 
 #[test]
 fn addresses_that_cannot_work_are_refused_at_once() {
-    for url in ["https://host", "host:7070", "ftp://host", ""] {
+    for url in ["host:7070", "ftp://host", ""] {
         assert!(matches!(Client::new(url, None), Err(Error::Address { .. })), "{url}");
     }
     assert!(Client::new("http://127.0.0.1:7070", Some("line\nbreak")).is_err());

@@ -14,7 +14,7 @@ use super::{INTERNAL_HEADER, KEY_HEADER};
 use crate::cursor;
 use crate::limits::{
     JOBS_PAGE_MAX, PAGE_MAX, POSITION_MAX, PREVIEW_MAX, PULL_NAMES_MAX, SCHEDULER_PULL_MAX,
-    TARGET_BYTES_MAX, TASK_ID_BYTES_MAX, TRACE_BYTES_MAX,
+    TARGET_BYTES_MAX, TASK_ID_BYTES_MAX, TOKEN_OVERLAP_SECS_MAX, TRACE_BYTES_MAX,
 };
 use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
 use mainspring_kernel::calendar::{Fold, Gap};
@@ -284,6 +284,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("IssueToken", "tenant_id" | "user_id") => name(),
         ("IssueToken" | "Token" | "Caller", "roles") => roles().each(1, None),
         ("IssueToken", "expires_at") => Allowed::Any,
+        ("RotateToken", "overlap_seconds") => whole(0, TOKEN_OVERLAP_SECS_MAX),
         ("Transition", "new_status") => job_states(),
         ("SchedulerEnqueue", _)
         | ("SchedulerPull", _)

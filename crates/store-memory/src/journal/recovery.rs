@@ -231,7 +231,7 @@ impl Scan {
 }
 
 /// A header with a good checksum must also continue the history.
-fn check_header(
+pub(super) fn check_header(
     header: &Header,
     place: Place,
     size: u64,

@@ -117,6 +117,18 @@ pub(super) fn prepare(disk: &dyn Disk, order: Order) -> Result<Segment, JournalE
 pub(super) fn open(disk: &dyn Disk, seq: u64) -> Result<Segment, JournalError> {
     let name = name(seq);
     let file = disk.open_write(&name).map_err(|source| JournalError::io("open", &name, source))?;
+    checked(seq, file)
+}
+
+/// The same for somebody who only reads.
+pub(super) fn open_read(disk: &dyn Disk, seq: u64) -> Result<Segment, JournalError> {
+    let name = name(seq);
+    let file = disk.open_read(&name).map_err(|source| JournalError::io("open", &name, source))?;
+    checked(seq, file)
+}
+
+fn checked(seq: u64, file: Box<dyn DiskFile>) -> Result<Segment, JournalError> {
+    let name = name(seq);
     let mut bytes = [0; HEADER];
     let read = |source| JournalError::io("read", &name, source);
     file.read_at(0, &mut bytes).map_err(read)?;

@@ -54,6 +54,23 @@ pub(super) async fn tokens_are_issued_and_revoked(bench: &mut Bench) {
     assert_eq!(bench.one(unknown).await, Err(Rejection::TokenUnknown));
 }
 
+pub(super) async fn a_token_ends_at_the_earlier_of_two_ends(bench: &mut Bench) {
+    bench.done(Command::IssueToken(Box::new(token(4)))).await;
+    let second = Timestamp::from_millis;
+    for (at, end) in [(second(9_000), 9_000), (second(5_000), 5_000), (second(7_000), 5_000)] {
+        bench.done(Command::ExpireToken { token: TokenId(4), at }).await;
+        let ending = Some(Token { expires_at: Some(second(end)), ..token(4) });
+        assert_eq!(bench.store.token(TokenId(4)).await.expect("reads work"), ending);
+    }
+    // What was revoked is not brought back.
+    bench.done(Command::RevokeToken { token: TokenId(4) }).await;
+    bench.done(Command::ExpireToken { token: TokenId(4), at: second(8_000) }).await;
+    let found = bench.store.token(TokenId(4)).await.expect("reads work").expect("it is kept");
+    assert_eq!((found.revoked_at, found.expires_at), (Some(bench.now), Some(second(5_000))));
+    let unknown = Command::ExpireToken { token: TokenId(5), at: second(1) };
+    assert_eq!(bench.one(unknown).await, Err(Rejection::TokenUnknown));
+}
+
 pub(super) async fn a_type_is_seen_by_the_rest_of_its_batch(bench: &mut Bench) {
     let spec = TypeSpec { priority: 99, queue: queue("slow"), ..TypeSpec::plain(kind("mill")) };
     let outcomes = bench.run(&[Command::SetType(Box::new(spec)), submit(wish())]).await;

@@ -32,6 +32,8 @@ pub struct Options {
     pub data: Option<PathBuf>,
     /// Another way to that database, such as a pooler.
     pub database_url: Option<String>,
+    /// Whether it speaks https; then it is for the test to find out whether it is ready.
+    pub is_encrypted: bool,
 }
 
 impl Options {
@@ -46,6 +48,7 @@ impl Options {
             database: None,
             data: None,
             database_url: None,
+            is_encrypted: false,
         }
     }
 
@@ -74,6 +77,16 @@ impl Options {
     #[must_use]
     pub fn through(mut self, url: &str) -> Self {
         self.database_url = Some(url.to_owned());
+        self
+    }
+
+    /// Speaking https with the certificate in `cert.pem` and the key in `key.pem` of a directory.
+    #[must_use]
+    pub fn encrypted(mut self, files: &Path) -> Self {
+        for (flag, name) in [("--tls-cert", "cert.pem"), ("--tls-key", "key.pem")] {
+            self = self.arg(flag).arg(&files.join(name).display().to_string());
+        }
+        self.is_encrypted = true;
         self
     }
 
@@ -169,9 +182,14 @@ impl Server {
         let address = eventually("the server says where it listens", || {
             self.assert_alive();
             let said = std::fs::read_to_string(&out).ok()?;
-            said.lines().next()?.split_once(" on http://")?.1.trim().parse().ok()
+            said.lines().next()?.split_once("://")?.1.trim().parse().ok()
         });
         self.address = address;
+        if self.options.is_encrypted {
+            // Certificates name hosts.
+            self.url = format!("https://localhost:{}", address.port());
+            return;
+        }
         self.url = format!("http://{address}");
         eventually("the server is ready", || {
             self.assert_alive();

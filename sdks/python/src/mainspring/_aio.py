@@ -21,7 +21,7 @@ class AsyncTransport:
         self._idle: list[_Connection] = []
         self._tls: Optional[ssl.SSLContext] = None
         if settings.is_tls:
-            self._tls = ssl.create_default_context()
+            self._tls = ssl.create_default_context(cafile=settings.ca_file)
 
     async def call(self, call: Call) -> Any:
         """Makes a call and reads its answer, repeating as the call allows."""

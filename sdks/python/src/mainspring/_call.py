@@ -68,12 +68,21 @@ class Settings:
     is_tls: bool
     prefix: str
     headers: Mapping[str, str]
+    #: Whose certificates are trusted, instead of the system's.
+    ca_file: Optional[str] = None
 
     @classmethod
-    def of(cls, url: Optional[str], token: Optional[str], trace_id: Optional[str]) -> Settings:
+    def of(
+        cls,
+        url: Optional[str],
+        token: Optional[str],
+        trace_id: Optional[str],
+        ca_file: Optional[str] = None,
+    ) -> Settings:
         """What is not said comes from the environment."""
         url = url or os.environ.get("MAINSPRING_URL") or URL_DEFAULT
-        token = token or os.environ.get("MAINSPRING_TOKEN")
+        token = token or os.environ.get("MAINSPRING_TOKEN") or _token_file()
+        ca_file = ca_file or os.environ.get("MAINSPRING_CA_FILE") or None
         trace_id = trace_id or os.environ.get("MAINSPRING_TRACE_ID")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -86,7 +95,7 @@ class Settings:
             headers["X-Trace-Id"] = header(trace_id, "the trace id")
         port = parts.port or (443 if is_tls else 80)
         prefix = parts.path.rstrip("/")
-        return cls(url.rstrip("/"), parts.hostname, port, is_tls, prefix, headers)
+        return cls(url.rstrip("/"), parts.hostname, port, is_tls, prefix, headers, ca_file)
 
     def __repr__(self) -> str:
         # The token stays out of logs.
@@ -97,6 +106,15 @@ class Settings:
         if call.body is not None:
             headers["Content-Type"] = "application/json"
         return headers
+
+
+def _token_file() -> Optional[str]:
+    """The token in the file that the environment names."""
+    path = os.environ.get("MAINSPRING_TOKEN_FILE")
+    if not path:
+        return None
+    with open(path, encoding="utf-8") as file:
+        return file.read().strip() or None
 
 
 def header(value: str, name: str) -> str:

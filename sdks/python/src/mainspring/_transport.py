@@ -24,7 +24,7 @@ class Transport:
         self._lock = threading.Lock()
         self._tls: Optional[ssl.SSLContext] = None
         if settings.is_tls:
-            self._tls = ssl.create_default_context()
+            self._tls = ssl.create_default_context(cafile=settings.ca_file)
 
     def call(self, call: Call) -> Any:
         """Makes a call and reads its answer, repeating as the call allows."""

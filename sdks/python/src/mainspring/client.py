@@ -17,7 +17,8 @@ __all__ = ["AsyncClient", "Client", "wish"]
 class Client(Methods):
     """A client that waits for its answers. Threads may share it.
 
-    What is not said comes from ``MAINSPRING_URL``, ``MAINSPRING_TOKEN`` and ``MAINSPRING_TRACE_ID``.
+    What is not said comes from ``MAINSPRING_URL``, ``MAINSPRING_TOKEN`` (or the file that
+    ``MAINSPRING_TOKEN_FILE`` names), ``MAINSPRING_CA_FILE`` and ``MAINSPRING_TRACE_ID``.
     """
 
     def __init__(
@@ -26,8 +27,9 @@ class Client(Methods):
         token: Optional[str] = None,
         *,
         trace_id: Optional[str] = None,
+        ca_file: Optional[str] = None,
     ) -> None:
-        self.settings = Settings.of(url, token, trace_id)
+        self.settings = Settings.of(url, token, trace_id, ca_file)
         self._transport = Transport(self.settings)
 
     def _do(self, call: Call) -> Any:
@@ -53,8 +55,9 @@ class AsyncClient(Methods):
         token: Optional[str] = None,
         *,
         trace_id: Optional[str] = None,
+        ca_file: Optional[str] = None,
     ) -> None:
-        self.settings = Settings.of(url, token, trace_id)
+        self.settings = Settings.of(url, token, trace_id, ca_file)
         self._transport = AsyncTransport(self.settings)
 
     def _do(self, call: Call) -> Any:

@@ -46,6 +46,7 @@ class Client:
         token: Optional[str] = ...,
         *,
         trace_id: Optional[str] = ...,
+        ca_file: Optional[str] = ...,
     ) -> None: ...
     def submit(
         self,
@@ -188,6 +189,7 @@ class AsyncClient:
         token: Optional[str] = ...,
         *,
         trace_id: Optional[str] = ...,
+        ca_file: Optional[str] = ...,
     ) -> None: ...
     async def submit(
         self,

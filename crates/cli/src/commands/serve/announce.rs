@@ -1,7 +1,7 @@
 //! What a server says when it is up: where it is, where its data is, what it found there, and the
 //! admin token if it is new.
 
-use super::{ADMIN_TOKEN, AdminToken, token_directory};
+use super::{AdminToken, token_directory};
 use crate::config::{Settings, StoreChoice};
 use crate::output::say;
 use crate::session::TOKEN_FILE;
@@ -17,7 +17,7 @@ pub(super) fn announce(
     (token, link): (&AdminToken, Option<&str>),
     recovery: &Recovery,
 ) {
-    say(&format!("mainspring {} on http://{address}", env!("CARGO_PKG_VERSION")));
+    say(&format!("mainspring {} on {}", env!("CARGO_PKG_VERSION"), at(settings, address)));
     match &settings.store {
         StoreChoice::Directory(path) => say(&format!("data in {}", path.display())),
         StoreChoice::Ephemeral => say("data in memory only: everything is forgotten at the end"),
@@ -35,7 +35,7 @@ pub(super) fn announce(
         (AdminToken::Fresh(text), None) | (AdminToken::Unkept(text), _) => {
             say(&format!("admin token {text}"));
         }
-        (AdminToken::Given(_), _) => say(&format!("admin token as set by {ADMIN_TOKEN}")),
+        (AdminToken::Given(_), _) => say("admin token as set by the environment"),
         (AdminToken::Known, _) => {}
     }
     match link {
@@ -48,6 +48,12 @@ pub(super) fn announce(
             "note: allow_client_clock lets workers say what time it is; for tests and replays only",
         );
     }
+}
+
+/// The address as clients write it.
+fn at(settings: &Settings, address: SocketAddr) -> String {
+    let scheme = if settings.tls.cert.is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 /// What was found at opening; nothing of a store that keeps nothing.

@@ -41,7 +41,7 @@ pub(super) async fn start(
         startable: settings.startable(),
         // By this name it is the same program, even if its file has been replaced meanwhile.
         supervisor: Some("/proc/self/exe".into()),
-        url: Some(own_url(address)),
+        url: Some(own_url(settings, address)),
         secrets: settings.webhooks.secrets.clone(),
         allows_private: settings.webhooks.allow_private,
         concurrency: settings.executing.concurrency,
@@ -63,9 +63,12 @@ pub(super) fn start_bus(engine: &Engine, settings: &Settings, fatal: Fatal) -> B
 }
 
 /// Where this machine reaches the server.
-pub(crate) fn own_url(address: SocketAddr) -> String {
+pub(crate) fn own_url(settings: &Settings, address: SocketAddr) -> String {
     let port = address.port();
+    let scheme = if settings.tls.cert.is_some() { "https" } else { "http" };
     match address {
+        // A certificate has names rather than addresses in it.
+        _ if scheme == "https" => format!("https://localhost:{port}"),
         _ if address.ip().is_unspecified() => format!("http://127.0.0.1:{port}"),
         SocketAddr::V4(v4) => format!("http://{}:{port}", v4.ip()),
         SocketAddr::V6(v6) => format!("http://[{}]:{port}", v6.ip()),

@@ -542,6 +542,15 @@ fn admin_routes() -> Vec<Route> {
             Takes::Nothing,
             Doc::new("admin", "revokeToken", "Revoke an access token at once").gives(200, token),
         ),
+        post(
+            "/api/v1/tokens/{token_id}/rotate",
+            roles!(ADMINS, tokens::rotate),
+            Takes::MaybeJson,
+            Doc::new("admin", "rotateToken", "Replace an access token by one with a new secret")
+                .text("The old one ends at once, or after the overlap; the secret is shown once.")
+                .takes(shape::<api::token::RotateToken>)
+                .gives(201, token),
+        ),
         get(
             "/api/v1/events",
             roles!(ANYONE, events::follow),

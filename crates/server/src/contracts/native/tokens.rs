@@ -7,6 +7,7 @@ use crate::audit::{self, Note};
 use crate::auth;
 use crate::cursor;
 use crate::json;
+use crate::limits::TOKEN_OVERLAP_SECS_MAX;
 use crate::refusal::{self, Refusal};
 use hyper::StatusCode;
 use mainspring_api as api;
@@ -14,6 +15,7 @@ use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::{
     Command, Principal, Rejection, Role, Roles, TenantId, Timestamp, Token, TokenId, UserId,
 };
+use std::time::Duration;
 
 pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::token::IssueToken = json::read(json::check(&ask.body)?)?;
@@ -46,6 +48,46 @@ pub(super) async fn issue(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         ..Note::default()
     };
     audit::change(&ask, &who, Command::IssueToken(Box::new(token)), note).await?;
+    Ok(Reply::status_data(StatusCode::CREATED, &answer))
+}
+
+/// A new token like the old one, which goes on working for a while or ends now; both or neither.
+pub(super) async fn rotate(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    let wish: api::token::RotateToken = match ask.body.is_empty() {
+        true => api::token::RotateToken::default(),
+        false => json::read(json::check(&ask.body)?)?,
+    };
+    let overlap = wish.overlap_seconds.unwrap_or(0);
+    if overlap > TOKEN_OVERLAP_SECS_MAX {
+        let most = format_args!("must be at most {TOKEN_OVERLAP_SECS_MAX}");
+        return Err(refusal::invalid("overlap_seconds", most));
+    }
+    let id = ask.param().parse::<TokenId>().map_err(|_| Rejection::TokenUnknown)?;
+    let old = ask.engine().token(id).await?.ok_or(Rejection::TokenUnknown)?;
+    let now = ask.engine().now();
+    if !old.is_live(now) {
+        return Err(Rejection::TokenUnknown.into());
+    }
+    let whose = (old.tenant.clone(), old.user.clone());
+    let (text, token) = auth::fresh(ask.engine(), whose, old.roles, who.user.clone());
+    // It ends when the old one would have.
+    let token = Token { expires_at: old.expires_at, issued_with: Some(who.token), ..token };
+    let end = match overlap {
+        0 => Command::RevokeToken { token: id },
+        seconds => Command::ExpireToken { token: id, at: now + Duration::from_secs(seconds) },
+    };
+    let mut answer = shown(&token);
+    let note = Note {
+        action: "token.rotate",
+        object_type: "token",
+        object_id: id.to_string(),
+        before: audit::json(&shown(&old)),
+        after: audit::json(&answer),
+        ..Note::default()
+    };
+    answer.token = Some(text);
+    let commands = vec![end, Command::IssueToken(Box::new(token))];
+    audit::change_together(&ask, &who, commands, note).await?;
     Ok(Reply::status_data(StatusCode::CREATED, &answer))
 }
 
