@@ -10,8 +10,7 @@ use crate::refusal::{self, Refusal};
 use crate::route::table::{get, open};
 use crate::route::{Route, Rule};
 use crate::tls::Tls;
-use hyper::StatusCode;
-use hyper::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
+use hyper::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use mainspring_kernel::Role;
 
 const METRICS_READERS: &[Role] = &[Role::Viewer, Role::Operator];
