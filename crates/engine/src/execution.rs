@@ -45,6 +45,7 @@ impl Execution {
             Change::RetryScheduled { .. }
             | Change::Released { .. }
             | Change::Hastened
+            | Change::Unblocked { .. }
             | Change::DlqRecorded
             | Change::Cancelled { .. } => {}
         }
