@@ -231,6 +231,8 @@ CREATE FUNCTION mainspring.held_bytes(payload text, trace text, more json) RETUR
             SELECT sum(octet_length(l.pair ->> 0) + octet_length(l.pair ->> 1))
             FROM json_array_elements(more -> 'labels') l (pair)
         ), 0)
+        + coalesce(json_array_length(more #> '{after,jobs}'), 0) * 100
+        + coalesce((more #>> '{after,members}')::bigint, 0)
 $$;
 
 CREATE FUNCTION mainspring.job_text(id uuid) RETURNS text
@@ -533,6 +535,11 @@ CREATE FUNCTION mainspring.term_number(tenant text, kind text, first text, secon
         ::bit(64)::bigint
 $$;
 
+CREATE TABLE mainspring.checkpoint (
+    job uuid NOT NULL,
+    value text NOT NULL
+);
+
 CREATE TABLE mainspring.clock (
     is_one boolean DEFAULT true NOT NULL,
     epoch bigint NOT NULL,
@@ -722,7 +729,7 @@ CREATE TABLE mainspring.live (
     limit_key uuid,
     worker text,
     record bytea NOT NULL,
-    CONSTRAINT live_check CHECK (((state = 2) = (alarm_at IS NULL))),
+    CONSTRAINT live_check CHECK (((state = 2) OR (alarm_at IS NOT NULL))),
     CONSTRAINT live_check1 CHECK (((state = 1) = (worker IS NOT NULL))),
     CONSTRAINT live_check2 CHECK (((state = 1) OR (limit_key IS NULL))),
     CONSTRAINT live_state_check CHECK (((state >= 1) AND (state <= 4))),
@@ -876,6 +883,9 @@ ALTER TABLE ONLY mainspring.finished ATTACH PARTITION mainspring.finished_later 
 ALTER TABLE ONLY mainspring.job ATTACH PARTITION mainspring.job_later DEFAULT;
 
 ALTER TABLE ONLY mainspring.stream ATTACH PARTITION mainspring.stream_later DEFAULT;
+
+ALTER TABLE ONLY mainspring.checkpoint
+    ADD CONSTRAINT checkpoint_pkey PRIMARY KEY (job);
 
 ALTER TABLE ONLY mainspring.clock
     ADD CONSTRAINT clock_pkey PRIMARY KEY (is_one);

@@ -274,6 +274,28 @@ def record_effect():
     return tape
 
 
+def record_checkpoint():
+    tape = Recording("checkpoint", "What a try leaves is there for the next one; putting a job off uses up no try.")
+    kind = type_named(f"{tape.name}-rows", max_retries=0)
+    submit(kind, {"n": 1})
+    first = tape.say("POST", "/api/v1/work/pull", pull(kind))["jobs"][0]
+    left = {"row": 7}
+    progress = {"checkpoint": left, "percent": 50, "message": "row 7"}
+    beat = {"worker_id": WORKER, "lease_ms": 1000, "items": [lease(first, progress=progress)]}
+    assert "lease_expires_at" in tape.say("POST", "/api/v1/work/heartbeat", beat)["items"][0]
+    said = {"error_code": "TASK_EXECUTION_FAILED", "message": "not yet", "retryable": True, "snooze_ms": 100}
+    more = pull(kind, wait_ms=0)
+    jobs = tape.say("POST", "/api/v1/work/fail", {"items": [lease(first, **said)], "pull": more})["jobs"]
+    assert jobs == [], "it was put off"
+    second = tape.say("POST", "/api/v1/work/pull", pull(kind))["jobs"][0]
+    assert (second["checkpoint"], second["attempt"]) == (left, 1), second
+    tape.say("POST", "/api/v1/work/complete", {"items": [lease(second, result=left)], "pull": more})
+    tape.idle_until_stop(kind)
+    does = {"checkpoint": left, "percent": 50, "message": "row 7", "snooze_ms": 100, "reason": "not yet"}
+    tape.worker({kind: does}, {"completed": 1, "failed": 1})
+    return tape
+
+
 def record_drain():
     tape = Recording("drain", "A worker that stops finishes what runs and gives back what came late.")
     kind = type_named(f"{tape.name}-mail")
@@ -343,6 +365,7 @@ ALL = [
     record_fail,
     record_heartbeat,
     record_effect,
+    record_checkpoint,
     record_drain,
     record_stale,
     record_refused,

@@ -115,6 +115,17 @@ def body(value, headers, most):
         value["run_at"] = SOON.isoformat()
     if value.get("expires_at") is not None:
         value["expires_at"] = LATER
+    if value.get("deadline_at") is not None:
+        value["deadline_at"] = LATER
+    # foreign_jobs_cannot_be_waited_for
+    value.pop("after", None)
+    if isinstance(value.get("jobs"), list):
+        value["jobs"] = [without_after(job) for job in value["jobs"]]
+    if isinstance(value.get("then"), dict):
+        # o11_a_batch_is_followed_by_one_job_and_taken_whole
+        value.pop("then")
+    # a_snooze_uses_no_try
+    value.pop("snooze_ms", None)
     # bounds_are_kept
     base, longest = value.get("backoff_base_ms"), value.get("backoff_max_ms")
     if base is not None and longest is not None and base > longest:
@@ -248,6 +259,11 @@ def person(name):
 
 def is_past(instant):
     return instant[:4].isdecimal() and int(instant[:4]) < SOON.year - 1
+
+
+def without_after(job):
+    """A job of a batch that waits for no other."""
+    return {name: job[name] for name in job if name != "after"} if isinstance(job, dict) else job
 
 
 def fitted(name, value, most):

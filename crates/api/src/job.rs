@@ -57,6 +57,21 @@ pub struct Submit {
     /// Cancelled if not started by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
+    /// The job is over by then, over all tries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<Time>,
+    /// The longest that the job may wait for a worker once it is due, at each try; thirty days at
+    /// most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_timeout_ms: Option<u32>,
+    /// Jobs that have to end first, at most 100. In a batch, `#0` is its first job, `#1` its second;
+    /// only earlier ones can be named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// What has to become of them: `success`, and the job is cancelled if one of them does not end
+    /// well; or `end`. `success` if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_condition: Option<String>,
 }
 
 impl Submit {
@@ -79,6 +94,10 @@ impl Submit {
             labels: BTreeMap::new(),
             subject: None,
             expires_at: None,
+            deadline_at: None,
+            queue_timeout_ms: None,
+            after: Vec::new(),
+            after_condition: None,
         }
     }
 }
@@ -90,6 +109,10 @@ impl Submit {
 pub struct SubmitBatch {
     /// The jobs.
     pub jobs: Vec<Submit>,
+    /// A job that waits for all of them; it comes last in the answer. With it, or if one job names
+    /// another, all are taken or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub then: Option<Submit>,
 }
 
 /// What became of a batch, in order.
@@ -180,6 +203,21 @@ pub struct Job {
     pub next_retry_at: Option<Time>,
     /// Cancelled if not started by then.
     pub expires_at: Option<Time>,
+    /// The job is over by then, over all tries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<Time>,
+    /// The longest that it may wait for a worker, at each try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_timeout_ms: Option<u32>,
+    /// The jobs that it was to wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// How many jobs of its batch it was to wait for besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_batch: Option<u32>,
+    /// What had to become of them: `success` or `end`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_condition: Option<String>,
     /// Who runs it now.
     pub lease: Option<Lease>,
     /// The job this one belongs to.
@@ -194,6 +232,12 @@ pub struct Job {
     pub subject: Option<String>,
     /// How far the work is, in percent.
     pub progress_pct: Option<u8>,
+    /// What its worker last said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_message: Option<String>,
+    /// How often its workers have put it off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snooze_count: Option<u16>,
     /// Only in the answer to a submission: whether the job existed already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent_hit: Option<bool>,

@@ -66,6 +66,10 @@ pub struct PulledJob {
     pub traceparent: Option<String>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
+    /// What an earlier try left with its heartbeats, the last of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Value, required = false))]
+    pub checkpoint: Option<Json>,
 }
 
 /// A worker is about to stop.
@@ -146,6 +150,10 @@ pub struct FailItem {
     /// The worker's own wish for the next delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_delay_ms: Option<u64>,
+    /// No failure: the job is put off for this long, at most thirty days, and no try is used up. A
+    /// job can be put off a thousand times. Not together with `retry_delay_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snooze_ms: Option<u64>,
     /// What there is to show all the same: any JSON value, at most 1 MiB. Kept if the job ends with
     /// this failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -227,9 +235,37 @@ pub struct HeartbeatItem {
     pub job_id: String,
     /// Its lease token.
     pub lease_token: String,
-    /// How far the work is, 0 to 100.
+    /// How far the work is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub progress: Option<f64>,
+    pub progress: Option<Progress>,
+}
+
+/// How far the work is: a number, or more.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Progress {
+    /// In percent, 0 to 100.
+    Percent(f64),
+    /// With what else there is to say.
+    Told(ProgressTold),
+}
+
+/// What a worker says of its progress. What is left out stays as it was.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ProgressTold {
+    /// In percent, 0 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<f64>,
+    /// For people; what is over 500 bytes is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What to leave for the next try: any JSON value, at most 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Value, required = false))]
+    pub checkpoint: Option<serde_json::Value>,
 }
 
 /// Which leases live on, in order.

@@ -22,6 +22,7 @@ both_stores![
     o14_o22_a_type_has_a_mode_of_its_own_that_can_be_changed,
     o15_d17_a_server_that_is_told_to_stop_gives_its_jobs_back,
     o15_d17_a_killed_server_takes_its_commands_along,
+    o16_a_cancelled_command_is_told_and_then_made_to_stop,
 ];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
@@ -352,4 +353,36 @@ fn o15_d17_a_killed_server_takes_its_commands_along(store: Store) {
     eventually("all three run", || (sleepers(&name) == 3).then_some(()));
     server.kill9();
     eventually("all of it is gone", || (sleepers(&name) == 0).then_some(()));
+}
+
+fn o16_a_cancelled_command_is_told_and_then_made_to_stop(store: Store) {
+    // One that ends when it is told, and one that does not listen, with a child of its own.
+    let (polite, deaf) = (odd(store, "281."), odd(store, "282."));
+    let script = format!(
+        "read -r payload\n\
+         case \"$payload\" in *polite*) sleep {polite} ;; *) trap '' TERM; sleep {deaf} & sleep {deaf} ;; esac"
+    );
+    let config = format!(
+        "[executor]\nmode = \"process\"\nshell = true\nkill_grace_ms = 200\ncommand = {script:?}\n"
+    );
+    let server = Server::start(options(store, &config));
+    let ann = server.caller("cancel", "ann", &["submitter", "operator"]);
+    let ids = [
+        submit(&ann, NOTIFY, "polite", json!({ "is": "polite" })),
+        submit(&ann, ANALYZE, "deaf", json!({ "is": "deaf" })),
+    ];
+    eventually("both run", || (sleepers(&polite) == 1 && sleepers(&deaf) == 2).then_some(()));
+    for id in &ids {
+        let answer = ann.poke(&format!("/api/v1/jobs/{id}/cancel"));
+        assert_eq!(answer.data()["status"], "cancelled");
+    }
+    eventually("all of it is gone", || (sleepers(&polite) + sleepers(&deaf) == 0).then_some(()));
+    for id in &ids {
+        let job = ann.job(id);
+        assert_eq!(
+            (&job["status"], &job["error_code"]),
+            (&json!("cancelled"), &json!("JOB_CANCELLED"))
+        );
+        assert_eq!(ann.path(id), ["queued", "running", "cancelled"]);
+    }
 }

@@ -253,6 +253,7 @@ fn answer_all(
     if outcome.is_ok() {
         tell_entities(shared, effects);
         tell_triggers(shared, effects);
+        shared.dependents.tell(&effects.ended, &effects.waits);
         shared.reports.tell(&effects.signals);
     }
     for request in served {

@@ -20,6 +20,7 @@ impl News for Elsewhere {
         if let Some(shared) = self.0.upgrade() {
             shared.moved.send_modify(|turn| *turn += 1);
             shared.moved_elsewhere.notify_one();
+            shared.dependents.look_elsewhere();
         }
     }
 

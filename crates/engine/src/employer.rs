@@ -5,7 +5,7 @@
 use crate::engine::{Engine, Reply};
 use crate::pull::{Grant, Pull};
 use mainspring_kernel::command::{CommitEffect, Complete, Fail, Heartbeat, Release};
-use mainspring_kernel::job::{self, LeaseToken};
+use mainspring_kernel::job::{self, LeaseToken, ProgressNote};
 use mainspring_kernel::limits::{LEASE_MS_MAX, PULL_MAX, WAIT_MS_MAX};
 use mainspring_kernel::name::BadName;
 use mainspring_kernel::rejection::Class;
@@ -58,7 +58,11 @@ impl Inside {
 
     /// What was granted, as a worker gets it. A payload that is not JSON could never be worked on:
     /// such a job fails here, for good, instead of coming back for ever.
-    async fn handed_out(&self, grants: Vec<Grant>) -> Vec<Job> {
+    async fn handed_out(&self, mut grants: Vec<Grant>) -> Vec<Job> {
+        if let Err(error) = self.engine.bring_checkpoints(&mut grants).await {
+            tracing::warn!(%error, "jobs are given back: what was left for them cannot be read");
+            return Vec::new();
+        }
         let mut jobs = Vec::with_capacity(grants.len());
         let mut hopeless = Vec::new();
         for grant in &grants {
@@ -74,6 +78,7 @@ impl Inside {
                     },
                     retry_delay_ms: None,
                     result: None,
+                    snooze_ms: None,
                 })),
                 (None, None) => {}
             }
@@ -236,6 +241,10 @@ fn job_of(grant: &Grant) -> Option<Job> {
         trace_id: job.trace_id(),
         traceparent: job.traceparent().map(str::to_owned),
         labels: labels.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        checkpoint: match job.course().and_then(|course| course.checkpoint.as_ref()) {
+            Some(value) => Some(json(value).ok()?),
+            None => None,
+        },
     })
 }
 
@@ -257,6 +266,7 @@ fn command(report: &Report) -> Option<Command> {
             Command::Complete(Complete { job, token, result })
         }
         Said::Fail(failure) => {
+            let snoozed = failure.snoozed_for().is_some();
             let delay = failure.retry_delay.map(|it| u64::try_from(it.as_millis()));
             let failure = job::Failure {
                 code: failure.code.as_str().into(),
@@ -264,7 +274,8 @@ fn command(report: &Report) -> Option<Command> {
                 retryable: failure.retryable,
             };
             let retry_delay_ms = delay.map(|delay| delay.unwrap_or(u64::MAX));
-            Command::Fail(Fail { job, token, failure, retry_delay_ms, result: None })
+            let snooze_ms = retry_delay_ms.filter(|_| snoozed);
+            Command::Fail(Fail { job, token, failure, retry_delay_ms, result: None, snooze_ms })
         }
         Said::Release(reason) => {
             Command::Release(Release { job, token, reason: Some(reason.as_str().into()) })
@@ -274,6 +285,7 @@ fn command(report: &Report) -> Option<Command> {
             token,
             lease_ms: millis(*lease),
             progress_pct: None,
+            note: None,
         }),
     })
 }
@@ -281,7 +293,11 @@ fn command(report: &Report) -> Option<Command> {
 fn heartbeat(sign: &Sign, lease_ms: u32) -> Option<Command> {
     let (job, token) = attempt(&sign.job_id, &sign.lease_token)?;
     let progress_pct = sign.progress.map(|progress| progress.clamp(0.0, 100.0) as u8);
-    Some(Command::Heartbeat(Heartbeat { job, token, lease_ms, progress_pct }))
+    let message = sign.message.as_deref().map(Into::into);
+    let checkpoint = sign.checkpoint.as_ref().map(|value| Payload::from(value.get()));
+    let has_note = message.is_some() || checkpoint.is_some();
+    let note = has_note.then(|| Box::new(ProgressNote { message, checkpoint }));
+    Some(Command::Heartbeat(Heartbeat { job, token, lease_ms, progress_pct, note }))
 }
 
 fn bad_name(bad: BadName) -> worker::Error {

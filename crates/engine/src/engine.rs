@@ -7,6 +7,7 @@ use crate::clock::{Clock, Course};
 use crate::colleagues;
 use crate::commit;
 use crate::config::Config;
+use crate::dependents::{self, Dependents};
 use crate::elsewhere::Elsewhere;
 use crate::entropy::{Entropy, Ids};
 use crate::execution::{Executed, Execution};
@@ -125,6 +126,8 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     /// What triggers should know.
     pub(crate) hints: Hints,
+    /// Who waits for jobs to end.
+    pub(crate) dependents: Dependents,
     /// Rung when a bulk operation has something to do.
     pub(crate) bulks_changed: Notify,
     /// What people should perhaps look at.
@@ -190,6 +193,7 @@ impl Engine {
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
             bulks_changed: Notify::new(),
+            dependents: Dependents::default(),
             ids: Ids::default(),
             stop: CancellationToken::new(),
             tasks: Mutex::default(),
@@ -204,6 +208,7 @@ impl Engine {
         engine.shared.keep("the timers", timers::run(engine.shared.clone(), reaper));
         engine.shared.keep("the waiters", waiters::look_elsewhere(engine.shared.clone()));
         engine.shared.keep("the triggers", triggers::run(engine.shared.clone()));
+        engine.shared.keep("the dependents", dependents::run(engine.shared.clone()));
         engine.shared.keep("the clerk", bulk::run(engine.shared.clone()));
         engine.shared.keep("the sentry", alerts::run(engine.shared.clone()));
         Ok(engine)

@@ -48,6 +48,7 @@ impl Execution {
             Change::RetryScheduled { .. }
             | Change::Released { .. }
             | Change::Hastened
+            | Change::Unblocked { .. }
             | Change::DlqRecorded
             | Change::Cancelled { .. } => {}
         }

@@ -3,7 +3,11 @@
 use crate::colleagues;
 use crate::engine::Shared;
 use crate::governed;
+use crate::limits::WAITED_FOR_SHOWN;
 use mainspring_kernel::dispatch::has_room;
+use mainspring_kernel::entity::Body;
+use mainspring_kernel::entity::wait::Wait;
+use mainspring_kernel::job::AfterCondition;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp};
 use mainspring_store::{Error, JobWithHistory, Standing};
 
@@ -34,13 +38,35 @@ pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explana
     let Some(found) = shared.store.job(id).await? else { return Ok(None) };
     let standing = shared.store.standing(id, now).await?;
     let JobWithHistory { job, history } = found;
-    let held = governed::held(shared, &job, &history).await?;
+    let held = match waits_for(shared, &job).await? {
+        Some(waits) => Some(waits),
+        None => governed::held(shared, &job, &history).await?,
+    };
     let workers = colleagues::everywhere(shared).await?;
     let has_worker = workers.iter().any(|seen| seen.wants(&job.tenant, &job.job_type, &job.queue));
     let reasons = reasons(&job, (standing.as_ref(), held), has_worker, now);
     let summary = summary(&job, &reasons);
     let earliest = job.due_at().filter(|at| *at != Timestamp::NEVER || job.plan().is_some());
     Ok(Some(Explanation { job, summary, reasons, earliest }))
+}
+
+/// The jobs that it waits for, if it does.
+async fn waits_for(shared: &Shared, job: &Job) -> Result<Option<WhyWaiting>, Error> {
+    if !job.waits_for_jobs() {
+        return Ok(None);
+    }
+    let entity = shared.store.entity(Wait::id_of(job.id)).await?;
+    let Some(Body::Wait(wait)) = entity.map(|entity| entity.body) else { return Ok(None) };
+    let some = wait.some_left(WAITED_FOR_SHOWN);
+    let named: Vec<String> = some.iter().map(JobId::to_string).collect();
+    let (left, more) = (wait.left(), wait.left().saturating_sub(some.len()));
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let how = match wait.condition {
+        AfterCondition::Success => "to end well",
+        AfterCondition::End => "to end",
+    };
+    let message = format!("{left} jobs have {how} first: {}{rest}", named.join(", "));
+    Ok(Some(WhyWaiting { code: "WAITS_FOR", message }))
 }
 
 fn reasons(

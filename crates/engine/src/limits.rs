@@ -19,6 +19,18 @@ pub(crate) const COMMAND_BYTES: usize = 64;
 /// Requests that may wait for the commit loop before callers have to.
 pub(crate) const QUEUE_MAX: usize = 8_192;
 
+/// Ended jobs, and new waits, that are kept in mind for whoever waits; those beyond are found by
+/// looking.
+pub(crate) const ENDS_IN_MIND_MAX: usize = 100_000;
+/// Jobs whose end is told at once; more follow.
+pub(crate) const ENDS_AT_ONCE: usize = 200;
+/// Waits that are told of it at once; more follow.
+pub(crate) const SETTLED_AT_ONCE: usize = 1_000;
+/// Whether anybody waits for other jobs at all is looked up at most this often.
+pub(crate) const WAITS_LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Jobs that an explanation names of those that are waited for.
+pub(crate) const WAITED_FOR_SHOWN: usize = 5;
+
 /// Jobs the reaper takes at once; more follow.
 pub(crate) const REAP_MAX: usize = 1_000;
 /// Overdue jobs that somebody outside holds and that the reaper passes over meanwhile.

@@ -124,7 +124,8 @@ impl Drop for Parcel {
     }
 }
 
-fn given_back(grant: &Grant) -> Option<Command> {
+/// The command that gives back a job that nobody will work on.
+pub(crate) fn given_back(grant: &Grant) -> Option<Command> {
     let lease = grant.job.lease()?;
     Some(Command::Release(Release {
         job: grant.job.id,

@@ -3,7 +3,7 @@
 //! engine says how much is allowed, the rule is here.
 
 use crate::job::Job;
-use crate::limits::JOB_BYTES;
+use crate::limits::{AFTER_BYTES, JOB_BYTES};
 use crate::rejection::Rejection;
 
 /// What jobs that have not ended take up, and how much they may.
@@ -50,6 +50,8 @@ pub fn held_bytes(job: &Job) -> u64 {
     }
     if let Some(extras) = &job.extras {
         bytes += length(&extras.subject);
+        let after = extras.bounds.as_ref().and_then(|bounds| bounds.after.as_ref());
+        bytes += after.map_or(0, |after| AFTER_BYTES * after.jobs.len() + after.members as usize);
         bytes += extras.labels.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
     }
     bytes as u64

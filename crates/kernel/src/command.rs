@@ -3,11 +3,11 @@
 
 use crate::access::{Principal, Token};
 use crate::entity::schedule::ScheduleSpec;
-use crate::entity::{EntityCommand, EntityId};
+use crate::entity::{EntityCommand, EntityId, Kind};
 use crate::fingerprint::Digest;
 use crate::firing;
 use crate::id::{DlqId, JobId, TokenId};
-use crate::job::{Failure, Idempotency, LeaseToken, Payload, StateName};
+use crate::job::{Bounds, Failure, Idempotency, LeaseToken, Payload, ProgressNote, StateName};
 use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
 use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
@@ -224,8 +224,23 @@ pub struct Submit {
     pub labels: Vec<(Box<str>, Box<str>)>,
     /// Cancelled if unstarted by then.
     pub expires_at: Option<Timestamp>,
+    /// What it asks for in time and order.
+    pub bounds: Bounds,
+    /// Which jobs of its own batch it waits for besides.
+    pub follows: Option<Follows>,
+    /// Whether it may name jobs of other users of its tenant.
+    pub may_name_others: bool,
     /// How the job ended, if that was elsewhere and before: it is only to be kept.
     pub ended: Option<Box<Ended>>,
+}
+
+/// Which jobs of its own batch a job waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Follows {
+    /// Those in these places, from 0 on; each comes before it.
+    Some(Vec<u32>),
+    /// All that come before it.
+    All,
 }
 
 /// How a job ended before it came here. Nobody executes it again.
@@ -278,6 +293,9 @@ impl Submit {
             subject: None,
             labels: Vec::new(),
             expires_at: None,
+            bounds: Bounds::default(),
+            follows: None,
+            may_name_others: false,
             ended: None,
         }
     }
@@ -375,6 +393,8 @@ pub struct Fail {
     pub retry_delay_ms: Option<u64>,
     /// What there is to show all the same.
     pub result: Option<Payload>,
+    /// No failure: the worker puts the job off for this long, and no try is used up.
+    pub snooze_ms: Option<u64>,
 }
 
 /// An attempt is given back unused.
@@ -399,6 +419,8 @@ pub struct Heartbeat {
     pub lease_ms: u32,
     /// How far the work is.
     pub progress_pct: Option<u8>,
+    /// What the worker says beside.
+    pub note: Option<Box<ProgressNote>>,
 }
 
 /// Commit a side effect once.
@@ -475,14 +497,16 @@ impl Command {
             | Command::RejectDiscard { .. }
             | Command::DiscardReviewed { .. }
             | Command::BreakGlass { .. }
-            | Command::Ring { .. }
-            | Command::Settle { .. }
             | Command::SetType(_)
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::ExpireToken { .. }
             | Command::RevokeToken { .. }
             | Command::Together(_) => None,
+            // A wait has the number of the job that waits.
+            Command::Ring { entity, .. } | Command::Settle { entity, .. } => {
+                (entity.kind == Kind::Wait).then_some(JobId(entity.bits))
+            }
             Command::Entity(command) => command.job(),
         }
     }
@@ -593,6 +617,7 @@ impl Command {
         match self {
             Command::Ring { jobs, .. } | Command::Settle { jobs, .. } => jobs,
             Command::Entity(command) => command.watched(),
+            Command::Submit(wish) => wish.bounds.after.as_ref().map_or(&[], |after| &after.jobs),
             _ => &[],
         }
     }

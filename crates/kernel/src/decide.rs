@@ -203,6 +203,13 @@ fn not_governed(token: Option<LeaseToken>, facts: &Facts<'_>) -> Result<(), Reje
     }
 }
 
+/// One move of a job.
+pub(crate) fn moved(job: &Job, change: Change, actor: Actor, facts: &Facts<'_>) -> Event {
+    let mut moves = MoveChain::of(job, facts, actor);
+    moves.push(change);
+    moves.events.remove(0)
+}
+
 fn done(event: Event) -> Decision {
     Decision { events: vec![event], receipt: Receipt::Done }
 }

@@ -16,6 +16,7 @@ pub mod question;
 pub mod schedule;
 pub mod subscription;
 pub mod trigger;
+pub mod wait;
 
 use crate::decide::Decision;
 use crate::facts::Facts;
@@ -35,6 +36,7 @@ use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
 use subscription::{Subscription, SubscriptionCommand};
 use trigger::{Trigger, TriggerCommand};
+use wait::Wait;
 
 /// The kinds of entities. The numbers are stored: append only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +66,8 @@ pub enum Kind {
     BulkPage = 32,
     /// Passes events on; see [`subscription`].
     Subscription = 35,
+    /// A job waits for others; see [`wait`].
+    Wait = 40,
 }
 
 impl Kind {
@@ -81,6 +85,7 @@ impl Kind {
         Kind::Bulk,
         Kind::BulkPage,
         Kind::Subscription,
+        Kind::Wait,
     ];
 
     /// The number it is stored under.
@@ -108,6 +113,7 @@ impl Kind {
             Kind::Bulk => "bulk",
             Kind::BulkPage => "bulk_page",
             Kind::Subscription => "subscription",
+            Kind::Wait => "wait",
         }
     }
 
@@ -126,6 +132,7 @@ impl Kind {
             Kind::Bulk => "blk",
             Kind::BulkPage => "blp",
             Kind::Subscription => "sub",
+            Kind::Wait => "wai",
         }
     }
 }
@@ -202,6 +209,8 @@ pub enum Body {
     BulkPage(BulkPage),
     /// A subscription.
     Subscription(Box<Subscription>),
+    /// What a job waits for.
+    Wait(Box<Wait>),
 }
 
 impl Body {
@@ -220,6 +229,7 @@ impl Body {
             Body::Bulk(_) => Kind::Bulk,
             Body::BulkPage(_) => Kind::BulkPage,
             Body::Subscription(_) => Kind::Subscription,
+            Body::Wait(_) => Kind::Wait,
         }
     }
 }
@@ -240,6 +250,7 @@ impl Entity {
             Body::Bulk(bulk) => bulk.status.as_str(),
             Body::BulkPage(_) => "kept",
             Body::Subscription(subscription) => subscription.state(),
+            Body::Wait(_) => "open",
         }
     }
 
@@ -255,6 +266,7 @@ impl Entity {
             Body::Alert(alert) => alert.alarm_at(),
             Body::Bulk(bulk) => bulk.alarm_at(),
             Body::BulkPage(page) => Some(page.keep_until),
+            Body::Wait(wait) => Some(wait.look_at),
             Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => None,
         }
     }
@@ -270,12 +282,13 @@ impl Entity {
             // A type that is there without being registered.
             Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
             Body::Alert(_) | Body::Bulk(_) | Body::BulkPage(_) => None,
-            Body::Subscription(_) => None,
+            Body::Subscription(_) | Body::Wait(_) => None,
         }
     }
 
-    /// Shows every field that lists can ask for: a name and a value. A name has one value at most.
-    pub fn fields<'a>(&'a self, mut visit: impl FnMut(&'static str, &'a str)) {
+    /// Shows every field that lists can ask for: a name and a value. A name has one value at most,
+    /// but for the jobs of a wait.
+    pub fn fields(&self, mut visit: impl FnMut(&'static str, &str)) {
         match &self.body {
             Body::Beacon(beacon) => visit("job_type", beacon.job_type.as_str()),
             Body::Schedule(schedule) => {
@@ -292,6 +305,12 @@ impl Entity {
             Body::Alert(alert) => visit("rule", alert.rule.as_str()),
             Body::Bulk(bulk) => visit("action", bulk.spec.action.as_str()),
             Body::BulkPage(_) => {}
+            Body::Wait(wait) => {
+                wait.open.iter().for_each(|job| visit("job", &job.to_string()));
+                wait.members
+                    .iter()
+                    .for_each(|it| visit("batch", &Wait::batch_of(it.first).to_string()));
+            }
         }
     }
 
@@ -505,6 +524,7 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Alert(alert) => Ok(alert::ring(entity, alert, at, facts)),
         Body::Bulk(bulk) => Ok(bulk::ring(entity, bulk, facts)),
         Body::BulkPage(_) => Ok(bulk::ring_page(entity)),
+        Body::Wait(wait) => Ok(wait::ring(entity, wait, facts)),
         Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => Err(Rejection::NotDue),
     }
 }
@@ -525,5 +545,6 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
         Body::Subscription(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
+        Body::Wait(wait) => wait::settle(entity, wait, facts),
     }
 }

@@ -9,7 +9,7 @@ use crate::entity::{Entity, EntityId};
 use crate::fingerprint::Digest;
 use crate::governance::{Gate, words};
 use crate::id::{DlqId, JobId, TokenId};
-use crate::job::{AcceptedReport, Actor, Effect, Failure, Job, Lease, Payload};
+use crate::job::{AcceptedReport, Actor, Effect, Failure, Job, Lease, Payload, ProgressNote};
 use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
 use crate::view::agent::RUN_KILLED;
@@ -31,6 +31,8 @@ pub enum Event {
         expires_at: Timestamp,
         /// How far the work is.
         progress_pct: Option<u8>,
+        /// What its worker says beside.
+        note: Option<Box<ProgressNote>>,
         /// The end of the attempt, if jumps of the clock moved it, and up to when they are counted.
         settled: Option<(Timestamp, Timestamp)>,
     },
@@ -143,16 +145,21 @@ pub enum Change {
     /// Not to another state: a waiting job may start at once, by hand or because nothing holds it
     /// any more.
     Hastened,
+    /// Not to another state: the jobs that it waited for are done.
+    Unblocked {
+        /// Not before this.
+        run_at: Timestamp,
+    },
     /// To `cancelled`.
     Cancelled {
-        /// `JOB_CANCELLED` or `TASK_EXPIRED`.
+        /// One of [`CANCEL_CODES`].
         code: &'static str,
         /// Why, for people.
         reason: Option<Box<str>>,
     },
 }
 
-/// What holds a governed job.
+/// What holds a job that was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold {
     /// Why.
@@ -162,7 +169,7 @@ pub struct Hold {
 }
 
 words! {
-    /// Why a governed job is held.
+    /// Why a job is held.
     HoldCode {
         /// A gate before its high-risk object is closed.
         GateClosed = "GATE_CLOSED",
@@ -170,6 +177,8 @@ words! {
         ObjectUncertain = "OBJECT_UNCERTAIN",
         /// Its uncertain object was verified as often as it may be by itself.
         AutoVerifyBudget = "AUTO_VERIFY_BUDGET",
+        /// Its worker put it off.
+        Snoozed = "SNOOZED",
     }
 }
 
@@ -186,6 +195,7 @@ impl HoldCode {
             HoldCode::AutoVerifyBudget => {
                 "the object was verified by itself as often as it may be".to_owned()
             }
+            HoldCode::Snoozed => "its worker put it off".to_owned(),
         }
     }
 }
@@ -196,6 +206,16 @@ pub const UNKNOWABLE_TRIES_EXHAUSTED: &str = "UNKNOWABLE_TRIES_EXHAUSTED";
 pub const JOB_CANCELLED: &str = "JOB_CANCELLED";
 /// Code of a cancellation because the job was not started in time.
 pub const TASK_EXPIRED: &str = "TASK_EXPIRED";
+/// Code of a job that waited too long for a worker.
+pub const QUEUE_TIMEOUT: &str = "QUEUE_TIMEOUT";
+/// Code of a job that was not done by its deadline, over all tries.
+pub const TOTAL_TIMEOUT: &str = "TOTAL_TIMEOUT";
+/// Code of a job that its workers put off too often.
+pub const SNOOZES_EXHAUSTED: &str = "SNOOZES_EXHAUSTED";
+/// Code of a cancellation because a job that had to end well did not.
+pub const DEPENDENCY_FAILED: &str = "DEPENDENCY_FAILED";
+/// Code of a job that waits no longer for others.
+pub const DEPENDENCIES_MET: &str = "DEPENDENCIES_MET";
 /// Code of an attempt that ran past its start-to-close timeout.
 pub const TASK_TIMEOUT: &str = "TASK_TIMEOUT";
 /// Code of an attempt whose worker stopped renewing its lease.
@@ -208,6 +228,10 @@ pub const TASK_EXECUTION_FAILED: &str = "TASK_EXECUTION_FAILED";
 pub const RELEASED: &str = "RELEASED";
 /// Code of a failure that was asked for by hand.
 pub const INTERNAL_TRANSITION: &str = "INTERNAL_TRANSITION";
+
+/// The codes under which a job is cancelled. Their places are stored, from 1 on: append only.
+pub const CANCEL_CODES: [&str; 5] =
+    [JOB_CANCELLED, TASK_EXPIRED, QUEUE_TIMEOUT, TOTAL_TIMEOUT, DEPENDENCY_FAILED];
 
 /// Every code of ours that a history may give as a reason; workers add their own.
 pub const REASON_CODES: &[&str] = &[
@@ -224,7 +248,13 @@ pub const REASON_CODES: &[&str] = &[
     HoldCode::GateClosed.as_str(),
     HoldCode::ObjectUncertain.as_str(),
     HoldCode::AutoVerifyBudget.as_str(),
+    HoldCode::Snoozed.as_str(),
     UNKNOWABLE_TRIES_EXHAUSTED,
+    QUEUE_TIMEOUT,
+    TOTAL_TIMEOUT,
+    SNOOZES_EXHAUSTED,
+    DEPENDENCY_FAILED,
+    DEPENDENCIES_MET,
 ];
 
 /// Who holds an idempotency key.

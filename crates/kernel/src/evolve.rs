@@ -1,10 +1,11 @@
 //! Applying what happened. The same function serves live operation, recovery and tests.
 
 use crate::event::{
-    Change, INTERNAL_TRANSITION, JOB_CANCELLED, JobEvent, RELEASED, TASK_RETRY_EXHAUSTED,
+    Change, DEPENDENCIES_MET, HoldCode, INTERNAL_TRANSITION, JOB_CANCELLED, JobEvent, RELEASED,
+    TASK_EXPIRED, TASK_RETRY_EXHAUSTED,
 };
 use crate::fingerprint::digest;
-use crate::job::{AcceptedReport, Actor, Effect, Job, LastFailure, State, StateName};
+use crate::job::{AcceptedReport, Actor, Effect, Job, LastFailure, ProgressNote, State, StateName};
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
@@ -78,6 +79,7 @@ pub fn evolve(job: &mut Job, event: &JobEvent) -> Result<Transition, Mismatch> {
     // A job that is hastened stays where it is: it waits for less long.
     let is_legal = match event.change {
         Change::Hastened => matches!(from, StateName::Queued | StateName::Retrying),
+        Change::Unblocked { .. } => from == StateName::Queued,
         Change::Claimed(_)
         | Change::Succeeded { .. }
         | Change::RetryScheduled { .. }
@@ -126,7 +128,7 @@ pub fn renew(
     job: &mut Job,
     fence: u32,
     expires_at: Timestamp,
-    progress_pct: Option<u8>,
+    (progress_pct, note): (Option<u8>, Option<&ProgressNote>),
     settled: Option<(Timestamp, Timestamp)>,
 ) -> Result<(), Mismatch> {
     let (id, state) = (job.id, job.state.name());
@@ -153,6 +155,16 @@ pub fn renew(
     if progress_pct.is_some() {
         job.extras_mut().progress_pct = progress_pct;
     }
+    if let Some(ProgressNote { message, checkpoint }) = note {
+        let course = job.course_mut();
+        if message.is_some() {
+            course.message.clone_from(message);
+        }
+        if checkpoint.is_some() {
+            course.checkpoint.clone_from(checkpoint);
+            course.is_checkpoint_elsewhere = false;
+        }
+    }
     Ok(())
 }
 
@@ -172,7 +184,7 @@ pub fn keep_effect(job: &mut Job, effect: &Effect) -> Result<(), Mismatch> {
 fn target(change: &Change, from: StateName) -> StateName {
     match change {
         Change::Claimed(_) => StateName::Running,
-        Change::Hastened => from,
+        Change::Hastened | Change::Unblocked { .. } => from,
         Change::Succeeded { .. } => StateName::Succeeded,
         Change::RetryScheduled { .. } | Change::Released { .. } => StateName::Retrying,
         Change::DeadLettered { .. } => StateName::DlqPending,
@@ -192,6 +204,7 @@ fn apply(job: &mut Job, event: &JobEvent) {
         }
         Change::Succeeded { result, report } => {
             job.last_report.clone_from(report);
+            job.forget_checkpoint();
             job.state = State::Succeeded { finished_at: at, result: result.clone() };
         }
         Change::RetryScheduled { failure, due_at, report } => {
@@ -205,6 +218,10 @@ fn apply(job: &mut Job, event: &JobEvent) {
         Change::Released { report, due_at, hold, .. } => {
             job.last_report = Some(report.clone());
             let due_at = hold.map_or(due_at.unwrap_or(at), |hold| hold.until);
+            if hold.is_some_and(|hold| hold.code == HoldCode::Snoozed) {
+                let course = job.course_mut();
+                course.snoozes = course.snoozes.saturating_add(1);
+            }
             job.state = State::Retrying { due_at };
         }
         Change::DeadLettered { failure, is_exhausted, report, result } => {
@@ -212,6 +229,7 @@ fn apply(job: &mut Job, event: &JobEvent) {
             let (failure, result) = (failure.clone(), result.clone());
             let last_failure = LastFailure { failure, at, is_exhausted: *is_exhausted, result };
             job.last_failure = Some(Box::new(last_failure));
+            job.forget_checkpoint();
             job.state = State::DlqPending;
         }
         Change::Hastened if matches!(job.state, State::Retrying { .. }) => {
@@ -219,9 +237,16 @@ fn apply(job: &mut Job, event: &JobEvent) {
         }
         // It has waited, if only for an instant: views tell by it that it was pending.
         Change::Hastened => job.run_at = at.max(Timestamp(job.created_at.0 + 1)),
+        Change::Unblocked { run_at } => {
+            job.run_at = (*run_at).max(at).max(Timestamp(job.created_at.0 + 1));
+        }
         Change::DlqRecorded => job.state = State::DlqRecorded,
         Change::Failed => job.state = State::Failed { finished_at: at },
-        Change::Cancelled { .. } => {
+        Change::Cancelled { code, .. } => {
+            job.forget_checkpoint();
+            if *code != JOB_CANCELLED && *code != TASK_EXPIRED {
+                job.course_mut().ended_by = Some(code);
+            }
             // The holder's next heartbeat must be recognised, to tell it to stop.
             if let Some(lease) = job.lease() {
                 let digest = digest(&[JOB_CANCELLED.as_bytes()]);
@@ -242,6 +267,9 @@ fn reason(change: &Change) -> Option<Box<Reason>> {
             (failure.code.to_string().into(), failure.message.clone())
         }
         Change::Hastened => (INTERNAL_TRANSITION.into(), "made ready by hand".into()),
+        Change::Unblocked { .. } => {
+            (DEPENDENCIES_MET.into(), "the jobs that it waited for are done".into())
+        }
         Change::Released { reason, hold, .. } => {
             let code = hold.map_or(RELEASED, |hold| hold.code.as_str());
             (code.into(), reason.clone().unwrap_or_else(|| "given back unused".into()))

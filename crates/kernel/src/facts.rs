@@ -5,6 +5,7 @@ use crate::access::Token;
 use crate::backlog::Backlog;
 use crate::dlq::DlqItem;
 use crate::entity::Entity;
+use crate::entity::wait::Member;
 use crate::event::KeyHolder;
 use crate::governance::{Gate, Governance};
 use crate::id::JobId;
@@ -30,6 +31,8 @@ pub struct Facts<'a> {
     pub entity: Option<&'a Entity>,
     /// The jobs the command names besides, each with what is kept of it.
     pub watched: &'a [(JobId, Option<&'a Job>)],
+    /// The jobs of the batch that a submission follows, in order.
+    pub members: &'a [Member],
     /// The registered type of the job, or the type a submission names.
     pub job_type: Option<&'a TypeSpec>,
     /// Whether types must be registered.
@@ -69,6 +72,7 @@ impl Facts<'_> {
             item: None,
             entity: None,
             watched: &[],
+            members: &[],
             job_type: None,
             are_types_strict: false,
             key_holder: None,

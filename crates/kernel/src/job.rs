@@ -2,8 +2,10 @@
 //!
 //! Small on purpose: ten million of them must fit in six gigabytes, so rare fields share one box.
 
+mod course;
 mod lease;
 
+pub use course::{After, AfterCondition, Bounds, Course, GaveUp, ProgressNote};
 pub use lease::{Lease, LeaseToken, Settled};
 
 use crate::entity::EntityId;
@@ -308,6 +310,10 @@ pub struct Extras {
     pub plan: Option<EntityId>,
     /// The step of another system's trace that submitted it; see [`crate::traceparent`].
     pub traceparent: Option<Box<str>>,
+    /// What its submission asks for in time and order.
+    pub bounds: Option<Box<Bounds>>,
+    /// How it went so far.
+    pub course: Option<Box<Course>>,
 }
 
 /// A job.
@@ -414,15 +420,12 @@ impl Job {
     /// When the reaper has to look at the job, if ever.
     pub fn alarm_at(&self) -> Option<Timestamp> {
         match &self.state {
-            State::Queued => self.expires_at(),
+            State::Queued | State::Retrying { .. } => self.gives_up_at().map(|(at, _)| at),
             State::Running(lease) => Some(lease.ends_at()),
             State::DlqPending | State::DlqRecorded => {
                 Some(self.updated_at.plus_millis(DLQ_UNFINISHED_MS))
             }
-            State::Retrying { .. }
-            | State::Succeeded { .. }
-            | State::Failed { .. }
-            | State::Cancelled { .. } => None,
+            State::Succeeded { .. } | State::Failed { .. } | State::Cancelled { .. } => None,
         }
     }
 
@@ -479,6 +482,7 @@ impl Job {
         let is_over = |end| self.finished_at().is_some_and(|finished_at| finished_at >= end);
         self.state.name() == StateName::Cancelled
             && self.started_at.is_none()
+            && self.course().is_none_or(|course| course.ended_by.is_none())
             && self.expires_at().is_some_and(is_over)
     }
 

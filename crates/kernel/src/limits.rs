@@ -14,6 +14,8 @@ pub const ERROR_CODE_BYTES_MAX: usize = 100;
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 /// What keeping a job costs besides what the caller sent, counted against the backlog.
 pub const JOB_BYTES: usize = 512;
+/// What a job costs besides for each job that it names to wait for.
+pub const AFTER_BYTES: usize = 100;
 /// Room for jobs that have not ended, unless configured or chosen by the memory of the machine.
 pub const BACKLOG_BYTES_DEFAULT: u64 = 64 << 30;
 /// Most labels on one job.
@@ -56,6 +58,23 @@ pub const LEASE_MS_MAX: u32 = 24 * 3600 * 1000;
 pub const RUN_AHEAD_MS_MAX: u64 = 10 * 366 * 24 * 3600 * 1000;
 /// Longest delay a worker may choose for a retry: thirty days.
 pub const RETRY_DELAY_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// Longest that a job may ask to wait for a worker, at each try: thirty days.
+pub const QUEUE_TIMEOUT_MS_MAX: u32 = 30 * 24 * 3600 * 1000;
+/// Longest that a worker may put a job off at a time: thirty days.
+pub const SNOOZE_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// How often workers may put one job off.
+pub const SNOOZES_MAX: u16 = 1_000;
+/// Longest text about a job's progress that is kept; longer text is cut.
+pub const PROGRESS_MESSAGE_BYTES_MAX: usize = 500;
+/// Largest value that a worker leaves for the next try, in bytes of JSON text.
+pub const CHECKPOINT_BYTES_MAX: usize = 64 * 1024;
+/// Most jobs that one job can name to wait for. Of a batch it can follow all.
+pub const AFTER_MAX: usize = 100;
+/// What a job waits for is looked at after this long, should no word of it come; then after twice as
+/// long each time, up to a minute.
+pub const WAIT_LOOK_MS_FIRST: u64 = 2_000;
+/// Jobs of a batch that one such look takes in; the rest follow at once.
+pub const WAIT_LOOK_JOBS: usize = 1_000;
 /// Most arguments of a command that runs the jobs of a type.
 pub const EXECUTOR_ARGS_MAX: usize = 100;
 /// Most variables such a command is given besides those of its job.
@@ -201,6 +220,7 @@ pub const SUBSCRIPTION_WAIT_MS_MAX: u64 = 60_000;
 const _: () = assert!((MISFIRE_LIMIT_MAX as usize) < FIRINGS_LOOKED_AT_MAX);
 const _: () = assert!(SCHEDULE_PAYLOAD_BYTES_MAX <= PAYLOAD_BYTES_MAX);
 const _: () = assert!(EFFECT_BYTES_MAX <= PAYLOAD_BYTES_MAX);
+const _: () = assert!(WAIT_LOOK_MS_FIRST < LOOK_AGAIN_MS);
 const _: () = assert!(EFFECT_BYTES_MAX + NAME_BYTES_MAX <= EFFECTS_BYTES_MAX);
 const _: () = assert!(LEASE_MS_MIN < LEASE_MS_DEFAULT && LEASE_MS_DEFAULT < LEASE_MS_MAX);
 const _: () = assert!(RETRIES_DEFAULT <= RETRIES_MAX);

@@ -185,7 +185,8 @@ fn a_retry_waits_as_long_as_the_run_says_and_no_longer() {
         World::with(&RunWish { max_attempts: 2, backoff_ms: 5_000, ..wish(Purpose::Run, "r") });
     let token = world.claim().unwrap();
     let failure = Failure { code: "E".into(), message: "no".into(), retryable: true };
-    let fail = Fail { job: JobId(7), token, failure, retry_delay_ms: None, result: None };
+    let (job, retry_delay_ms, result, snooze_ms) = (JobId(7), None, None, None);
+    let fail = Fail { job, token, failure, retry_delay_ms, result, snooze_ms };
     world.ask(&Command::Fail(fail)).unwrap();
     assert_eq!(world.job().due_at(), Some(world.now.plus_millis(5_000)));
     assert_eq!(agent::attempts(world.job()), 2);

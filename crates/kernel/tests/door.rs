@@ -125,7 +125,8 @@ fn running(world: &mut World) -> JobId {
 fn fail(world: &mut World, job: JobId, code: &str, message: &str) {
     let token = world.jobs[&job].lease().unwrap().token();
     let failure = Failure { code: code.into(), message: message.into(), retryable: false };
-    let fail = Fail { job, token, failure, retry_delay_ms: None, result: None };
+    let (retry_delay_ms, result, snooze_ms) = (None, None, None);
+    let fail = Fail { job, token, failure, retry_delay_ms, result, snooze_ms };
     world.ask(Command::Fail(fail)).answer.unwrap();
 }
 

@@ -193,6 +193,7 @@ fn step(event: &Event) -> Option<String> {
             Change::RetryScheduled { .. } => "→ retrying".to_owned(),
             Change::Released { .. } => "→ retrying, no try used".to_owned(),
             Change::Hastened => "due at once".to_owned(),
+            Change::Unblocked { .. } => "waits for no job".to_owned(),
             Change::DeadLettered { is_exhausted: true, .. } => "→ dlq_pending (exhausted)".into(),
             Change::DeadLettered { is_exhausted: false, .. } => "→ dlq_pending".to_owned(),
             Change::DlqRecorded => "→ dlq_recorded".to_owned(),

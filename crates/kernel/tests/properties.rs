@@ -40,7 +40,7 @@ fn check_history(history: &[Line]) {
     for pair in history.windows(2) {
         let [before, after] = pair else { unreachable!("windows of two") };
         assert_eq!(after.transition.from, Some(before.transition.to), "moves connect");
-        let is_hastened = matches!(after.change, Some(Change::Hastened))
+        let is_hastened = matches!(after.change, Some(Change::Hastened | Change::Unblocked { .. }))
             && matches!(before.transition.to, StateName::Queued | StateName::Retrying);
         let is_legal = before.transition.to.may_become(after.transition.to) || is_hastened;
         assert!(is_legal, "the table allows it");
@@ -221,6 +221,9 @@ fn an_event_out_of_order_is_a_mismatch() {
         assert!(mainspring_kernel::evolve(&mut job, &event).is_err());
         assert_eq!(job, before);
     }
-    assert!(mainspring_kernel::evolve::renew(&mut job, 9, before.updated_at, None, None).is_err());
+    assert!(
+        mainspring_kernel::evolve::renew(&mut job, 9, before.updated_at, (None, None), None)
+            .is_err()
+    );
     assert_eq!(job, before);
 }

@@ -108,6 +108,7 @@ fn step(event: &Event) -> Option<String> {
             Change::RetryScheduled { failure, .. } => format!("retrying {}", failure.code),
             Change::Released { .. } => "released".to_owned(),
             Change::Hastened => "hastened".to_owned(),
+            Change::Unblocked { .. } => "unblocked".to_owned(),
             Change::DeadLettered { failure, is_exhausted: false, .. } => {
                 format!("dlq_pending {}", failure.code)
             }

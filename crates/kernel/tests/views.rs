@@ -55,6 +55,7 @@ impl Count {
             Change::Succeeded { .. }
             | Change::Released { .. }
             | Change::Hastened
+            | Change::Unblocked { .. }
             | Change::DlqRecorded
             | Change::Failed
             | Change::Cancelled { .. } => {}

@@ -5,13 +5,13 @@ use crate::client::Client;
 use crate::error::Error;
 use mainspring_api::ErrorCode;
 use mainspring_api::work::{
-    BeatenItem, Complete, CompleteItem, Fail, FailItem, Heartbeat, HeartbeatItem, Pull, PulledJob,
-    Release, ReleaseItem, ReportedItem,
+    BeatenItem, Complete, CompleteItem, Fail, FailItem, Heartbeat, HeartbeatItem, Progress,
+    ProgressTold, Pull, PulledJob, Release, ReleaseItem, ReportedItem,
 };
 use mainspring_worker as loops;
 use mainspring_worker::{
     About, Answer, Beat, Employer, Job, Json, Kind, Recorded, Refusal, Renewal, Report, Reported,
-    Said, Wish,
+    Said, Sign, Wish,
 };
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl Employer for OverHttp {
             let items = beat.signs.iter().map(|sign| HeartbeatItem {
                 job_id: sign.job_id.clone(),
                 lease_token: sign.lease_token.clone(),
-                progress: sign.progress,
+                progress: progress(sign),
             });
             let heartbeat = Heartbeat {
                 worker_id: beat.worker_id.to_string(),
@@ -121,6 +121,7 @@ fn job_of(job: PulledJob, lease: Duration) -> Job {
         trace_id,
         traceparent,
         labels,
+        checkpoint,
     } = job;
     // The server's clock may differ from ours, so only the difference of two of its own instants
     // counts: the deadline, and the grant, which is one lease before the lease's end.
@@ -141,7 +142,18 @@ fn job_of(job: PulledJob, lease: Duration) -> Job {
         trace_id,
         traceparent,
         labels,
+        checkpoint,
     }
+}
+
+/// What a sign says of the progress: a number, unless there is more to say.
+fn progress(sign: &Sign) -> Option<Progress> {
+    if sign.message.is_none() && sign.checkpoint.is_none() {
+        return sign.progress.map(Progress::Percent);
+    }
+    let checkpoint = sign.checkpoint.as_ref().and_then(|it| serde_json::from_str(it.get()).ok());
+    let message = sign.message.clone();
+    Some(Progress::Told(ProgressTold { percent: sign.progress, message, checkpoint }))
 }
 
 fn renewal(item: &BeatenItem) -> Renewal {
@@ -242,7 +254,9 @@ fn complete_item(report: &Report) -> Option<CompleteItem> {
 
 fn fail_item(report: &Report) -> Option<FailItem> {
     let Said::Fail(failure) = &report.said else { return None };
-    let delay = failure.retry_delay.map(|delay| u64::from(millis(delay)));
+    let snooze_ms = failure.snoozed_for().map(|delay| u64::from(millis(delay)));
+    let delay = failure.retry_delay.filter(|_| snooze_ms.is_none());
+    let delay = delay.map(|delay| u64::from(millis(delay)));
     Some(FailItem {
         job_id: report.job_id.clone(),
         lease_token: report.lease_token.clone(),
@@ -250,6 +264,7 @@ fn fail_item(report: &Report) -> Option<FailItem> {
         message: Some(failure.message.clone()),
         retryable: Some(failure.retryable),
         retry_delay_ms: delay,
+        snooze_ms,
         result: None,
     })
 }

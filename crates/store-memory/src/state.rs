@@ -26,6 +26,7 @@ use items::Items;
 use keys::Keys;
 use mainspring_kernel::dispatch::Wanted;
 use mainspring_kernel::evolve::{Mismatch, Transition, keep_effect, renew};
+use mainspring_kernel::job::ProgressNote;
 use mainspring_kernel::{
     Event, Job, JobEvent, JobId, Lease, Timestamp, Token, TokenId, Totals, evolve,
 };
@@ -103,8 +104,8 @@ impl State {
         match event {
             Event::JobSubmitted(job) => self.submit(*job),
             Event::JobMoved(event) => self.advance(&event)?,
-            Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
-                self.renew(job, fence, expires_at, (progress_pct, settled));
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct, note, settled } => {
+                self.renew(job, fence, expires_at, (progress_pct, note, settled));
             }
             Event::EffectCommitted { job, effect } => {
                 if let Some(entry) = self.slab.by_id_mut(job) {
@@ -186,7 +187,7 @@ impl State {
         let job = &mut self.slab.get_mut(slot).expect("slots of live jobs are taken").job;
         let old_end = job.lease().map(Lease::ends_at);
         // A replay may bring a renewal of a lease that a snapshot knows to be over.
-        let is_renewed = renew(job, fence, expires_at, rest.0, rest.1).is_ok();
+        let is_renewed = renew(job, fence, expires_at, (rest.0, rest.1.as_deref()), rest.2).is_ok();
         if let (Some(old_end), Some(lease)) = (old_end, job.lease())
             && is_renewed
             && !self.is_loading
@@ -230,4 +231,4 @@ std::thread_local! {
 }
 
 /// What a renewal says beside the new end: progress, and what a jump of the clock changed.
-type Rest = (Option<u8>, Option<(Timestamp, Timestamp)>);
+type Rest = (Option<u8>, Option<Box<ProgressNote>>, Option<(Timestamp, Timestamp)>);

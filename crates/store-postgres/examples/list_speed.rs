@@ -137,6 +137,7 @@ async fn finish(engine: &Engine, jobs: usize) {
                     failure,
                     retry_delay_ms: None,
                     result: None,
+                    snooze_ms: None,
                 })
             } else {
                 Command::Complete(Complete { job: job.id, token, result: None })

@@ -7,9 +7,10 @@ use crate::fault::Fault;
 use crate::queries::Query;
 use crate::this_server::ThisServer;
 use mainspring_kernel::entity::Kind;
-use mainspring_kernel::{Entity, EntityId};
+use mainspring_kernel::{Entity, EntityId, JobId};
 use mainspring_store::record::{Names, decode_entity};
-use mainspring_store::{EntityFilter, EntityTerm, Page};
+use mainspring_store::{EntityFilter, EntityTerm, Page, wait_terms};
+use std::collections::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -69,6 +70,33 @@ pub(crate) async fn list(
     let mut found = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     found.retain(|entity| filter.admits(entity));
     Ok(Page::cut(found, limit, |entity| entity.id))
+}
+
+/// The waits that name these jobs, or a batch that they may belong to: some, if there are more than
+/// `limit`.
+pub(crate) async fn waits_on(
+    server: &ThisServer,
+    jobs: &[JobId],
+    limit: usize,
+) -> Result<Vec<(EntityId, JobId)>, Fault> {
+    let mut named: HashMap<i64, Vec<JobId>> = HashMap::new();
+    for job in jobs {
+        for term in wait_terms(*job) {
+            named.entry(term_number(term)).or_default().push(*job);
+        }
+    }
+    let terms: Vec<i64> = named.keys().copied().collect();
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let values: Vec<Value> =
+        vec![Box::new(terms), Box::new(kind_number(Kind::Wait)), Box::new(most)];
+    let rows = server.connections.read(Query::FindByTerms, values).await?;
+    let mut found = Vec::new();
+    for row in &rows {
+        let bits = row.try_get::<_, Uuid>(1)?.as_u128();
+        let jobs = named.get(&row.try_get(0)?).into_iter().flatten();
+        found.extend(jobs.map(|job| (EntityId { kind: Kind::Wait, bits }, *job)));
+    }
+    Ok(found)
 }
 
 /// How many a list has, up to `most`.

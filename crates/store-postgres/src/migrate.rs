@@ -77,6 +77,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "labels_by_the_batch",
         written: include_str!("../migrations/0011_labels_by_the_batch.sql"),
     },
+    Migration {
+        version: 13,
+        name: "checkpoints",
+        written: include_str!("../migrations/0013_checkpoints.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

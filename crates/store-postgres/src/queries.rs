@@ -70,6 +70,8 @@ queries! {
     InsertFinished = "insert_finished" [UUID_ARRAY, INT2_ARRAY, TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
     InsertEffects = "insert_effects"
         [UUID_ARRAY, TEXT_ARRAY, INT4_ARRAY, TEXT_ARRAY, TIMESTAMPTZ_ARRAY];
+    PutCheckpoints = "put_checkpoints" [UUID_ARRAY, TEXT_ARRAY];
+    DeleteCheckpoints = "delete_checkpoints" [UUID_ARRAY];
     InsertKeys = "insert_keys"
         [UUID_ARRAY, UUID_ARRAY, UUID_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY];
     FreeKeys = "free_keys" [UUID_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY];
@@ -117,6 +119,8 @@ queries! {
     FindRunning = "find_running" [TIMESTAMPTZ];
     FindHeld = "find_held" [UUID_ARRAY];
     // Reading.
+    ReadCheckpoints = "read_checkpoints" [UUID_ARRAY];
+    FindByTerms = "find_by_terms" [INT8_ARRAY, INT2, INT8];
     HasJob = "has_job" [UUID, TEXT, TEXT];
     FindEnded = "find_ended" [UUID_ARRAY];
     ReadJob = "read_job" [UUID];

@@ -3,12 +3,12 @@
 use crate::connections::Value;
 use crate::fault::Fault;
 use crate::queries::Query;
-use crate::rows::{Stored, read_effect, read_holder, read_item, read_job};
+use crate::rows::{Stored, read_checkpoint, read_effect, read_holder, read_item, read_job};
 use crate::this_server::ThisServer;
 use crate::values::{hash_uuid, item_uuid, job_id, uuid};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::job::Effect;
+use mainspring_kernel::job::{Effect, Payload};
 use mainspring_kernel::{DlqId, DlqItem, JobId};
 use mainspring_store::{Scope, Standing};
 use uuid::Uuid;
@@ -74,6 +74,13 @@ pub(crate) async fn effects(server: &ThisServer, id: JobId) -> Result<Vec<Effect
         found.push(read_effect(row)?.1);
     }
     Ok(found)
+}
+
+/// What a worker left for the next try of a job.
+pub(crate) async fn checkpoint(server: &ThisServer, id: JobId) -> Result<Option<Payload>, Fault> {
+    let wanted: Vec<Value> = vec![Box::new(vec![uuid(id)])];
+    let rows = server.connections.read(Query::ReadCheckpoints, wanted).await?;
+    rows.first().map(|row| Ok(read_checkpoint(row)?.1)).transpose()
 }
 
 /// One dead-letter item.

@@ -5,8 +5,10 @@ use crate::fault::Fault;
 use crate::lanes::Lanes;
 use crate::values::{At, digest, hash_uuid, job_id};
 use mainspring_kernel::entity::{EntityId, Kind};
-use mainspring_kernel::event::{Change, KeyHolder};
-use mainspring_kernel::job::{Actor, Effect, EffectTotals, Extras, Idempotency};
+use mainspring_kernel::event::{Change, DEPENDENCIES_MET, KeyHolder};
+use mainspring_kernel::job::{
+    Actor, After, AfterCondition, Bounds, Effect, EffectTotals, Extras, Idempotency, Payload,
+};
 use mainspring_kernel::{
     DlqId, DlqItem, Job, JobEvent, JobId, State, StateName, Timestamp, Transition, UserId, evolve,
 };
@@ -43,6 +45,25 @@ struct More {
     /// Who made the job ready by hand before anybody had started it, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     hastened: Option<(Box<str>, i64)>,
+    /// Microseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_at: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue_timeout_ms: Option<u32>,
+    /// What the job waits for, or waited for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<Followed>,
+    /// When the jobs that it waited for were done. It was made ready by hand after that, if at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unblocked: Option<i64>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Followed {
+    jobs: Vec<Uuid>,
+    members: u32,
+    condition: u8,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -79,15 +100,26 @@ impl Key {
     }
 }
 
-/// How a job that nobody has started was made ready by hand, if it was: the second line of its
-/// history, which is kept with the submission, because there is no row of `live` yet.
+/// How a job that nobody has started was made ready, if it was: lines of its history that are kept
+/// with the submission, because there is no row of `live` yet. The last of them.
 pub(crate) fn hastening(history: &[Transition]) -> Option<&Transition> {
-    history.get(1).filter(|step| step.to == StateName::Queued)
+    let before_start = history.iter().skip(1).take_while(|step| step.to == StateName::Queued);
+    before_start.last()
+}
+
+/// The lines among them that say that it waits for no other job any more, and that somebody made it
+/// ready by hand.
+fn made_ready(history: &[Transition]) -> (Option<&Transition>, Option<&Transition>) {
+    let before_start = || history.iter().skip(1).take_while(|step| step.to == StateName::Queued);
+    let is_unblocked = |step: &&Transition| {
+        step.reason.as_ref().is_some_and(|reason| reason.code == DEPENDENCIES_MET)
+    };
+    (before_start().find(is_unblocked), before_start().find(|step| !is_unblocked(step)))
 }
 
 /// The rare fields of a submission as text; most jobs have none.
 pub(crate) fn more(job: &Job, history: &[Transition]) -> Option<String> {
-    let hastened = hastening(history);
+    let (unblocked, hastened) = made_ready(history);
     if job.idempotency.is_none() && job.extras.is_none() && hastened.is_none() {
         return None;
     }
@@ -97,6 +129,7 @@ pub(crate) fn more(job: &Job, history: &[Transition]) -> Option<String> {
         plan: job.plan().map(|plan| Uuid::from_u128(plan.bits)),
         traceparent: job.traceparent().map(Into::into),
         hastened: hastened.map(|step| (actor_text(&step.actor), step.at.0)),
+        unblocked: unblocked.map(|step| step.at.0),
         ..More::default()
     };
     if let Some(extras) = &job.extras {
@@ -107,6 +140,15 @@ pub(crate) fn more(job: &Job, history: &[Transition]) -> Option<String> {
         more.subject = subject.clone();
         more.labels = labels.clone();
         more.expires_at = expires_at.map(|at| at.0);
+    }
+    if let Some(Bounds { deadline_at, queue_timeout_ms, after }) = job.bounds() {
+        more.deadline_at = deadline_at.map(|at| at.0);
+        more.queue_timeout_ms = *queue_timeout_ms;
+        more.after = after.as_ref().map(|After { jobs, members, condition }| Followed {
+            jobs: jobs.iter().map(|job| Uuid::from_u128(job.0)).collect(),
+            members: *members,
+            condition: condition.number(),
+        });
     }
     if more == More::default() {
         return None;
@@ -145,7 +187,7 @@ pub(crate) fn read_job(
             .map_err(|error| Fault::Broken(format!("a job's rare fields: {error}")))?,
         None => More::default(),
     };
-    let (idempotency, extras, hastened) = split(more);
+    let (idempotency, extras, hastened, unblocked) = split(more);
     let mut job = Box::new(Job {
         id: job_id(row.try_get(at)?),
         tenant: lane.tenant.clone(),
@@ -177,10 +219,12 @@ pub(crate) fn read_job(
         Some(record) => apply_progress(&mut job, record)?,
         None => {
             let mut history = vec![Transition::submitted(&job)];
-            if let Some((by, at)) = hastened {
-                let change = Change::Hastened;
-                let actor = Actor::User(UserId::stored((*by).into()));
-                let event = JobEvent { job: job.id, seq: 2, at, actor, change };
+            let run_at = job.run_at;
+            let unblocked = unblocked.map(|at| (Actor::Reaper, at, Change::Unblocked { run_at }));
+            let hastened = hastened
+                .map(|(by, at)| (Actor::User(UserId::stored((*by).into())), at, Change::Hastened));
+            for (actor, at, change) in unblocked.into_iter().chain(hastened) {
+                let event = JobEvent { job: job.id, seq: job.seq + 1, at, actor, change };
                 let step = evolve(&mut job, &event);
                 history.push(step.map_err(|bad| Fault::Broken(bad.text))?);
             }
@@ -191,9 +235,24 @@ pub(crate) fn read_job(
     Ok(Stored { job, history, version, lane: Some(number) })
 }
 
-type Parts = (Option<Box<Idempotency>>, Option<Box<Extras>>, Option<(Box<str>, Timestamp)>);
+type Parts = (
+    Option<Box<Idempotency>>,
+    Option<Box<Extras>>,
+    Option<(Box<str>, Timestamp)>,
+    Option<Timestamp>,
+);
 
 fn split(more: More) -> Parts {
+    let after = more.after.map(|Followed { jobs, members, condition }| After {
+        jobs: jobs.into_iter().map(|id| JobId(id.as_u128())).collect(),
+        members,
+        condition: AfterCondition::of_number(condition).unwrap_or(AfterCondition::Success),
+    });
+    let bounds = Bounds {
+        deadline_at: more.deadline_at.map(Timestamp),
+        queue_timeout_ms: more.queue_timeout_ms,
+        after,
+    };
     let extras = Extras {
         parent: more.parent.map(|id| JobId(id.as_u128())),
         source_dlq: more.source_dlq.map(|id| DlqId(id.as_u128())),
@@ -206,10 +265,12 @@ fn split(more: More) -> Parts {
         alias: more.alias.map(Key::into_key),
         plan: more.plan.map(|id| EntityId { kind: Kind::Schedule, bits: id.as_u128() }),
         traceparent: more.traceparent,
+        bounds: (bounds != Bounds::default()).then(|| Box::new(bounds)),
+        course: None,
     };
     let extras = (extras != Extras::default()).then(|| Box::new(extras));
     let hastened = more.hastened.map(|(by, at)| (by, Timestamp(at)));
-    (more.key.map(Key::into_key), extras, hastened)
+    (more.key.map(Key::into_key), extras, hastened, more.unblocked.map(Timestamp))
 }
 
 /// Who made a job ready: only people do.
@@ -237,6 +298,11 @@ pub(crate) fn read_effect(row: &Row) -> Result<(JobId, Effect), Fault> {
         committed_at: row.try_get::<_, At>(3)?.0,
     };
     Ok((job_id(row.try_get(0)?), effect))
+}
+
+/// What a worker left for the next try, behind its job.
+pub(crate) fn read_checkpoint(row: &Row) -> Result<(JobId, Payload), Fault> {
+    Ok((job_id(row.try_get(0)?), row.try_get::<_, &str>(1)?.into()))
 }
 
 /// The holder of a key, behind the key.

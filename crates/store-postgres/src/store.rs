@@ -20,7 +20,7 @@ use crate::upkeep;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::job::Effect;
+use mainspring_kernel::job::{Effect, Payload};
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
     TypeSpec,
@@ -203,6 +203,18 @@ impl Store for PostgresStore {
 
     fn effects(&self, id: JobId) -> BoxFuture<'_, Result<Vec<Effect>, Error>> {
         Box::pin(self.server.patiently(move || read::effects(&self.server, id)))
+    }
+
+    fn checkpoint(&self, id: JobId) -> BoxFuture<'_, Result<Option<Payload>, Error>> {
+        Box::pin(self.server.patiently(move || read::checkpoint(&self.server, id)))
+    }
+
+    fn waits_on<'a>(
+        &'a self,
+        jobs: &'a [JobId],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(EntityId, JobId)>, Error>> {
+        Box::pin(self.server.patiently(move || entities::waits_on(&self.server, jobs, limit)))
     }
 
     fn jobs<'a>(

@@ -27,7 +27,7 @@ const LEFT_OUT: &[(Query, &str)] = &[
     (Query::SetType, "changes of registries: rare"),
     (Query::SetQueue, "changes of registries: rare"),
     (Query::SetToken, "changes of registries: rare"),
-    (Query::HastenJobs, "by hand, one job at a time, by its primary key"),
+    (Query::HastenJobs, "by hand, or when what a job waited for is done: by its primary key"),
     (Query::SetStrict, "changes of registries: rare"),
     (Query::ReorderReady, "a queue changes its order: rare, reads the whole queue"),
     (Query::ReorderWaiting, "a queue changes its order: rare, reads the whole queue"),

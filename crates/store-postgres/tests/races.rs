@@ -19,6 +19,8 @@ mod retirement;
 mod stamping;
 #[path = "races/upkeep.rs"]
 mod upkeep;
+#[path = "races/waits.rs"]
+mod waits;
 
 use hand::{Hand, user};
 use mainspring_kernel::command::{Claim, Heartbeat, Release};
@@ -121,8 +123,13 @@ async fn a_report_that_a_cancel_got_ahead_of_does_not_count() {
     let job = here.submit(wish()).await;
     let granted = here.pull(1).await.remove(0);
     for is_end in [false, true] {
-        let beat =
-            Heartbeat { job, token: token(&granted), lease_ms: 60_000, progress_pct: Some(50) };
+        let beat = Heartbeat {
+            job,
+            token: token(&granted),
+            lease_ms: 60_000,
+            progress_pct: Some(50),
+            note: None,
+        };
         let report = if is_end { complete(&granted) } else { Command::Heartbeat(beat) };
         let (outcomes, decisions) = here
             .run_and(&[report], |nth| {
@@ -154,8 +161,13 @@ async fn a_report_that_another_lease_got_ahead_of_changes_nothing() {
         let (mut here, mut there) = Hand::pair().await;
         let job = here.submit(wish()).await;
         let first = here.pull(1).await.remove(0);
-        let beat =
-            Heartbeat { job, token: token(&first), lease_ms: 600_000, progress_pct: Some(50) };
+        let beat = Heartbeat {
+            job,
+            token: token(&first),
+            lease_ms: 600_000,
+            progress_pct: Some(50),
+            note: None,
+        };
         let report = if is_end { complete(&first) } else { Command::Heartbeat(beat) };
         let mut second = None;
         let (outcomes, decisions) = here

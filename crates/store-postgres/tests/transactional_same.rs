@@ -119,6 +119,9 @@ fn command(wish: &Submission<'_>) -> Result<Submit, Rejection> {
     });
     Ok(Submit {
         ended: None,
+        bounds: Default::default(),
+        follows: None,
+        may_name_others: false,
         idempotency: idempotency.transpose()?,
         alias: None,
         plan: None,

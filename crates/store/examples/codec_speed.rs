@@ -18,6 +18,9 @@ mod schedules;
 mod subscriptions;
 #[path = "../tests/record/triggers.rs"]
 mod triggers;
+#[path = "../tests/record/waits.rs"]
+#[expect(dead_code, reason = "shared with the golden tests")]
+mod waits;
 
 const ROUNDS: u32 = 2_000_000;
 

@@ -29,6 +29,7 @@ mod submit;
 mod time;
 mod together;
 mod triggers;
+mod waits;
 
 pub use bench::{Outcome, act, complete, fail, submit, token, wish};
 pub use differ::differ;
@@ -117,6 +118,12 @@ cases! {
         parts_that_touch_the_same_thing_are_refused, parts_share_one_room;
     triggers: an_edge_has_one_run_whoever_saw_it, a_scheduled_trigger_is_gone_when_it_has_fired,
         a_run_that_is_stuck_holds_its_trigger_up_no_longer;
+    waits: a_job_that_waits_too_long_is_given_up, a_retry_that_waits_too_long_is_a_dead_letter,
+        a_deadline_ends_a_job_wherever_it_stands, a_checkpoint_is_there_for_the_next_try,
+        a_snooze_uses_no_try_and_has_an_end, a_job_waits_for_others,
+        a_dependency_that_fails_cancels, a_lost_word_is_made_up_for, a_wait_outlives_no_job,
+        foreign_jobs_cannot_be_waited_for, a_batch_is_followed, a_batch_is_taken_whole_or_not,
+        a_batch_may_name_its_own_and_those_before, a_large_batch_is_looked_through;
     registry: types_are_kept_by_name, queues_are_kept_by_name, tokens_are_issued_and_revoked,
         a_token_ends_at_the_earlier_of_two_ends,
         a_type_is_seen_by_the_rest_of_its_batch;

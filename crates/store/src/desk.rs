@@ -3,11 +3,12 @@
 
 use crate::store::{Desk, Needs};
 use mainspring_kernel::backlog::held_bytes;
+use mainspring_kernel::entity::wait::{Member, member_id};
 use mainspring_kernel::governance::{self, Gate, Governance};
 use mainspring_kernel::shared_time::{Jump, Silence};
 use mainspring_kernel::{
-    Backlog, Command, Decision, Entity, Event, Facts, QueueSpec, Rejection, TenantId, Timestamp,
-    decide, together,
+    Backlog, Command, Decision, Entity, Event, Facts, JobId, QueueSpec, Rejection, TenantId,
+    Timestamp, decide, together,
 };
 
 /// What a decision goes by that is not on the desk.
@@ -54,14 +55,58 @@ pub fn decide_on(
     command: &Command,
     around: &mut Circumstances<'_>,
 ) -> Result<Decision, Rejection> {
-    let Command::Together(parts) = command else { return decide_part(desk, command, around, 0) };
+    let Command::Together(parts) = command else {
+        if together::is_batch(command.parts()) {
+            let reason = "can name jobs of its batch only within one";
+            return Err(Rejection::FieldInvalid { field: "after", reason });
+        }
+        return decide_part(desk, command, around, &Beside::default());
+    };
+    if together::is_batch(parts) {
+        return decide_batch(desk, parts, around);
+    }
     together::check(parts)?;
+    let mut beside = Beside::default();
     let mut decided = Vec::with_capacity(parts.len());
     for part in parts {
-        let beside = decided.iter().map(new_bytes).sum();
-        decided.push(decide_part(desk, part, around, beside)?);
+        let decision = decide_part(desk, part, around, &beside)?;
+        beside.bytes += new_bytes(&decision);
+        decided.push(decision);
     }
     Ok(together::merge(decided))
+}
+
+/// Decides a batch of jobs of which some wait for earlier ones. Their ids follow each other, so that
+/// whoever waits for all of them needs to keep no list.
+fn decide_batch(
+    desk: &dyn Desk,
+    parts: &[Command],
+    around: &mut Circumstances<'_>,
+) -> Result<Decision, Rejection> {
+    together::check_batch(parts)?;
+    let first = JobId((around.fresh_id)());
+    let mut beside = Beside::default();
+    let mut decided: Vec<Decision> = Vec::with_capacity(parts.len());
+    for (place, part) in (0..).zip(parts) {
+        beside.id = Some(member_id(first, place).0);
+        let named = together::naming_earlier(part, &beside.members)?;
+        let decision = decide_part(desk, named.as_ref().unwrap_or(part), around, &beside)?;
+        beside.bytes += new_bytes(&decision);
+        beside.members.extend(together::member(&decision));
+        decided.push(decision);
+    }
+    Ok(together::merge(decided))
+}
+
+/// What is decided beside a command, before it.
+#[derive(Default)]
+struct Beside {
+    /// What the jobs take up that are made.
+    bytes: u64,
+    /// The id of the job that the command makes, if it cannot be any.
+    id: Option<u128>,
+    /// The jobs of its batch.
+    members: Vec<Member>,
 }
 
 /// A gate of the tenant that is closed.
@@ -77,12 +122,12 @@ fn new_bytes(decision: &Decision) -> u64 {
     decision.events.iter().map(bytes).sum()
 }
 
-/// Decides one command; jobs that are made beside it take up `beside` bytes.
+/// Decides one command of several.
 fn decide_part(
     desk: &dyn Desk,
     command: &Command,
     around: &mut Circumstances<'_>,
-    beside: u64,
+    beside: &Beside,
 ) -> Result<Decision, Rejection> {
     if command.job().is_some_and(|id| desk.is_unreadable(id)) {
         return Err(Rejection::JobUnreadable);
@@ -95,6 +140,7 @@ fn decide_part(
         item: command.item().and_then(|id| desk.item(id)),
         entity: command.entity().and_then(|id| desk.entity(id)),
         watched: &watched,
+        members: &beside.members,
         job_type: job.and_then(|job| desk.job_type(&job.job_type)),
         are_types_strict: around.are_types_strict,
         jumps: around.jumps,
@@ -123,8 +169,8 @@ fn decide_part(
     let mut new_job_of = |facts: &mut Facts<'_>, tenant: &TenantId| {
         let (held, all) = desk.held(tenant);
         let (tenant_max, all_max) = around.backlog_max;
-        facts.fresh_id = (around.fresh_id)();
-        let (tenant, all) = (held + beside, all + beside);
+        facts.fresh_id = beside.id.unwrap_or_else(&mut *around.fresh_id);
+        let (tenant, all) = (held + beside.bytes, all + beside.bytes);
         facts.backlog = Backlog { tenant, tenant_max, all, all_max };
     };
     // A dead letter that is named may run again.

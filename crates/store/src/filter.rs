@@ -5,6 +5,7 @@
 //! store may find too much by terms and must then ask [`JobFilter::admits`], never too little.
 
 use mainspring_kernel::entity::Kind;
+use mainspring_kernel::entity::wait::Wait;
 use mainspring_kernel::fingerprint::{digest, number};
 use mainspring_kernel::signature::Signature;
 use mainspring_kernel::{
@@ -331,24 +332,37 @@ impl EntityTerm {
 
 /// The terms of an entity, in order and each once.
 pub fn entity_terms(entity: &Entity) -> Vec<EntityTerm> {
-    let scopes = [
+    let mut scopes = vec![
         Scope::All,
         Scope::Tenant(entity.tenant.clone()),
         Scope::User(entity.tenant.clone(), entity.owner.clone()),
     ];
-    let mut fields = vec![None];
-    entity.fields(|name, value| fields.push(Some((name, value))));
-    let mut terms = Vec::with_capacity(scopes.len() * 2 * fields.len());
-    for scope in &scopes {
-        for state in [None, Some(entity.state())] {
-            for field in &fields {
-                terms.push(EntityTerm::of(entity.id.kind, scope, state, *field));
+    let mut states = vec![None, Some(entity.state())];
+    let mut terms = Vec::with_capacity(scopes.len() * states.len() * 2);
+    let mut ask = |scopes: &[Scope], states: &[Option<&str>], field: Option<(&str, &str)>| {
+        for scope in scopes {
+            for state in states {
+                terms.push(EntityTerm::of(entity.id.kind, scope, *state, field));
             }
         }
+    };
+    ask(&scopes, &states, None);
+    if entity.id.kind == Kind::Wait {
+        // Nobody but the engine asks for the fields of waits, and one may have a hundred.
+        (scopes, states) = (vec![Scope::All], vec![None]);
     }
+    entity.fields(|name, value| ask(&scopes, &states, Some((name, value))));
     terms.sort_unstable();
     terms.dedup();
     terms
+}
+
+/// The terms of waits that name `job`, or a batch that it may belong to.
+pub fn wait_terms(job: JobId) -> [EntityTerm; 2] {
+    let term = |name: &str, id: JobId| {
+        EntityTerm::of(Kind::Wait, &Scope::All, None, Some((name, &id.to_string())))
+    };
+    [term("job", job), term("batch", Wait::batch_of(job))]
 }
 
 impl EntityFilter {

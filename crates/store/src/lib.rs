@@ -14,7 +14,9 @@ pub mod transfer;
 
 pub use desk::{Circumstances, decide_on, needs_of};
 pub use fatal::Fatal;
-pub use filter::{EntityFilter, EntityTerm, ItemFilter, JobFilter, Scope, Term, entity_terms};
+pub use filter::{
+    EntityFilter, EntityTerm, ItemFilter, JobFilter, Scope, Term, entity_terms, wait_terms,
+};
 pub use read::{
     Counts, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, QueueCount, Recovery,
     Standing, WorkerNote,

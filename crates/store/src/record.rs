@@ -14,6 +14,7 @@
 
 mod access;
 mod attempt;
+mod course;
 mod entity;
 mod event;
 mod frame;

@@ -6,9 +6,11 @@ use crate::read::{Counts, Health, Held, JobWithHistory, MovesPage, Page, Standin
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::entity::Kind;
+use mainspring_kernel::entity::wait::Wait;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::job::Effect;
+use mainspring_kernel::job::{Effect, Payload};
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, QueueName, QueueSpec, TenantId,
     Timestamp, Token, TokenId, TypeSpec,
@@ -242,6 +244,37 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(async move {
             let extras = self.job(id).await?.and_then(|found| found.job.extras);
             Ok(extras.map(|extras| extras.effects).unwrap_or_default())
+        })
+    }
+    /// What a worker left for the next try of a job that has not ended.
+    fn checkpoint(&self, id: JobId) -> BoxFuture<'_, Result<Option<Payload>, Error>> {
+        Box::pin(async move {
+            let extras = self.job(id).await?.and_then(|found| found.job.extras);
+            Ok(extras.and_then(|extras| extras.course).and_then(|course| course.checkpoint))
+        })
+    }
+    /// The waits that name any of these jobs, or a batch that it may belong to, each with that job.
+    /// Some of them, if there are more than `limit`.
+    fn waits_on<'a>(
+        &'a self,
+        jobs: &'a [JobId],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<(EntityId, JobId)>, Error>> {
+        Box::pin(async move {
+            let mut found = Vec::new();
+            for job in jobs {
+                for field in [("job", *job), ("batch", Wait::batch_of(*job))] {
+                    let field = Some((field.0.to_owned(), field.1.to_string()));
+                    let all = EntityFilter::of(Kind::Wait, Scope::All);
+                    let filter = EntityFilter { field, ..all };
+                    let waits = self.entities(&filter, None, limit - found.len()).await?;
+                    found.extend(waits.items.iter().map(|wait| (wait.id, *job)));
+                    if found.len() >= limit {
+                        return Ok(found);
+                    }
+                }
+            }
+            Ok(found)
         })
     }
     /// Jobs, newest first, older than `before`. The page is full unless it is the last one, and

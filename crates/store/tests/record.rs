@@ -17,6 +17,8 @@ mod subscriptions;
 mod triggers;
 #[path = "record/values.rs"]
 mod values;
+#[path = "record/waits.rs"]
+mod waits;
 
 use golden::{encoded, frame};
 use mainspring_kernel::{Event, Timestamp};

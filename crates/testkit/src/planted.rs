@@ -146,11 +146,13 @@ pub enum Plant {
     KeepEdge,
     /// A trigger forgets when it last fired.
     IgnoreCooldown,
+    /// A job that waited for others is forgotten when they are done.
+    LoseRelease,
 }
 
 impl Plant {
     /// Every mistake that shows in simulated worlds.
-    pub const ALL: [Plant; 63] = [
+    pub const ALL: [Plant; 64] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -214,6 +216,7 @@ impl Plant {
         Plant::LoseEdge,
         Plant::KeepEdge,
         Plant::IgnoreCooldown,
+        Plant::LoseRelease,
     ];
 
     /// Whether it takes several servers to make it.

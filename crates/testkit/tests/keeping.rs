@@ -59,7 +59,8 @@ fn complete(job: &Job) -> Command {
 fn fail(job: &Job) -> Command {
     let token = job.lease().expect("a granted job has a lease").token();
     let failure = Failure { code: "E".into(), message: "it broke".into(), retryable: false };
-    Command::Fail(Fail { job: job.id, token, failure, retry_delay_ms: None, result: None })
+    let (job, retry_delay_ms, result, snooze_ms) = (job.id, None, None, None);
+    Command::Fail(Fail { job, token, failure, retry_delay_ms, result, snooze_ms })
 }
 
 fn submitted(outcome: &Result<Receipt, Rejection>) -> JobId {

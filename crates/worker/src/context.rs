@@ -1,17 +1,18 @@
 //! What a handler sees of its job.
 
 use crate::ask::{ask, pause};
-use crate::employer::{Employer, Job};
+use crate::employer::{Beat, Employer, Job, Renewal, Sign};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::limits::{ANSWER_WAIT_MAX, EFFECT_TRIES_MAX};
+use crate::limits::{ANSWER_WAIT_MAX, CHECKPOINT_BYTES_MAX, EFFECT_TRIES_MAX};
 use mainspring_api::Json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What a handler gives back: the result as JSON, or why not.
@@ -44,18 +45,24 @@ struct Attempt {
     employer: Arc<dyn Employer>,
     stop: CancellationToken,
     stop_reason: OnceLock<StopReason>,
+    /// How the worker calls itself.
+    worker_id: Arc<str>,
     /// Percent as the bits of an `f64`; all ones is "nothing said".
     progress: AtomicU64,
+    /// What was said beside.
+    message: Mutex<Option<String>>,
 }
 
 impl Context {
-    pub(crate) fn new(job: Job, employer: Arc<dyn Employer>) -> Self {
+    pub(crate) fn new(job: Job, employer: Arc<dyn Employer>, worker_id: Arc<str>) -> Self {
         let attempt = Attempt {
             job,
             employer,
             stop: CancellationToken::new(),
             stop_reason: OnceLock::new(),
+            worker_id,
             progress: AtomicU64::new(u64::MAX),
+            message: Mutex::default(),
         };
         Context { inner: Arc::new(attempt) }
     }
@@ -79,6 +86,59 @@ impl Context {
     pub fn progress(&self, percent: f64) {
         let bits = percent.clamp(0.0, 100.0).to_bits();
         self.inner.progress.store(bits, Ordering::Relaxed);
+    }
+
+    /// The same with a word for people.
+    pub fn progress_with(&self, percent: f64, message: impl Into<String>) {
+        self.progress(percent);
+        *self.inner.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.into());
+    }
+
+    pub(crate) fn last_message(&self) -> Option<String> {
+        self.inner.message.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Leaves a value for the next try, in place of what was left before; at most 64 KiB of JSON.
+    /// It is kept once this returns. The next try finds it with [`Context::left`].
+    ///
+    /// # Errors
+    /// If it cannot be kept: the lease is lost, the job was cancelled, or the value is refused.
+    pub async fn checkpoint<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
+        let Attempt { job, employer, worker_id, .. } = &*self.inner;
+        let invalid = |text: String| Failure::permanent("CHECKPOINT_INVALID", text);
+        let raw =
+            serde_json::value::to_raw_value(value).map_err(|error| invalid(error.to_string()))?;
+        if raw.get().len() > CHECKPOINT_BYTES_MAX {
+            return Err(invalid("it is over 64 KiB of JSON".to_owned()));
+        }
+        let sign = Sign {
+            job_id: job.job_id.clone(),
+            lease_token: job.lease_token.clone(),
+            progress: self.last_progress(),
+            message: self.last_message(),
+            checkpoint: Some(raw),
+        };
+        // What was promised is never shortened.
+        let lease = Duration::from_secs(1);
+        let beat = Beat { worker_id: worker_id.clone(), lease, signs: vec![sign] };
+        let renewed = patiently("checkpoint", || employer.heartbeat(&beat)).await?;
+        match renewed.first() {
+            Some(Renewal::Renewed) => Ok(()),
+            Some(Renewal::Cancelled) => Err(Failure::permanent("JOB_CANCELLED", "cancelled")),
+            Some(Renewal::Lost | Renewal::Unknown) | None => {
+                Err(Failure::retryable("LEASE_LOST", "the checkpoint was not kept"))
+            }
+        }
+    }
+
+    /// What an earlier try left, as a type of yours.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub fn left<T: DeserializeOwned>(&self) -> Result<Option<T>, Failure> {
+        let read = |value: &Json| serde_json::from_str(value.get());
+        let left = self.inner.job.checkpoint.as_ref().map(read).transpose();
+        left.map_err(|error| Failure::permanent("CHECKPOINT_INVALID", error.to_string()))
     }
 
     pub(crate) fn last_progress(&self) -> Option<f64> {

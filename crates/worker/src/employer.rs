@@ -1,8 +1,7 @@
 //! Who hands out the work, and the words in which a worker and its employer speak. Plain values: no
 //! HTTP, no types of the kernel.
 //!
-//! What comes next has its place here. A message beside the progress is a field of [`Sign`]; a job
-//! that is put off without a failure is a fourth thing to be [`Said`].
+//! A job that is put off is said to have failed, with [`Failure::snoozed_for`].
 
 use crate::error::Error;
 use crate::failure::Failure;
@@ -87,6 +86,8 @@ pub struct Job {
     pub traceparent: Option<String>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
+    /// What an earlier try left with [`crate::Context::checkpoint`], the last of it.
+    pub checkpoint: Option<Json>,
 }
 
 impl Job {
@@ -98,7 +99,7 @@ impl Job {
 }
 
 /// A worker's sign of life for some of its attempts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Beat {
     /// How the worker calls itself.
     pub worker_id: Arc<str>,
@@ -109,7 +110,7 @@ pub struct Beat {
 }
 
 /// The sign of life of one attempt.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Sign {
     /// The job.
     pub job_id: String,
@@ -117,6 +118,10 @@ pub struct Sign {
     pub lease_token: String,
     /// How far the work is, 0 to 100.
     pub progress: Option<f64>,
+    /// How far it is, for people.
+    pub message: Option<String>,
+    /// What to leave for the next try.
+    pub checkpoint: Option<Json>,
 }
 
 /// What became of one lease.

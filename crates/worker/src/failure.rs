@@ -34,6 +34,8 @@ pub struct Failure {
 pub(crate) enum Meaning {
     /// It failed.
     Failed,
+    /// It is put off.
+    Snoozed,
     /// It is given back unused.
     Released,
     /// Somebody else has it now, with its lease token.
@@ -63,6 +65,18 @@ impl Failure {
     /// No failure at all: the job goes back to its queue and no try is used.
     pub fn release(reason: impl Into<String>) -> Self {
         Failure { meaning: Meaning::Released, ..Self::retryable(CODE_DEFAULT, reason) }
+    }
+
+    /// No failure at all: the job comes back after this long, and no try is used. Only so often:
+    /// after a thousand times it ends.
+    pub fn snooze(delay: Duration, reason: impl Into<String>) -> Self {
+        let failure = Failure::retryable(CODE_DEFAULT, reason).after(delay);
+        Failure { meaning: Meaning::Snoozed, ..failure }
+    }
+
+    /// For how long the job is put off, if this is no failure but that.
+    pub fn snoozed_for(&self) -> Option<Duration> {
+        self.retry_delay.filter(|_| self.meaning == Meaning::Snoozed)
     }
 
     /// No failure at all: somebody else has taken the attempt over, knows its lease token, and will

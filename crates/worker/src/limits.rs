@@ -59,3 +59,5 @@ const _: () = assert!(LEASE_MIN.as_millis() < FIRST_LEASE_MAX.as_millis());
 const _: () = assert!(RESULT_BYTES_MAX > REPORT_BYTES_MAX, "a large result goes alone");
 const _: () = assert!(CONCURRENCY_MAX / BEAT_PARTS_MAX <= BEAT_ITEMS_MAX);
 const _: () = assert!(BACKOFF.as_millis() < REST_MAX.as_millis());
+/// Largest value that is left for the next try, in bytes of JSON text.
+pub(crate) const CHECKPOINT_BYTES_MAX: usize = 64 * 1024;

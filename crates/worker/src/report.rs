@@ -26,7 +26,7 @@ impl Said {
             Err(failure) => match failure.meaning {
                 Meaning::Released => Said::Release(cut(failure.message)),
                 Meaning::HandedOver => Said::HandOver(allowed.min(LEASE_MAX)),
-                Meaning::Failed => Said::Fail(Failure {
+                Meaning::Failed | Meaning::Snoozed => Said::Fail(Failure {
                     code: cut_to(failure.code, CODE_BYTES_MAX),
                     message: cut(failure.message),
                     ..failure

@@ -289,6 +289,8 @@ impl Run {
             job_id: held.ctx.job().job_id.clone(),
             lease_token: held.ctx.job().lease_token.clone(),
             progress: held.ctx.last_progress(),
+            message: held.ctx.last_message(),
+            checkpoint: None,
         });
         loop {
             let signs: Vec<Sign> = signs.by_ref().take(self.beat_items).collect();
@@ -385,7 +387,7 @@ impl Run {
         }
         let now = Instant::now();
         let lease = self.setup.first_lease();
-        let ctx = Context::new(job, self.setup.employer.clone());
+        let ctx = Context::new(job, self.setup.employer.clone(), self.setup.worker_id.clone());
         let token = ctx.job().lease_token.clone();
         let handler = self.setup.roster.handler(&ctx.job().job_type);
         if self.held.is_empty() {

@@ -100,6 +100,12 @@ class Handlers:
                 if ctx.job.attempt == 1:
                     raise Failure(message=does["fails_first"])
                 return value
+            if "checkpoint" in does:
+                if ctx.job.checkpoint is not None:
+                    return ctx.job.checkpoint
+                ctx.progress(does["percent"], does["message"])
+                ctx.checkpoint(does["checkpoint"])
+                raise Failure.snooze(does["snooze_ms"] / 1000, does["reason"])
             if "wait_for_stop" in does:
                 ctx.progress(does["wait_for_stop"])
                 ctx.wait()
@@ -121,6 +127,12 @@ class Handlers:
                 if ctx.job.attempt == 1:
                     raise Failure(message=does["fails_first"])
                 return value
+            if "checkpoint" in does:
+                if ctx.job.checkpoint is not None:
+                    return ctx.job.checkpoint
+                ctx.progress(does["percent"], does["message"])
+                await ctx.checkpoint(does["checkpoint"])
+                raise Failure.snooze(does["snooze_ms"] / 1000, does["reason"])
             if "wait_for_stop" in does:
                 ctx.progress(does["wait_for_stop"])
                 await ctx.wait()

@@ -27,6 +27,10 @@ export function wish(jobType, payload = null, options = {}) {
     labels: options.labels,
     subject: options.subject,
     expires_at: options.expiresAt,
+    deadline_at: options.deadlineAt,
+    queue_timeout_ms: options.queueTimeoutMs,
+    after: options.after,
+    after_condition: options.afterCondition,
   });
   return { job_type: jobType, payload, ...more };
 }
@@ -61,9 +65,12 @@ export class Client {
     return this.#do(post(["jobs"], wish(jobType, payload, options), more));
   }
 
-  submitBatch(jobs) {
-    const hasKeys = jobs.every((job) => job.idempotency_key != null);
-    return this.#do(post(["jobs", "batch"], { jobs }, { repeat: hasKeys ? Repeat.SAFE : Repeat.UNSAFE }));
+  /** `then` waits for all of the jobs and comes last; with it, all are taken or none. */
+  submitBatch(jobs, { then } = {}) {
+    const all = then === undefined ? jobs : [...jobs, then];
+    const hasKeys = all.every((job) => job.idempotency_key != null);
+    const batch = filled({ jobs, then });
+    return this.#do(post(["jobs", "batch"], batch, { repeat: hasKeys ? Repeat.SAFE : Repeat.UNSAFE }));
   }
 
   job(jobId, { waitMs } = {}) {

@@ -1,8 +1,8 @@
 // What a handler sees of its job.
 
-import { Repeat, pause, sleep } from "./call.js";
+import { Repeat, path, pause, sleep } from "./call.js";
 import { commitEffect, effect } from "./client.js";
-import { EFFECT_TRIES_MAX, RESULT_BYTES_MAX } from "./limits.js";
+import { CHECKPOINT_BYTES_MAX, EFFECT_TRIES_MAX, RESULT_BYTES_MAX } from "./limits.js";
 import { Failure, MainspringError, Refused, Stopped } from "./errors.js";
 
 /** Why a handler should stop. */
@@ -22,10 +22,13 @@ export class Context {
   #abort = new AbortController();
   #reason;
   #progress;
+  #message;
+  #workerId;
 
-  constructor(job, transport) {
+  constructor(job, transport, workerId = "worker") {
     this.job = job;
     this.#transport = transport;
+    this.#workerId = workerId;
   }
 
   get payload() {
@@ -47,9 +50,43 @@ export class Context {
     if (this.#reason !== undefined) throw new Stopped(this.#reason);
   }
 
-  /** Tells how far the work is, in percent; sent with the next heartbeat. */
-  progress(percent) {
+  /** Tells how far the work is, in percent and for people; sent with the next heartbeat. */
+  progress(percent, message) {
     this.#progress = Number.isFinite(percent) ? Math.min(Math.max(percent, 0), 100) : undefined;
+    if (message !== undefined) this.#message = message;
+  }
+
+  /**
+   * Leaves a value for the next try, in place of what was left before; at most 64 KiB of JSON. It
+   * is kept once this resolves; the next try has it as `ctx.job.checkpoint`.
+   */
+  async checkpoint(value) {
+    const text = JSON.stringify(value);
+    if (text === undefined || Buffer.byteLength(text) > CHECKPOINT_BYTES_MAX) {
+      throw Failure.permanent("CHECKPOINT_INVALID", "it is no JSON, or over 64 KiB of it");
+    }
+    const { job_id, lease_token } = this.job;
+    const progress = this.#said({ checkpoint: value });
+    // What was promised is never shortened.
+    const beat = { worker_id: this.#workerId, lease_ms: 1000, items: [{ job_id, lease_token, progress }] };
+    const call = {
+      method: "POST",
+      path: path(["work", "heartbeat"]),
+      body: JSON.stringify(beat),
+      repeat: Repeat.NEVER,
+    };
+    const told = await this.#patiently(call);
+    const [item] = told.items;
+    if (item.cancelled) throw Failure.permanent("JOB_CANCELLED", "cancelled");
+    if (item.lease_expires_at === undefined) throw new Failure("LEASE_LOST", "the checkpoint was not kept");
+  }
+
+  #said(more) {
+    if (this.#message === undefined && more === undefined) return this.#progress;
+    const said = { ...more };
+    if (this.#progress !== undefined) said.percent = this.#progress;
+    if (this.#message !== undefined) said.message = this.#message;
+    return said;
   }
 
   /** Does something once per job, however often the job is tried. */
@@ -92,7 +129,7 @@ export class Context {
 
   /** For the loop. */
   get _progress() {
-    return this.#progress;
+    return this.#said();
   }
 }
 

@@ -80,6 +80,14 @@ export class Failure extends Error {
     this.retryable = retryable;
     /** Your own wish for the next delay. */
     this.retryDelayMs = retryDelayMs;
+    /** No failure: the job is put off for this long. */
+    this.snoozeMs = undefined;
+  }
+  /** No failure at all: the job comes back after this long, and no try is used. Only so often. */
+  static snooze(ms, reason = "") {
+    const snoozed = new Failure(CODE_DEFAULT, reason);
+    snoozed.snoozeMs = ms;
+    return snoozed;
   }
   /** A failure that will not pass: the job goes to the dead letter queue. */
   static permanent(code, message = "") {

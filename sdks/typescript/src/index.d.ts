@@ -33,6 +33,10 @@ export interface SubmitOptions {
   labels?: Record<string, string>;
   subject?: string;
   expiresAt?: string;
+  deadlineAt?: string;
+  queueTimeoutMs?: number;
+  after?: string[];
+  afterCondition?: "success" | "end";
 }
 
 /** The wish for a job, as it is sent. */
@@ -134,6 +138,8 @@ export interface PulledJob {
   execution_key: string;
   trace_id: string;
   labels: Record<string, string>;
+  /** What an earlier try left with `ctx.checkpoint`, the last of it. */
+  checkpoint?: Json;
 }
 
 export interface Attempt extends PulledJob {
@@ -179,7 +185,7 @@ export class Client {
   constructor(options?: Options);
   readonly url: string;
   submit(jobType: string, payload?: unknown, options?: SubmitOptions & { waitMs?: number }): Promise<Job>;
-  submitBatch(jobs: Wish[]): Promise<{ items: SubmittedItem[] }>;
+  submitBatch(jobs: Wish[], options?: { then?: Wish }): Promise<{ items: SubmittedItem[] }>;
   job(jobId: string, options?: { waitMs?: number }): Promise<Job>;
   jobs(filter?: JobFilter): Promise<Page<Job>>;
   jobEvents(jobId: string): Promise<{ items: JobEvent[] }>;
@@ -241,8 +247,10 @@ export class Context {
   readonly stopReason: StopReason | undefined;
   /** Throws `Stopped` if the handler should stop. */
   check(): void;
-  /** Tells how far the work is, in percent; sent with the next heartbeat. */
-  progress(percent: number): void;
+  /** Tells how far the work is, in percent and for people; sent with the next heartbeat. */
+  progress(percent: number, message?: string): void;
+  /** Leaves a value for the next try; kept once this resolves. */
+  checkpoint(value: Json): Promise<void>;
   /**
    * Does something once per job, however often the job is tried: the first value that is recorded
    * under `name` is what every later try gets, without running `work` again. If the worker dies
@@ -319,9 +327,12 @@ export class Unreadable extends MainspringError {}
 export class Failure extends Error {
   constructor(code?: string, message?: string, options?: { retryable?: boolean; retryDelayMs?: number });
   static permanent(code: string, message?: string): Failure;
+  /** No failure at all: the job comes back after this long, and no try is used. */
+  static snooze(ms: number, reason?: string): Failure;
   readonly code: string;
   readonly retryable: boolean;
   readonly retryDelayMs: number | undefined;
+  readonly snoozeMs: number | undefined;
 }
 
 /** Thrown by a handler: no failure at all. The job goes back to its queue, no try is used. */

@@ -39,5 +39,7 @@ export const RESULT_BYTES_MAX = 1 << 20;
 export const MESSAGE_BYTES_MAX = 4_096;
 export const CODE_BYTES_MAX = 100;
 export const EFFECT_TRIES_MAX = 5;
+/** Largest value that is left for the next try. */
+export const CHECKPOINT_BYTES_MAX = 64 * 1024;
 /** Longest rest of a worker that is sent home empty, or with jobs it cannot use, before its time. */
 export const REST_MAX = 500;

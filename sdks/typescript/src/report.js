@@ -26,7 +26,8 @@ export function fail(job, failure) {
     message: cut(failure.message, MESSAGE_BYTES_MAX),
     retryable: failure.retryable,
   };
-  if (failure.retryDelayMs !== undefined) said.retry_delay_ms = Math.max(0, Math.trunc(failure.retryDelayMs));
+  if (failure.snoozeMs !== undefined) said.snooze_ms = Math.max(0, Math.trunc(failure.snoozeMs));
+  else if (failure.retryDelayMs !== undefined) said.retry_delay_ms = Math.max(0, Math.trunc(failure.retryDelayMs));
   return { kind: "fail", job, text: item(job, said), failure };
 }
 

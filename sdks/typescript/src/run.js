@@ -254,7 +254,7 @@ export class Run {
     const at = now();
     const lease = this.setup.firstLeaseMs;
     const job = attempt(pulled, lease);
-    const held = new Held(new Context(job, this.transport), at + lease);
+    const held = new Held(new Context(job, this.transport, this.setup.workerId), at + lease);
     const beatAt = at + lease / 3;
     this.nextBeat = this.held.size === 0 ? beatAt : Math.min(this.nextBeat, beatAt);
     this.leasesEnd = Math.min(this.leasesEnd, held.endsAt);

@@ -76,6 +76,12 @@ function handler(does, seen, stopping) {
       if (ctx.job.attempt === 1) throw new Failure(undefined, does.fails_first);
       return value;
     }
+    if (does.checkpoint !== undefined) {
+      if (ctx.job.checkpoint !== undefined) return ctx.job.checkpoint;
+      ctx.progress(does.percent, does.message);
+      await ctx.checkpoint(does.checkpoint);
+      throw Failure.snooze(does.snooze_ms, does.reason);
+    }
     if (does.wait_for_stop !== undefined) {
       ctx.progress(does.wait_for_stop);
       await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));

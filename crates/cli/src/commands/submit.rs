@@ -57,6 +57,18 @@ pub(crate) struct Args {
     /// Cancelled if not started by this instant (RFC 3339)
     #[arg(long, value_name = "INSTANT")]
     expires_at: Option<Time>,
+    /// The job is over by this instant (RFC 3339), over all tries
+    #[arg(long, value_name = "INSTANT")]
+    deadline: Option<Time>,
+    /// The longest that it may wait for a worker once it is due, at each try
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    queue_timeout: Option<Duration>,
+    /// Job that has to end first; give several times
+    #[arg(long, value_name = "JOB")]
+    after: Vec<String>,
+    /// What has to become of those jobs: success or end
+    #[arg(long, value_name = "CONDITION", requires = "after")]
+    after_condition: Option<String>,
     /// How long one attempt may run
     #[arg(long, value_parser = span::parse, value_name = "SPAN")]
     timeout: Option<Duration>,
@@ -127,6 +139,12 @@ fn wish(args: Args) -> anyhow::Result<Wish> {
         delay_ms: args.delay.map(millis),
         run_at: args.run_at,
         expires_at: args.expires_at,
+        deadline_at: args.deadline,
+        queue_timeout_ms: args
+            .queue_timeout
+            .map(|it| u32::try_from(millis(it)).unwrap_or(u32::MAX)),
+        after: args.after,
+        after_condition: args.after_condition,
         timeout_ms: args.timeout.map(|span| u32::try_from(millis(span)).unwrap_or(u32::MAX)),
         max_retries: args.max_retries,
         idempotency_key: args.key,

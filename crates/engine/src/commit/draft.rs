@@ -4,6 +4,7 @@
 use super::decide_one;
 use crate::alerts::Signals;
 use crate::bulk;
+use crate::dependents;
 use crate::engine::{Reply, Shared, Tally};
 use crate::execution::Execution;
 use crate::limits::{PULL_BYTES_MAX, TAKES_PER_PULL};
@@ -56,6 +57,8 @@ pub(super) struct Effects {
     pub(super) triggers: Vec<(EntityId, Option<Box<Entity>>)>,
     /// Jobs among them whose end their entities want to hear of.
     pub(super) settled: Vec<(EntityId, JobId)>,
+    /// Waits that were made, with the jobs that they name.
+    pub(super) waits: Vec<(EntityId, Vec<JobId>)>,
     /// Whose jobs moved; may name one several times.
     pub(super) tenants: Vec<TenantId>,
 }
@@ -189,6 +192,7 @@ impl Draft {
                 Event::EntitySet(entity) => {
                     effects.has_new_timer = true;
                     effects.has_new_bulk |= bulk::is_going_on(entity);
+                    effects.waits.extend(dependents::made(entity));
                     if entity.id.kind == Kind::Schedule {
                         effects.signals.changed(desk.entity(entity.id), entity);
                     }

@@ -6,15 +6,16 @@
 use super::{Decision, MoveChain, Receipt, dead_letter};
 use crate::agent;
 use crate::command::{Complete, Fail, Heartbeat, Release};
-use crate::event::{Change, Event, TASK_EXECUTION_FAILED};
+use crate::event::{Change, Event, Hold, HoldCode, SNOOZES_EXHAUSTED, TASK_EXECUTION_FAILED};
 use crate::facts::Facts;
 use crate::fingerprint::{Digest, digest};
 use crate::job::{
-    AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, Payload, Settled, StateName,
+    AcceptedReport, Actor, Failure, Job, Lease, LeaseToken, Payload, ProgressNote, Settled,
+    StateName,
 };
 use crate::limits::{
-    ERROR_CODE_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX, PAYLOAD_BYTES_MAX,
-    RETRY_DELAY_MS_MAX,
+    CHECKPOINT_BYTES_MAX, ERROR_CODE_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, MESSAGE_BYTES_MAX,
+    PAYLOAD_BYTES_MAX, PROGRESS_MESSAGE_BYTES_MAX, RETRY_DELAY_MS_MAX, SNOOZE_MS_MAX, SNOOZES_MAX,
 };
 use crate::registry::TypeSpec;
 use crate::rejection::Rejection;
@@ -38,6 +39,9 @@ pub(super) fn complete(report: &Complete, facts: &Facts<'_>) -> Result<Decision,
 }
 
 pub(super) fn fail(report: &Fail, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    if let Some(ms) = report.snooze_ms {
+        return snooze(report, ms, facts);
+    }
     let Failure { code, message, retryable } = &report.failure;
     let result = within_bounds(report.result.as_ref())?;
     let is_retryable = [u8::from(*retryable)];
@@ -67,6 +71,32 @@ fn chosen_due_at(lease: &Lease, delay_ms: u64, at: Timestamp) -> Timestamp {
     from_due.filter(|due_at| *due_at > at).unwrap_or_else(|| at.plus_millis(delay_ms))
 }
 
+/// The worker puts the job off. No try is used up, so there is a bound on how often.
+fn snooze(report: &Fail, ms: u64, facts: &Facts<'_>) -> Result<Decision, Rejection> {
+    let said = digest(&[b"snooze", &ms.to_be_bytes()]);
+    let (job, lease) = match holder(report.token, said, facts)? {
+        Reporter::Holds(job, lease) => (job, lease),
+        Reporter::Repeats(decision) => return Ok(decision),
+    };
+    let mut moves = MoveChain::of(job, facts, Actor::Worker(lease.worker.clone()));
+    if job.course().is_some_and(|course| course.snoozes >= SNOOZES_MAX) {
+        let message = format!("its workers put the job off {SNOOZES_MAX} times").into();
+        let failure = Failure { code: SNOOZES_EXHAUSTED.into(), message, retryable: false };
+        let report = accepted(report.token, said);
+        let failed = Failed { failure, report, result: None };
+        return Ok(dead_letter::bury(job, failed, false, moves));
+    }
+    let until = moves.at.plus_millis(ms.min(SNOOZE_MS_MAX));
+    let reason = Some(&*report.failure.message).filter(|text| !text.is_empty());
+    moves.push(Change::Released {
+        reason: Some(reason.map_or_else(|| "its worker put it off".into(), cut)),
+        report: Box::new(AcceptedReport { token: report.token, digest: said }),
+        due_at: None,
+        hold: Some(Hold { code: HoldCode::Snoozed, until }),
+    });
+    Ok(moves.into_state(StateName::Retrying))
+}
+
 pub(super) fn release(report: &Release, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     let said = digest(&[b"release"]);
     let (job, lease) = match holder(report.token, said, facts)? {
@@ -92,6 +122,7 @@ pub(super) fn heartbeat(beat: &Heartbeat, facts: &Facts<'_>) -> Result<Decision,
         }
         None => return Err(Rejection::LeaseLost),
     };
+    let note = beat.note.as_deref().map(kept_note).transpose()?;
     let lease_ms = beat.lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX);
     let settled = settled(lease, facts);
     let (promised, deadline_at) =
@@ -104,10 +135,21 @@ pub(super) fn heartbeat(beat: &Heartbeat, facts: &Facts<'_>) -> Result<Decision,
             fence: lease.fence,
             expires_at,
             progress_pct: beat.progress_pct.map(|pct| pct.min(100)),
+            note,
             settled: settled.map(|it| (it.deadline_at, it.at)),
         }],
         receipt: Receipt::Renewed { expires_at: expires_at.min(deadline_at) },
     })
+}
+
+/// What a worker says about its progress as it is kept.
+fn kept_note(note: &ProgressNote) -> Result<Box<ProgressNote>, Rejection> {
+    if note.checkpoint.as_ref().is_some_and(|value| value.len() > CHECKPOINT_BYTES_MAX) {
+        let reason = "must be at most 64 KiB of JSON";
+        return Err(Rejection::FieldInvalid { field: "checkpoint", reason });
+    }
+    let message = note.message.as_deref().map(|it| kept_text(it, PROGRESS_MESSAGE_BYTES_MAX));
+    Ok(Box::new(ProgressNote { message, checkpoint: note.checkpoint.clone() }))
 }
 
 /// How an attempt failed, and what came with the report of it.

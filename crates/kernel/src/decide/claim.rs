@@ -28,7 +28,7 @@ pub(super) fn claim(claim: &Claim, facts: &Facts<'_>) -> Result<Decision, Reject
 
 /// Whether `job` was to be started by now and was not: it is the reaper's, not a worker's.
 pub(super) fn has_expired(job: &Job, now: Timestamp) -> bool {
-    job.state.name() == StateName::Queued && job.expires_at().is_some_and(|end| end <= now)
+    job.gives_up_at().is_some_and(|(end, _)| end <= now)
 }
 
 /// The next lease of `job`: its fence is greater than any before it.
@@ -40,13 +40,14 @@ pub(super) fn lease(
     moves: &MoveChain,
 ) -> Lease {
     let lease_ms = lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX);
+    let timed_out_at = moves.at.plus_millis(u64::from(job.timeout_ms));
     Lease {
         fence: job.fence + 1,
         secret: facts.fresh_secret,
         worker: worker.clone(),
         granted_at: moves.at,
         expires_at: moves.at.plus_millis(u64::from(lease_ms)),
-        deadline_at: moves.at.plus_millis(u64::from(job.timeout_ms)),
+        deadline_at: job.deadline_at().map_or(timed_out_at, |at| at.min(timed_out_at)),
         settled_at: None,
         due_at: None,
         holder: None,

@@ -30,6 +30,7 @@ pub(super) fn bury(
 /// a requeue starts without them, and an item must not grow by what may be megabytes.
 pub(super) fn record(mut job: Job, moves: &mut MoveChain) {
     job.forget_effects();
+    job.forget_checkpoint();
     if let Some(failed) = &mut job.last_failure {
         failed.result = None;
     }

@@ -4,10 +4,12 @@
 //! with the clock and the present state, so a late or repeated look changes nothing.
 
 use super::{Decision, MoveChain, Receipt, attempt, claim, dead_letter};
-use crate::event::{Change, Event, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT};
+use crate::event::{
+    Change, Event, QUEUE_TIMEOUT, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT, TOTAL_TIMEOUT,
+};
 use crate::facts::Facts;
 use crate::id::JobId;
-use crate::job::{Actor, Failure, Lease, Settled, State, StateName};
+use crate::job::{Actor, Failure, GaveUp, Job, Lease, Settled, State, StateName};
 use crate::limits::DLQ_UNFINISHED_MS;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -24,14 +26,10 @@ pub(super) fn reap(facts: &Facts<'_>) -> Result<Decision, Rejection> {
             Ok(renewed(job.id, lease.fence, settled.expires_at, Some(settled)))
         }
         State::Running(lease) if lease.ends_at() <= facts.now => {
-            Ok(attempt::end_attempt(job, lost(lease, facts).into(), None, moves, facts))
+            Ok(attempt::end_attempt(job, lost(job, lease, facts).into(), None, moves, facts))
         }
-        State::Queued if claim::has_expired(job, facts.now) => {
-            moves.push(Change::Cancelled {
-                code: TASK_EXPIRED,
-                reason: Some("the job was not started before it expired".into()),
-            });
-            Ok(moves.into_state(StateName::Cancelled))
+        State::Queued | State::Retrying { .. } if claim::has_expired(job, facts.now) => {
+            Ok(give_up(job, moves))
         }
         State::DlqPending if is_unfinished => {
             dead_letter::record(job.clone(), &mut moves);
@@ -67,19 +65,52 @@ pub(super) fn extend(until: Timestamp, facts: &Facts<'_>) -> Result<Decision, Re
 fn renewed(job: JobId, fence: u32, expires_at: Timestamp, settled: Option<Settled>) -> Decision {
     let settled = settled.map(|settled| (settled.deadline_at, settled.at));
     Decision {
-        events: vec![Event::LeaseRenewed { job, fence, expires_at, progress_pct: None, settled }],
+        events: vec![Event::LeaseRenewed {
+            job,
+            fence,
+            expires_at,
+            progress_pct: None,
+            note: None,
+            settled,
+        }],
         receipt: Receipt::Renewed { expires_at },
     }
 }
 
+/// Ends a job that waited past a bound: one that was never started is cancelled, any other goes to
+/// the dead-letter queue.
+fn give_up(job: &Job, mut moves: MoveChain) -> Decision {
+    let (code, text) = match job.gives_up_at() {
+        Some((_, GaveUp::Deadline)) => (TOTAL_TIMEOUT, "the job was not done by its deadline"),
+        Some((_, GaveUp::QueueTimeout)) => {
+            (QUEUE_TIMEOUT, "the job waited longer for a worker than its queue timeout allows")
+        }
+        Some((_, GaveUp::Expiry)) | None => {
+            (TASK_EXPIRED, "the job was not started before it expired")
+        }
+    };
+    if job.state.name() == StateName::Queued {
+        moves.push(Change::Cancelled { code, reason: Some(text.into()) });
+        return moves.into_state(StateName::Cancelled);
+    }
+    let message = match &job.last_failure {
+        Some(last) => format!("{text}; its last try ended with {}", last.failure.code).into(),
+        None => text.into(),
+    };
+    let failure = Failure { code: code.into(), message, retryable: false };
+    dead_letter::bury(job, failure.into(), false, moves)
+}
+
 /// What ended the attempt is what came first, however late the reaper looks.
-fn lost(lease: &Lease, facts: &Facts<'_>) -> Failure {
+fn lost(job: &Job, lease: &Lease, facts: &Facts<'_>) -> Failure {
     let (expires_at, deadline_at) = attempt::settled(lease, facts)
         .map_or((lease.expires_at, lease.deadline_at), |it| (it.expires_at, it.deadline_at));
-    let (code, message) = if deadline_at <= expires_at {
-        (TASK_TIMEOUT, "the attempt ran past its start-to-close timeout")
-    } else {
-        (TASK_LEASE_LOST, "the worker stopped renewing its lease")
+    let timed_out_at = lease.granted_at.plus_millis(u64::from(job.timeout_ms));
+    let is_last = job.deadline_at().is_some_and(|at| at <= timed_out_at);
+    let (code, message) = match (deadline_at <= expires_at, is_last) {
+        (true, true) => (TOTAL_TIMEOUT, "the job was not done by its deadline"),
+        (true, false) => (TASK_TIMEOUT, "the attempt ran past its start-to-close timeout"),
+        (false, _) => (TASK_LEASE_LOST, "the worker stopped renewing its lease"),
     };
-    Failure { code: code.into(), message: message.into(), retryable: true }
+    Failure { code: code.into(), message: message.into(), retryable: code != TOTAL_TIMEOUT }
 }

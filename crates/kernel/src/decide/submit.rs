@@ -2,16 +2,17 @@
 
 use super::{Decision, Receipt, attempt, internal};
 use crate::command::{Ended, Submit};
+use crate::entity::wait::{self, Start};
 use crate::entity::{Kind, schedule};
 use crate::event::{Event, KeyHolder};
 use crate::facts::Facts;
 use crate::governance::{KEY_SCOPE, is_governed};
 use crate::id::JobId;
 use crate::idempotency;
-use crate::job::{EffectTotals, Extras, Idempotency, Job, State};
+use crate::job::{Bounds, EffectTotals, Extras, Idempotency, Job, State};
 use crate::limits::{
-    LABELS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, TIMEOUT_MS_MAX,
-    TIMEOUT_MS_MIN,
+    AFTER_MAX, LABELS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, QUEUE_TIMEOUT_MS_MAX, RETRIES_MAX,
+    RUN_AHEAD_MS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN,
 };
 use crate::registry::TypeSpec;
 use crate::rejection::Rejection;
@@ -76,6 +77,7 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         check_times(wish, run_at, facts.now)?;
     }
     check_details(wish)?;
+    let start = wait::start(wish, run_at, facts)?;
     let job = Job {
         id: JobId(facts.fresh_id),
         tenant: wish.tenant.clone(),
@@ -92,7 +94,7 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         fence: 0,
         created_at: facts.now,
         updated_at: facts.now,
-        run_at,
+        run_at: if matches!(start, Start::Waits(_)) { Timestamp::NEVER } else { run_at },
         started_at: None,
         trace: wish.trace.clone(),
         idempotency: wish.idempotency.clone(),
@@ -108,8 +110,14 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
     };
     let receipt = Receipt::Submitted { job: job.id };
     let ended = wish.ended.as_ref().map(|ended| internal::end_elsewhere(&job, ended, facts));
+    let waits = match start {
+        Start::AtOnce => None,
+        Start::Waits(wait) => Some(wait::of_job(&job, wait)),
+        Start::Never(culprit, state) => Some(wait::cancelled(&job, culprit, state, facts)),
+    };
     let mut events = vec![Event::JobSubmitted(Box::new(job))];
     events.extend(planned);
+    events.extend(waits);
     events.extend(ended.into_iter().flatten());
     Ok(Decision { events, receipt })
 }
@@ -183,6 +191,9 @@ fn check_times(wish: &Submit, run_at: Timestamp, now: Timestamp) -> Result<(), R
     if wish.expires_at.is_some_and(|expires_at| expires_at <= run_at) {
         return Err(invalid("expires_at", "must be after run_at and in the future"));
     }
+    if wish.bounds.deadline_at.is_some_and(|deadline_at| deadline_at <= run_at) {
+        return Err(invalid("deadline_at", "must be after run_at and in the future"));
+    }
     Ok(())
 }
 
@@ -208,6 +219,19 @@ fn check_shape(wish: &Submit) -> Result<(), Rejection> {
 fn check_details(wish: &Submit) -> Result<(), Rejection> {
     wish.timeout_ms.map_or(Ok(()), check_timeout)?;
     wish.max_retries.map_or(Ok(()), check_retries)?;
+    if wish.bounds.queue_timeout_ms.is_some_and(|ms| !(1..=QUEUE_TIMEOUT_MS_MAX).contains(&ms)) {
+        let reason = "must be between 1 and 2592000000 (thirty days)";
+        return Err(invalid("queue_timeout_ms", reason));
+    }
+    if wish.bounds.after.as_ref().is_some_and(|after| after.jobs.len() > AFTER_MAX) {
+        return Err(invalid("after", "must name at most 100 jobs"));
+    }
+    if wish.bounds.after.is_some() && (wish.plan.is_some() || wish.ended.is_some()) {
+        return Err(invalid("after", "is for jobs that are to be executed"));
+    }
+    if wish.bounds.after.is_some() && is_governed(&wish.job_type) {
+        return Err(invalid("after", "is not for governed jobs"));
+    }
     if wish.labels.len() > LABELS_MAX {
         return Err(invalid("labels", "must have at most 32 entries"));
     }
@@ -266,6 +290,8 @@ fn extras(wish: &Submit) -> Option<Box<Extras>> {
         alias: wish.alias.clone(),
         plan: wish.plan.as_ref().map(|plan| plan.schedule),
         traceparent: wish.traceparent.clone(),
+        bounds: (wish.bounds != Bounds::default()).then(|| Box::new(wish.bounds.clone())),
+        course: None,
     };
     (extras != Extras::default()).then(|| Box::new(extras))
 }

@@ -2,7 +2,9 @@
 
 use super::{Moves, states};
 use crate::entity::question::QUESTION_EXPIRED;
-use crate::event::{JOB_CANCELLED, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT};
+use crate::event::{
+    JOB_CANCELLED, QUEUE_TIMEOUT, TASK_EXPIRED, TASK_LEASE_LOST, TASK_TIMEOUT, TOTAL_TIMEOUT,
+};
 use crate::evolve::Transition;
 use crate::job::{Job, StateName};
 
@@ -110,7 +112,7 @@ pub const RUN_KILLED: &str = "RUN_KILLED";
 /// The reason that a failure's code stands for.
 pub fn reason_of(code: &str) -> FailureReason {
     match code {
-        TASK_TIMEOUT | QUESTION_EXPIRED => FailureReason::Timeout,
+        TASK_TIMEOUT | QUESTION_EXPIRED | TOTAL_TIMEOUT | QUEUE_TIMEOUT => FailureReason::Timeout,
         TASK_LEASE_LOST | TASK_EXPIRED | JOB_CANCELLED | RUN_KILLED => FailureReason::Killed,
         _ => FailureReason::Error,
     }

@@ -2,7 +2,7 @@
 //! of the scheduler, so a job that waits for its next try is still running.
 
 use super::{Moves, states};
-use crate::event::{TASK_EXECUTION_FAILED, TASK_EXPIRED};
+use crate::event::{DEPENDENCY_FAILED, QUEUE_TIMEOUT, TASK_EXECUTION_FAILED, TASK_EXPIRED};
 use crate::evolve::Transition;
 use crate::job::{Job, StateName};
 
@@ -91,7 +91,16 @@ pub fn error(job: &Job) -> Option<(&str, &str)> {
         State::Cancelled if job.has_expired() => {
             Some((TASK_EXPIRED, "the job was not started before it expired"))
         }
-        State::Queued | State::Running | State::Succeeded | State::Cancelled => None,
+        State::Cancelled => job.course()?.ended_by.map(|code| (code, ended_text(code))),
+        State::Queued | State::Running | State::Succeeded => None,
+    }
+}
+
+fn ended_text(code: &str) -> &'static str {
+    match code {
+        DEPENDENCY_FAILED => "a job that had to end well first did not",
+        QUEUE_TIMEOUT => "the job waited too long for a worker",
+        _ => "the job was not done by its deadline",
     }
 }
 

@@ -256,9 +256,10 @@ impl World {
                 assert!(self.jobs.insert(job.id, (**job).clone()).is_none(), "ids are fresh");
             }
             Event::JobMoved(moved) => self.moved(moved),
-            Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct, note, settled } => {
                 let job = self.jobs.get_mut(job).unwrap();
-                renew(job, *fence, *expires_at, *progress_pct, *settled).unwrap();
+                let said = (*progress_pct, note.as_deref());
+                renew(job, *fence, *expires_at, said, *settled).unwrap();
             }
             Event::EffectCommitted { job, effect } => {
                 keep_effect(self.jobs.get_mut(job).unwrap(), effect).unwrap();
@@ -335,13 +336,15 @@ impl World {
                 failure: failure(code, *retryable),
                 retry_delay_ms: *delay_ms,
                 result: None,
+                snooze_ms: None,
             }),
             Act::Release { by } => {
                 Command::Release(Release { job, token: self.token(job, *by), reason: None })
             }
             Act::Heartbeat { by, lease_ms } => {
                 let (token, progress_pct) = (self.token(job, *by), Some(50));
-                Command::Heartbeat(Heartbeat { job, token, lease_ms: *lease_ms, progress_pct })
+                let (lease_ms, note) = (*lease_ms, None);
+                Command::Heartbeat(Heartbeat { job, token, lease_ms, progress_pct, note })
             }
             Act::Effect { by, name } => Command::CommitEffect(CommitEffect {
                 job,

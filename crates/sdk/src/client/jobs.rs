@@ -146,7 +146,24 @@ impl Client {
     pub async fn submit_batch(&self, jobs: Vec<Wish>) -> Result<SubmittedBatch, Error> {
         let has_keys = jobs.iter().all(|job| job.idempotency_key.is_some());
         let repeat = if has_keys { Repeat::Safe } else { Repeat::Unsafe };
-        self.call(Call::post(path(&["jobs", "batch"]), &SubmitBatch { jobs }, repeat)).await
+        let batch = SubmitBatch { jobs, then: None };
+        self.call(Call::post(path(&["jobs", "batch"]), &batch, repeat)).await
+    }
+
+    /// Submits jobs and one that waits for all of them: all are taken or none. Its answer is the
+    /// last.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn submit_batch_then(
+        &self,
+        jobs: Vec<Wish>,
+        then: Wish,
+    ) -> Result<SubmittedBatch, Error> {
+        let has_keys = jobs.iter().chain([&then]).all(|job| job.idempotency_key.is_some());
+        let repeat = if has_keys { Repeat::Safe } else { Repeat::Unsafe };
+        let batch = SubmitBatch { jobs, then: Some(then) };
+        self.call(Call::post(path(&["jobs", "batch"]), &batch, repeat)).await
     }
 
     /// One job.

@@ -18,6 +18,7 @@ fn the_time_of_an_attempt_does_not_depend_on_our_clock() {
         trace_id: "t".into(),
         traceparent: None,
         labels: std::collections::BTreeMap::new(),
+        checkpoint: None,
     };
     let lease = Duration::from_secs(5);
     let allowed = |job| job_of(job, lease).time_allowed;

@@ -25,13 +25,14 @@ use mainspring_kernel::entity::schedule::{Misfire, OutcomeKind, Overlap, Status}
 use mainspring_kernel::executor::Mode;
 use mainspring_kernel::governance::{Action, Gate, ObjectType, RiskTier};
 use mainspring_kernel::idempotency::{SCOPE_PREFIX, TASK_SCOPE_PREFIX};
+use mainspring_kernel::job::AfterCondition;
 use mainspring_kernel::limits::{
-    BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX,
+    AFTER_MAX, BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX,
     EXECUTOR_ARGS_MAX, EXECUTOR_BYTES_MAX, EXECUTOR_KILL_MS_MAX, EXECUTOR_URL_BYTES_MAX,
     EXECUTOR_VARIABLES_MAX, JITTER_SECS_MAX, KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX,
     LEASE_MS_MAX, MESSAGE_BYTES_MAX, MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX,
-    PULL_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX, SCHEDULE_INTERVAL_SECS_MAX,
-    TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
+    PULL_MAX, QUEUE_TIMEOUT_MS_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX,
+    SCHEDULE_INTERVAL_SECS_MAX, SNOOZE_MS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::{jobs, tasks};
@@ -53,6 +54,12 @@ fn id(prefix: &str) -> Allowed {
     let pattern = format!("^{prefix}_[0-7][0-9a-hjkmnp-tv-z]{{25}}$");
     let bytes = prefix.len() + 27;
     text(bytes, bytes, pattern)
+}
+
+/// A job by its id, or one of the same batch by its place.
+fn dependency() -> String {
+    let place = "#(0|[1-9][0-9]{0,3})";
+    format!("^({}_[0-7][0-9a-hjkmnp-tv-z]{{25}}|{place})$", JobId::PREFIX)
 }
 
 fn job_states() -> Allowed {
@@ -242,8 +249,14 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("Submit", "parent_id") => id(JobId::PREFIX),
         ("Submit", "labels") => Allowed::Labels { most: LABELS_MAX, bytes: NAME_BYTES_MAX },
         ("Submit", "subject") => text(0, NAME_BYTES_MAX, no_control()),
-        ("Submit", "payload" | "run_at" | "expires_at") => Allowed::Any,
+        ("Submit", "payload" | "run_at" | "expires_at" | "deadline_at") => Allowed::Any,
         ("SubmitBatch", "jobs") => Allowed::Items { most: BATCH_MAX },
+        ("SubmitBatch", "then") => Allowed::Any,
+        ("Submit" | "Job", "queue_timeout_ms") => whole(1, QUEUE_TIMEOUT_MS_MAX.into()),
+        ("Submit", "after") => text(2, JobId::PREFIX.len() + 27, dependency()).each(0, AFTER_MAX),
+        ("Submit" | "Job", "after_condition") => {
+            Allowed::Words(AfterCondition::ALL.iter().map(|it| it.as_str()).collect())
+        }
         ("Cancel", "reason") => Allowed::Any,
 
         ("Pull" | "Leave" | "Heartbeat", "worker_id") => name(),
@@ -264,7 +277,10 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("FailItem", "error_code" | "message" | "retryable") => Allowed::Any,
         ("FailItem", "retry_delay_ms") => whole(0, u64::MAX),
         ("ReleaseItem", "reason") => Allowed::Any,
-        ("HeartbeatItem", "progress") => whole(0, 100),
+        ("HeartbeatItem", "progress") => Allowed::Any,
+        ("ProgressTold", "percent") => whole(0, 100),
+        ("ProgressTold", "message" | "checkpoint") => Allowed::Any,
+        ("FailItem", "snooze_ms") => whole(0, SNOOZE_MS_MAX),
         ("CommitEffect", "lease_token" | "value") => Allowed::Any,
 
         ("Discard" | "BreakGlass", "reason") => Allowed::Said,

@@ -110,6 +110,7 @@ impl Loader {
             | Change::RetryScheduled { .. }
             | Change::Released { .. }
             | Change::Hastened
+            | Change::Unblocked { .. }
             | Change::DeadLettered { .. }
             | Change::DlqRecorded => {
                 self.ended.insert(event.job);

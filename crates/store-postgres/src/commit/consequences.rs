@@ -151,6 +151,9 @@ impl Consequences {
 /// A job as it is in the database once the batch is committed.
 fn stored(mut entry: Entry) -> Stored {
     entry.put_effects_away();
+    if let Some(course) = entry.job.extras.as_mut().and_then(|it| it.course.as_mut()) {
+        course.is_checkpoint_elsewhere |= course.checkpoint.take().is_some();
+    }
     let version = match entry.origin {
         Origin::Live(version) if entry.is_changed => Some(version + 1),
         Origin::Live(version) => Some(version),

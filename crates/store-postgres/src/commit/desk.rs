@@ -54,6 +54,8 @@ pub(crate) struct Entry {
     /// The lane's number and the order key of its row in `ready`, if the batch may claim it. The
     /// row was looked at and is not locked, unless others are too quick for that.
     pub(crate) ready_row: Option<(i32, i64)>,
+    /// As it was loaded: whether a worker had left something for the next try.
+    pub(crate) had_checkpoint: bool,
     /// How many of the effects at hand have rows: the first ones.
     pub(crate) written_effects: usize,
     /// Whether the batch changed it.
@@ -77,6 +79,7 @@ impl Entry {
             was_alarm: job.alarm_at(),
             was_seq: job.seq,
             was_code: terms::code(&job),
+            had_checkpoint: job.has_checkpoint(),
             job,
             history,
             origin,
@@ -220,6 +223,7 @@ impl<'a> PostgresDesk<'a> {
         entry.origin = Origin::New;
         entry.was_due_at = None;
         entry.was_alarm = None;
+        entry.had_checkpoint = false;
         entry.is_changed = true;
         self.changed.push(id);
         self.entries.insert(id, entry);
@@ -352,9 +356,10 @@ impl Desk for PostgresDesk<'_> {
             match event {
                 Event::JobSubmitted(job) => self.submit(job),
                 Event::JobMoved(event) => self.advance(&event),
-                Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
+                Event::LeaseRenewed { job, fence, expires_at, progress_pct, note, settled } => {
                     self.touch(job, |job| {
-                        let _ = renew(job, fence, expires_at, progress_pct, settled);
+                        let said = (progress_pct, note.as_deref());
+                        let _ = renew(job, fence, expires_at, said, settled);
                     });
                 }
                 Event::EffectCommitted { job, effect } => self.touch(job, |job| {

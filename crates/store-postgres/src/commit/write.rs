@@ -35,7 +35,7 @@ struct Writes<'a> {
     /// reason.
     claimed: Waits,
     left_waiting: Waits,
-    /// Rows of `job` that are due at once, by hand.
+    /// Rows of `job` that are due from now on.
     hastened: (Vec<Uuid>, Vec<At>, Vec<Option<String>>),
     /// Rows that come into `expiry` and go from there.
     to_expiry: (Vec<At>, Vec<Uuid>),
@@ -47,6 +47,9 @@ struct Writes<'a> {
     /// Rows of `finished`.
     to_finished: Ends,
     effects: Effects,
+    /// Rows of `checkpoint` that come, and that go.
+    checkpoints: (Vec<Uuid>, Vec<Text>),
+    left_checkpoints: Vec<Uuid>,
     /// Rows of `term`: labels of submissions and codes of failed attempts that come, and codes that
     /// go.
     new_terms: (Vec<i64>, Vec<Uuid>),
@@ -97,6 +100,8 @@ pub(crate) fn statements(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<V
         left_live: Default::default(),
         to_finished: Ends::default(),
         effects: Effects::default(),
+        checkpoints: Default::default(),
+        left_checkpoints: Vec::new(),
         new_terms: Default::default(),
         old_codes: Default::default(),
         tallies: &mut tallies,
@@ -125,15 +130,13 @@ impl Writes<'_> {
             Origin::Queued if state == StateName::Queued => {
                 self.leave_line(entry)?;
                 self.hasten(entry);
+                self.write_alarm(entry);
                 return self.write_wait(job, false);
             }
             Origin::Queued => {
                 self.leave_line(entry)?;
                 self.hasten(entry);
-                if let Some(alarm_at) = entry.was_alarm {
-                    self.left_expiry.0.push(At(alarm_at));
-                    self.left_expiry.1.push(uuid(job.id));
-                }
+                self.write_alarm(entry);
             }
             Origin::Live(_) => {
                 if entry.was_due_at.is_some() && job.seq != entry.was_seq {
@@ -144,6 +147,7 @@ impl Writes<'_> {
         }
         self.effects.push_last(job, entry.unwritten_effects());
         self.write_error_code(entry);
+        self.write_checkpoint(entry);
         let version = match entry.origin {
             Origin::Live(version) => Some(version),
             Origin::New | Origin::Queued | Origin::Finished => None,
@@ -156,10 +160,7 @@ impl Writes<'_> {
             self.write_end(entry);
         } else if state == StateName::Queued {
             self.write_wait(job, false)?;
-            if let Some(alarm_at) = job.alarm_at() {
-                self.to_expiry.0.push(At(alarm_at));
-                self.to_expiry.1.push(uuid(job.id));
-            }
+            self.write_alarm(entry);
         } else {
             if state == StateName::Retrying {
                 self.write_wait(job, true)?;
@@ -167,6 +168,35 @@ impl Writes<'_> {
             self.write_live(entry, version)?;
         }
         Ok(())
+    }
+
+    /// The alarm of a job that nobody has started is a row of `expiry`; that of any other is in
+    /// `live`.
+    fn write_alarm(&mut self, entry: &Entry) {
+        let job = &entry.job;
+        let alarm_at = job.alarm_at().filter(|_| job.state.name() == StateName::Queued);
+        if entry.was_alarm == alarm_at {
+            return;
+        }
+        if let Some(at) = entry.was_alarm {
+            self.left_expiry.0.push(At(at));
+            self.left_expiry.1.push(uuid(job.id));
+        }
+        if let Some(at) = alarm_at {
+            self.to_expiry.0.push(At(at));
+            self.to_expiry.1.push(uuid(job.id));
+        }
+    }
+
+    /// What its worker left for the next try; gone when there is none.
+    fn write_checkpoint(&mut self, entry: &Entry) {
+        let job = &entry.job;
+        if let Some(value) = job.course().and_then(|course| course.checkpoint.as_ref()) {
+            self.checkpoints.0.push(uuid(job.id));
+            self.checkpoints.1.push(Text(value.clone()));
+        } else if entry.had_checkpoint && !job.has_checkpoint() {
+            self.left_checkpoints.push(uuid(job.id));
+        }
     }
 
     /// Lists find a job by the code of its last failed attempt. One that failed before there were
@@ -211,8 +241,9 @@ impl Writes<'_> {
         Ok(())
     }
 
-    /// A job that nobody had started was made ready by hand: the one thing that changes the row of
-    /// a submission. That it was still waiting is told by the row that it leaves.
+    /// A job that nobody had started was made ready, by hand or because the jobs that it waited for
+    /// are done: what alone changes the row of a submission. That it was still waiting is told by
+    /// the row that it leaves.
     fn hasten(&mut self, entry: &Entry) {
         if hastening(&entry.history).is_some_and(|step| step.seq > entry.was_seq) {
             self.hastened.0.push(uuid(entry.job.id));
@@ -292,6 +323,9 @@ impl Writes<'_> {
         let hastened = (!ids.is_empty()).then(|| {
             Call::new(Query::HastenJobs, vec![Box::new(ids), Box::new(run_at), Box::new(more)])
         });
+        let gone = self.left_checkpoints;
+        let gone =
+            (!gone.is_empty()).then(|| Call::new(Query::DeleteCheckpoints, vec![Box::new(gone)]));
         let calls = [
             self.submitted.insert(created_at),
             self.claimed.delete(Query::DeleteReady),
@@ -303,6 +337,8 @@ impl Writes<'_> {
             self.to_live.insert(),
             self.to_finished.insert(),
             self.effects.insert(),
+            pairs(Query::PutCheckpoints, self.checkpoints),
+            gone,
             self.to_ready.insert_ready(),
             self.to_waiting.insert_waiting(),
             pairs(Query::InsertExpiry, self.to_expiry),

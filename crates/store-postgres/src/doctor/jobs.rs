@@ -148,7 +148,11 @@ const RULES: &[Rule] = &[
                 (SELECT id FROM mainspring.ready WHERE NOT is_retry LIMIT {n})
                 UNION ALL (SELECT id FROM mainspring.waiting WHERE NOT is_retry LIMIT {n})
             ) w CROSS JOIN LATERAL (
-                SELECT j.id, (j.more ->> 'expires_at')::bigint AS expires_at
+                SELECT j.id, least((j.more ->> 'expires_at')::bigint,
+                    (j.more ->> 'deadline_at')::bigint,
+                    CASE WHEN j.run_at < '9999-12-30Z' THEN (extract(epoch FROM j.run_at)
+                        * 1000000)::bigint + (j.more ->> 'queue_timeout_ms')::bigint * 1000 END
+                    ) AS expires_at
                 FROM mainspring.job j WHERE j.id = w.id AND j.more IS NOT NULL OFFSET 0
             ) j
             WHERE j.expires_at IS NOT NULL AND (SELECT 1 FROM mainspring.expiry e

@@ -9,10 +9,10 @@ use crate::lanes::Lanes;
 use crate::migrate::{self, MIGRATIONS, MigrateError};
 use crate::queries::{Queries, Query};
 use crate::registry::read_registry;
-use crate::rows::{Stored, read_effect, read_item, read_job};
+use crate::rows::{Stored, read_checkpoint, read_effect, read_item, read_job};
 use crate::values::{At, digest, job_id, uuid};
 use mainspring_kernel::event::KeyHolder;
-use mainspring_kernel::job::{Effect, EffectTotals};
+use mainspring_kernel::job::{Effect, EffectTotals, Payload};
 use mainspring_kernel::{Job, JobId, Transition};
 use mainspring_store::record::{Record, decode_steps};
 use mainspring_store::{JobWithHistory, LoggedMove};
@@ -212,9 +212,13 @@ impl Cursor {
     async fn jobs(&self, session: &Session, ids: Vec<Uuid>) -> Result<Vec<Record>, Fault> {
         let rows = session.call(Query::LoadJobs, vec![Box::new(ids.clone())]).await?;
         let mut effects: HashMap<JobId, Vec<Effect>> = HashMap::new();
-        for row in session.call(Query::ReadEffects, vec![Box::new(ids)]).await? {
+        for row in session.call(Query::ReadEffects, vec![Box::new(ids.clone())]).await? {
             let (job, effect) = read_effect(&row)?;
             effects.entry(job).or_default().push(effect);
+        }
+        let mut checkpoints: HashMap<JobId, Payload> = HashMap::new();
+        for row in session.call(Query::ReadCheckpoints, vec![Box::new(ids)]).await? {
+            checkpoints.extend([read_checkpoint(&row)?]);
         }
         let jobs = rows.iter().map(|row| {
             let Stored { mut job, history, .. } = read_job(row, 0, true, &self.lanes)?;
@@ -225,6 +229,13 @@ impl Cursor {
             }
             if job.extras.as_ref().is_some_and(|it| it.effects_elsewhere.count > 0) {
                 return Err(Fault::Broken(format!("{} has lost effects", job.id)));
+            }
+            if job.has_checkpoint() {
+                let lost = || Fault::Broken(format!("{} has lost its checkpoint", job.id));
+                let value = checkpoints.remove(&job.id).ok_or_else(lost)?;
+                let course = job.course_mut();
+                course.checkpoint = Some(value);
+                course.is_checkpoint_elsewhere = false;
             }
             Ok(Record::Job(Box::new(JobWithHistory { job: *job, history })))
         });

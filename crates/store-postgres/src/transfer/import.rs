@@ -163,6 +163,7 @@ impl PostgresImport {
             "held_key",
             "item",
             "effect",
+            "checkpoint",
             "term",
             "item_term",
             "entity",
@@ -278,10 +279,19 @@ impl PostgresImport {
         for JobWithHistory { job, .. } in jobs {
             effects.push_last(job, job.effect_totals().count as usize);
         }
-        match effects.insert() {
-            Some(Call { query, values }) => self.session.call(query, values).await.map(|_| ()),
-            None => Ok(()),
+        if let Some(Call { query, values }) = effects.insert() {
+            self.session.call(query, values).await?;
         }
+        let kept = jobs.iter().filter_map(|it| {
+            let value = it.job.course()?.checkpoint.as_ref()?;
+            Some((uuid(it.job.id), value.to_string()))
+        });
+        let (ids, values): (Vec<Uuid>, Vec<String>) = kept.unzip();
+        if !ids.is_empty() {
+            let values: Vec<Value> = vec![Box::new(ids), Box::new(values)];
+            self.session.call(Query::PutCheckpoints, values).await?;
+        }
+        Ok(())
     }
 
     /// The codes of failed attempts, by which lists find jobs.

@@ -15,7 +15,8 @@ fn effect(job: &Job, name: &str, value: &str) -> Command {
 
 fn beat(job: &Job) -> Command {
     let token = token(job);
-    let beat = Heartbeat { job: job.id, token, lease_ms: 60_000, progress_pct: Some(7) };
+    let (lease_ms, progress_pct, note) = (60_000, Some(7), None);
+    let beat = Heartbeat { job: job.id, token, lease_ms, progress_pct, note };
     Command::Heartbeat(beat)
 }
 

@@ -96,6 +96,7 @@ pub fn fail(job: &Job, retryable: bool) -> Command {
         failure,
         retry_delay_ms: Some(5_000),
         result: Some("[0]".into()),
+        snooze_ms: None,
     })
 }
 
@@ -283,6 +284,7 @@ fn serve(pull: &Pull, desk: &mut dyn Desk, now: Timestamp, fresh: &mut u128) -> 
             // A store may or may not have its effects at hand.
             Ok(_) => granted.extend(desk.job(job).cloned().map(|mut job| {
                 job.forget_effects();
+                job.forget_checkpoint();
                 job
             })),
             // It has expired, and the reaper has not come by yet.

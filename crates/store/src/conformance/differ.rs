@@ -9,15 +9,17 @@ use super::effects::commit as effect;
 use super::entities;
 use super::lease::beat;
 use super::registry::token as a_token;
+use super::waits::{leave, snooze};
 use crate::store::Store;
 use crate::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::calendar::Rhythm;
-use mainspring_kernel::command::{Ended, Ending, Plan, Release, RunInternally, Submit};
+use mainspring_kernel::command::{Ended, Ending, Follows, Plan, Release, RunInternally, Submit};
 use mainspring_kernel::entity::question::{Asked, QuestionCommand};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
+use mainspring_kernel::entity::wait::Wait;
 use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::executor::Executor;
-use mainspring_kernel::job::Idempotency;
+use mainspring_kernel::job::{After, AfterCondition, Bounds, Idempotency};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::tasks;
 use mainspring_kernel::{
@@ -233,8 +235,37 @@ fn command(dice: &mut Dice, jobs: &[JobId], granted: &[Job], bench: &Bench) -> C
         10 if dice.below(2) == 0 => settings(dice),
         10 => entities::any_command(&mut |bound| dice.below(bound)),
         11 if dice.below(2) == 0 && !granted.is_empty() => told(dice, granted),
+        11 if !jobs.is_empty() => {
+            let some = (0..3).map(|_| dice.one_of(jobs)).collect();
+            Command::Settle { entity: Wait::id_of(dice.one_of(jobs)), jobs: some }
+        }
+        12 => batch(dice, bench),
+        13 if !jobs.is_empty() => {
+            let condition = dice.one_of(&[AfterCondition::Success, AfterCondition::End]);
+            let mut some: Vec<JobId> = (0..=dice.below(2)).map(|_| dice.one_of(jobs)).collect();
+            some.dedup();
+            let wish = Submit { plan: None, ended: None, alias: None, ..new(dice, bench) };
+            let after = Some(After { jobs: some, members: 0, condition });
+            let bounds = Bounds { after, ..wish.bounds.clone() };
+            submit(Submit { bounds, may_name_others: dice.below(2) == 0, ..wish })
+        }
         _ => submit(new(dice, bench)),
     }
+}
+
+/// Jobs of which some wait for others among them.
+fn batch(dice: &mut Dice, bench: &Bench) -> Command {
+    let apart = |wish: Submit| Submit { plan: None, idempotency: None, alias: None, ..wish };
+    let mut wishes: Vec<Submit> = (0..=dice.below(4)).map(|_| apart(new(dice, bench))).collect();
+    let last = wishes.len() - 1;
+    if last > 0 {
+        wishes[last].ended = None;
+        wishes[last].follows = Some(match dice.below(2) {
+            0 => Follows::All,
+            _ => Follows::Some(vec![0]),
+        });
+    }
+    Command::Together(wishes.into_iter().map(submit).collect())
 }
 
 /// A word of a job that may have ended, to the entity that it came from if it came from one.
@@ -247,7 +278,9 @@ fn told(dice: &mut Dice, granted: &[Job]) -> Command {
 
 /// What a worker says.
 fn report(dice: &mut Dice, job: &Job, bench: &Bench) -> Command {
-    match dice.below(10) {
+    match dice.below(12) {
+        10 => snooze(job, dice.one_of(&[0, 4_000])),
+        11 => leave(job, "on it", dice.one_of(&[None, Some("[1]"), Some("[2]")])),
         0 | 1 => complete(job),
         2..=5 => fail(job, dice.below(3) > 0),
         6 => beat(job, dice.one_of(&[5_000, 30_000]), dice.one_of(&[None, Some(5)])),
@@ -368,6 +401,11 @@ fn new(dice: &mut Dice, bench: &Bench) -> Submit {
         },
         alias: name,
         plan,
+        bounds: Bounds {
+            deadline_at: dice.one_of(&[None, None, Some(bench.now.plus_millis(25_000))]),
+            queue_timeout_ms: dice.one_of(&[None, None, Some(8_000)]),
+            after: None,
+        },
         ..wish()
     }
 }

@@ -84,7 +84,8 @@ pub(super) async fn a_workers_last_word_is_kept_without_stray_bytes(bench: &mut 
     let id = bench.submit(wish()).await;
     let job = bench.grant().await;
     let failure = Failure { code: "E\0".into(), message: "a\0b\n".into(), retryable: false };
-    let report = Fail { job: id, token: token(&job), failure, retry_delay_ms: None, result: None };
+    let (retry_delay_ms, result, snooze_ms) = (None, None, None);
+    let report = Fail { job: id, token: token(&job), failure, retry_delay_ms, result, snooze_ms };
     bench.done(Command::Fail(report)).await;
     let last_failure = bench.job(id).await.job.last_failure.expect("it failed");
     assert_eq!(&*last_failure.failure.message, "a\u{fffd}b\n");

@@ -25,11 +25,16 @@ pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
         for listed in page.items {
             if let Some(JobWithHistory { job, history }) = store.job(listed.id).await? {
                 let (mut bare, mut listed) = (job.clone(), listed);
-                bare.forget_effects();
-                listed.forget_effects();
+                let left = store.checkpoint(job.id).await?;
+                assert_eq!(job.has_checkpoint(), left.is_some(), "a job knows of its checkpoint");
+                for job in [&mut bare, &mut listed] {
+                    job.forget_effects();
+                    job.forget_checkpoint();
+                }
                 assert_eq!(bare, listed, "a list and a read agree");
                 let totals = job.effect_totals();
                 push(&mut text, "job", &format!("{} {totals:?}", job_text(&bare)));
+                left.iter().for_each(|value| push(&mut text, "  left", value));
                 let effects = store.effects(job.id).await?;
                 let counted = effects.iter().map(Effect::totals);
                 let counted = counted.fold(EffectTotals::default(), EffectTotals::plus);

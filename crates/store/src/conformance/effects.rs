@@ -47,7 +47,8 @@ pub(super) async fn effects_keep_their_order_through_everything_else(bench: &mut
     let names = ["z", "a", "m", "b", "y"];
     bench.run(&[named(&job, "z", "0"), named(&job, "a", "1")]).await;
     let (job_id, token) = (job.id, token(&job));
-    let beat = Heartbeat { job: job_id, token, lease_ms: 60_000, progress_pct: Some(40) };
+    let (lease_ms, progress_pct, note) = (60_000, Some(40), None);
+    let beat = Heartbeat { job: job_id, token, lease_ms, progress_pct, note };
     bench.done(Command::Heartbeat(beat)).await;
     // A repeat, a new one and another repeat in one batch.
     let outcomes = bench.run(&[commit(&job, "x"), named(&job, "a", "9")]).await;

@@ -5,7 +5,8 @@ use mainspring_kernel::command::{Heartbeat, Submit};
 use mainspring_kernel::{Command, Job, Receipt, StateName};
 
 pub(super) fn beat(job: &Job, lease_ms: u32, progress_pct: Option<u8>) -> Command {
-    Command::Heartbeat(Heartbeat { job: job.id, token: token(job), lease_ms, progress_pct })
+    let (token, note) = (token(job), None);
+    Command::Heartbeat(Heartbeat { job: job.id, token, lease_ms, progress_pct, note })
 }
 
 pub(super) async fn a_claim_is_visible(bench: &mut Bench) {

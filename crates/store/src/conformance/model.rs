@@ -116,9 +116,10 @@ impl Memory {
         match event {
             Event::JobSubmitted(job) => self.submitted(*job),
             Event::JobMoved(event) => self.moved(&event),
-            Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
+            Event::LeaseRenewed { job, fence, expires_at, progress_pct, note, settled } => {
                 let job = &mut self.jobs.get_mut(&job).expect("only known jobs run").job;
-                renew(job, fence, expires_at, progress_pct, settled).expect("a decided renewal");
+                let said = (progress_pct, note.as_deref());
+                renew(job, fence, expires_at, said, settled).expect("a decided renewal");
             }
             Event::EffectCommitted { job, effect } => {
                 let whole = self.jobs.get_mut(&job).expect("only known jobs have effects");

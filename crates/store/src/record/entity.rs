@@ -11,6 +11,7 @@ mod question;
 mod schedule;
 mod subscription;
 mod trigger;
+mod wait;
 
 use super::BadRecord;
 use super::wire::{Pen, Reader};
@@ -26,6 +27,7 @@ use question::{read_question, write_question};
 use schedule::{read_schedule, write_schedule};
 use subscription::{read_subscription, write_subscription};
 use trigger::{read_trigger, write_trigger};
+use wait::{read_wait, write_wait};
 
 type Read<T> = Result<T, BadRecord>;
 
@@ -52,6 +54,7 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
         Body::Bulk(bulk) => write_bulk(pen, bulk, *created_at),         // 7
         Body::BulkPage(page) => write_page(pen, page, *created_at),     // 7
         Body::Subscription(it) => write_subscription(pen, it, *created_at), // 7
+        Body::Wait(wait) => write_wait(pen, wait, *created_at),         // 7
     }
 }
 
@@ -81,6 +84,7 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
             Kind::Subscription => {
                 Body::Subscription(Box::new(read_subscription(reader, created_at)?))
             }
+            Kind::Wait => Body::Wait(Box::new(read_wait(reader, created_at)?)),
         })
     })?;
     reader.end(fields)?;

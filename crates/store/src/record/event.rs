@@ -12,8 +12,8 @@ use super::job::{read_effect, read_job, write_effect, write_job};
 use super::names::Names;
 use super::registry::{read_queue, read_type, write_queue, write_type};
 use super::wire::{Fields, Pen, Reader, length};
-use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, TASK_EXPIRED};
-use mainspring_kernel::job::Actor;
+use mainspring_kernel::event::{CANCEL_CODES, Change, Hold, HoldCode};
+use mainspring_kernel::job::{Actor, ProgressNote};
 use mainspring_kernel::{DlqId, Event, JobEvent, JobId, Timestamp, TokenId, WorkerId};
 
 type Read<T> = Result<T, BadRecord>;
@@ -45,6 +45,7 @@ mod change {
     pub(super) const FAILED: u8 = 7;
     pub(super) const CANCELLED: u8 = 8;
     pub(super) const HASTENED: u8 = 9;
+    pub(super) const UNBLOCKED: u8 = 10;
 }
 
 /// Appends `event` to `out`. `base` may be any instant, as long as decoding gets the same one; the
@@ -58,8 +59,10 @@ pub fn encode_event(event: &Event, base: Timestamp, out: &mut Vec<u8>) {
             write_job(pen, job, base);
         }
         Event::JobMoved(event) => write_move(pen, event, base),
-        Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled } => {
-            let len = length(4, [progress_pct.is_some(), settled.is_some(), settled.is_some()]);
+        Event::LeaseRenewed { job, fence, expires_at, progress_pct, note, settled } => {
+            let is_settled = settled.is_some();
+            let has = [progress_pct.is_some(), is_settled, is_settled, note.is_some()];
+            let len = length(4, has);
             pen.array(len);
             pen.number(kind::LEASE_RENEWED);
             pen.bits(job.0); // 1
@@ -68,9 +71,12 @@ pub fn encode_event(event: &Event, base: Timestamp, out: &mut Vec<u8>) {
             if len > 4 {
                 pen.optional(*progress_pct, Pen::number); // 4
             }
-            if let Some((deadline_at, at)) = settled {
-                pen.instant(*deadline_at, base); // 5
-                pen.instant(*at, base); // 6
+            if len > 5 {
+                pen.optional(*settled, |pen, (deadline_at, _)| pen.instant(deadline_at, base)); // 5
+                pen.optional(*settled, |pen, (_, at)| pen.instant(at, base)); // 6
+            }
+            if let Some(note) = note {
+                write_note(pen, note); // 7
             }
         }
         Event::EffectCommitted { job, effect } => {
@@ -170,12 +176,11 @@ fn read_event(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Event> {
             fence: reader.field(at, Reader::small)?,
             expires_at: reader.field(at, |reader| reader.instant(base))?,
             progress_pct: reader.optional(at, Reader::small)?,
-            settled: match reader.optional(at, |reader| reader.instant(base))? {
-                Some(deadline_at) => {
-                    Some((deadline_at, reader.field(at, |reader| reader.instant(base))?))
-                }
-                None => None,
+            settled: {
+                let deadline_at = reader.optional(at, |reader| reader.instant(base))?;
+                deadline_at.zip(reader.optional(at, |reader| reader.instant(base))?)
             },
+            note: reader.optional(at, read_note)?,
         },
         kind::EFFECT_COMMITTED => Event::EffectCommitted {
             job: JobId(reader.field(at, Reader::bits)?),
@@ -301,6 +306,11 @@ fn write_change(pen: &mut Pen<'_>, what: &Change, holder: Option<&WorkerId>, at:
         }
         Change::DlqRecorded => pen.number(change::DLQ_RECORDED),
         Change::Hastened => pen.number(change::HASTENED),
+        Change::Unblocked { run_at } => {
+            pen.array(2);
+            pen.number(change::UNBLOCKED);
+            pen.instant(*run_at, at); // 1
+        }
         Change::Failed => pen.number(change::FAILED),
         Change::Cancelled { code, reason } => {
             pen.array(length(2, [reason.is_some()]));
@@ -355,13 +365,12 @@ fn read_change(
         },
         change::DLQ_RECORDED => Change::DlqRecorded,
         change::HASTENED => Change::Hastened,
+        change::UNBLOCKED => {
+            Change::Unblocked { run_at: reader.field(at, |reader| reader.instant(base))? }
+        }
         change::FAILED => Change::Failed,
         change::CANCELLED => Change::Cancelled {
-            code: match reader.field(at, Reader::number)? {
-                1 => JOB_CANCELLED,
-                2 => TASK_EXPIRED,
-                _ => return Err(reader.bad("unknown code of a cancellation")),
-            },
+            code: reader.field(at, read_cancel_code)?,
             reason: reader.optional(at, Reader::boxed)?,
         },
         _ => return Err(reader.bad("unknown kind of change")),
@@ -370,11 +379,33 @@ fn read_change(
     Ok(what)
 }
 
-/// The kernel cancels under two codes; any other is a bug that a journal must not hide.
-fn cancel_number(code: &str) -> u8 {
-    match code {
-        JOB_CANCELLED => 1,
-        TASK_EXPIRED => 2,
-        _ => panic!("a cancellation under the unknown code {code}"),
+fn write_note(pen: &mut Pen<'_>, note: &ProgressNote) {
+    let ProgressNote { message, checkpoint } = note;
+    pen.array(2);
+    pen.optional(message.as_deref(), Pen::text); // 0
+    pen.optional(checkpoint.as_deref(), Pen::text); // 1
+}
+
+fn read_note(reader: &mut Reader<'_, '_>) -> Read<Box<ProgressNote>> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let message = reader.optional(at, Reader::boxed)?;
+    let note = ProgressNote { message, checkpoint: reader.optional(at, Reader::payload)? };
+    reader.end(fields)?;
+    Ok(Box::new(note))
+}
+
+/// The kernel cancels under few codes; any other is a bug that a journal must not hide.
+pub(super) fn cancel_number(code: &str) -> u8 {
+    let place = CANCEL_CODES.iter().position(|known| *known == code);
+    match place.and_then(|place| u8::try_from(place + 1).ok()) {
+        Some(number) => number,
+        None => panic!("a cancellation under the unknown code {code}"),
     }
+}
+
+pub(super) fn read_cancel_code(reader: &mut Reader<'_, '_>) -> Read<&'static str> {
+    let number: usize = reader.small()?;
+    let code = number.checked_sub(1).and_then(|place| CANCEL_CODES.get(place));
+    code.copied().ok_or_else(|| reader.bad("unknown code of a cancellation"))
 }

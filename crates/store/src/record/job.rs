@@ -5,6 +5,7 @@ use super::BadRecord;
 use super::attempt::{
     read_failure, read_lease, read_report, write_failure, write_lease, write_report,
 };
+use super::course::{Checkpoint, read_bounds, read_course, write_bounds, write_course};
 use super::wire::{Pen, Reader, length};
 use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency, LastFailure, StateName};
@@ -279,8 +280,20 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         alias,
         plan,
         traceparent,
+        bounds,
+        course,
     } = extras;
-    let len = length(7, [alias.is_some(), plan.is_some(), false, false, traceparent.is_some()]);
+    let has = [
+        alias.is_some(),
+        plan.is_some(),
+        false,
+        false,
+        traceparent.is_some(),
+        false,
+        bounds.is_some(),
+        course.is_some(),
+    ];
+    let len = length(7, has);
     pen.array(len);
     pen.optional(*parent, |pen, id| pen.bits(id.0)); // 0
     pen.optional(*source_dlq, |pen, id| pen.bits(id.0)); // 1
@@ -302,10 +315,17 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
     if len > 8 {
         pen.optional(plan.as_ref(), |pen, plan| pen.bits(plan.bits)); // 8
     }
-    if let Some(traceparent) = traceparent {
+    if len > 9 {
         pen.null(); // 9: given out
         pen.null(); // 10: given out
-        pen.text(traceparent); // 11
+        pen.optional(traceparent.as_deref(), Pen::text); // 11
+    }
+    if len > 12 {
+        pen.null(); // 12: given out
+        pen.optional(bounds.as_deref(), |pen, it| write_bounds(pen, it, base)); // 13
+    }
+    if let Some(course) = course {
+        write_course(pen, course, Checkpoint::Inside); // 14
     }
 }
 
@@ -333,6 +353,11 @@ fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>
             }
             reader.optional(at, Reader::boxed)?
         },
+        bounds: {
+            reader.optional(at, |reader| Err::<(), _>(reader.bad("of another version")))?;
+            reader.optional(at, |reader| read_bounds(reader, base))?
+        },
+        course: reader.optional(at, read_course)?,
     };
     reader.end(fields)?;
     Ok(Box::new(extras))

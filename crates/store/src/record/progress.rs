@@ -3,6 +3,7 @@
 
 use super::BadRecord;
 use super::attempt::{read_report, write_report};
+use super::course::{Checkpoint, read_course, write_course};
 use super::job::{read_effect, read_last_failure, read_state, write_last_failure, write_state};
 use super::names::Names;
 use super::transition::{read_history, read_transition, write_history, write_transition};
@@ -24,6 +25,8 @@ pub fn encode_progress(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
         false,
         progress_pct.is_some(),
         effects.count > 0,
+        false,
+        job.course().is_some(),
     ];
     let pen = &mut Pen::new(out);
     let len = length(6, rare);
@@ -54,6 +57,10 @@ pub fn encode_progress(job: &Job, history: &[Transition], out: &mut Vec<u8>) {
         pen.number(effects.count);
         pen.number(effects.bytes);
     }
+    if let Some(course) = job.course() {
+        pen.null(); // 12: given out
+        write_course(pen, course, Checkpoint::Elsewhere); // 13
+    }
 }
 
 /// Brings `job`, as it was submitted, to where `bytes` say it stands; its whole history.
@@ -79,12 +86,15 @@ pub fn apply_progress(job: &mut Job, bytes: &[u8]) -> Result<Vec<Transition>, Ba
     let effects = reader.optional(at, |reader| reader.list(|reader| read_effect(reader, base)))?;
     let progress_pct = reader.optional(at, Reader::small)?;
     let elsewhere = reader.optional(at, read_totals)?;
+    reader.optional(at, |reader| Err::<(), _>(reader.bad("of another version")))?;
+    let course = reader.optional(at, read_course)?;
     reader.end(fields)?;
-    if effects.is_some() || progress_pct.is_some() || elsewhere.is_some() {
+    if effects.is_some() || progress_pct.is_some() || elsewhere.is_some() || course.is_some() {
         let extras = job.extras_mut();
         extras.effects = effects.unwrap_or_default();
         extras.effects_elsewhere = elsewhere.unwrap_or_default();
         extras.progress_pct = progress_pct;
+        extras.course = course;
     }
     Ok(history)
 }

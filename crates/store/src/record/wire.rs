@@ -282,6 +282,11 @@ impl<'b, 'n> Reader<'b, 'n> {
         bytes.try_into().map_err(|_| self.bad("bytes of another length"))
     }
 
+    /// Bytes of any length.
+    pub(super) fn blob(&mut self) -> Read<Vec<u8>> {
+        self.decoder.bytes().map(<[u8]>::to_vec).map_err(|_| self.bad("expected bytes"))
+    }
+
     #[inline]
     pub(super) fn bits(&mut self) -> Read<u128> {
         self.exactly().map(u128::from_be_bytes)

@@ -6,6 +6,7 @@ use super::schedules::{
     cron_schedule, fired_schedule, full_schedule, plain_schedule, plan_schedule,
 };
 use super::subscriptions;
+use super::waits;
 use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
@@ -18,6 +19,7 @@ use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
+    ProgressNote,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -148,6 +150,8 @@ pub(crate) fn full_job(state: State) -> Job {
             alias: None,
             plan: None,
             traceparent: None,
+            bounds: None,
+            course: None,
         })),
         state,
         ..plain_job(r#"{"n":1.50,"text":"ä"}"#)
@@ -354,6 +358,7 @@ pub(crate) fn moves() -> Vec<(&'static str, Event)> {
             ),
         ),
         ("event_hastened", moved(Actor::User(user("ada")), Change::Hastened)),
+        ("event_unblocked", moved(Actor::Reaper, Change::Unblocked { run_at: later(70) })),
         ("event_dlq_recorded", moved(Actor::Reaper, Change::DlqRecorded)),
         ("event_failed", moved(Actor::Reaper, Change::Failed)),
         (
@@ -381,6 +386,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         fence: 3,
         expires_at: later(99),
         progress_pct,
+        note: None,
         settled: None,
     };
     let settled = Event::LeaseRenewed {
@@ -388,6 +394,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         fence: 3,
         expires_at: later(99),
         progress_pct: None,
+        note: None,
         settled: Some((later(990), later(95))),
     };
     let effect =
@@ -463,7 +470,39 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
     ];
     all.extend(moves());
+    all.extend(waiting());
     all
+}
+
+fn waiting() -> [(&'static str, Event); 3] {
+    let of = |small| governed(Kind::Wait, waits::full(70_000, later(70), small));
+    [
+        ("event_wait", of(3)),
+        ("event_wait_without_batch", of(2)),
+        ("event_lease_renewed_with_note", noted()),
+    ]
+}
+
+/// A heartbeat that says more than a number.
+fn noted() -> Event {
+    let message = Some("half of it".into());
+    let note = ProgressNote { message, checkpoint: Some(r#"{"row":17}"#.into()) };
+    Event::LeaseRenewed {
+        job: id(1),
+        fence: 3,
+        expires_at: later(99),
+        progress_pct: Some(50),
+        note: Some(Box::new(note)),
+        settled: None,
+    }
+}
+
+/// A job with bounds and a course.
+fn bounded() -> JobWithHistory {
+    let (bounds, course) = (Some(waits::all_bounds(later(900))), Some(waits::whole_course()));
+    let extras = Some(Box::new(Extras { bounds, course, ..Extras::default() }));
+    let job = Job { extras, ..plain_job("{}") };
+    JobWithHistory { history: vec![Transition::submitted(&job)], job }
 }
 
 /// A job that another system's trace leads to.
@@ -636,6 +675,7 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("entity_key_free_at", key(Some(hash("fields")), Some(later(90_000)))),
         ("entity_counters", Record::Counters(vec![0, 1, 300, u64::MAX])),
         ("entity_job_traced", Record::Job(Box::new(traced()))),
+        ("entity_job_bounded", Record::Job(Box::new(bounded()))),
         ("entity_moves", Record::Moves(subscriptions::moves())),
     ]
 }

@@ -4,7 +4,7 @@ use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::question::Standing;
 use mainspring_kernel::entity::schedule::{Account, Schedule};
 use mainspring_kernel::entity::{Body, Kind};
-use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
+use mainspring_kernel::event::{CANCEL_CODES, Change, Hold, HoldCode, KeyHolder};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
@@ -145,30 +145,38 @@ fn effect() -> BoxedStrategy<Effect> {
 }
 
 fn extras() -> BoxedStrategy<Box<Extras>> {
-    let rest =
-        (of(instant()), vec(effect(), 0..3), of(any::<u8>()), of(idempotency()), of(any::<u128>()));
+    let rest = (
+        of(instant()),
+        vec(effect(), 0..3),
+        of(any::<u8>()),
+        of(idempotency()),
+        of(any::<u128>()),
+        of(super::waits::bounds()),
+        of(super::waits::course()),
+    );
     (of(job_id()), of(any::<u128>()), of(text()), vec((text(), text()), 0..4), rest)
-        .prop_map(
-            |(parent, dlq, subject, labels, (expires_at, effects, progress_pct, alias, plan))| {
-                let source_dlq = dlq.map(DlqId);
-                // With some that have no parent, with and without a plan.
-                let is_traced = plan.is_none_or(|bits| bits % 2 == 0) && parent.is_none();
-                let traceparent = is_traced.then(|| subject.clone()).flatten();
-                Box::new(Extras {
-                    parent,
-                    source_dlq,
-                    subject,
-                    labels,
-                    expires_at,
-                    effects,
-                    effects_elsewhere: EffectTotals::default(),
-                    progress_pct,
-                    alias,
-                    plan: plan.map(|bits| EntityId { kind: Kind::Schedule, bits }),
-                    traceparent,
-                })
-            },
-        )
+        .prop_map(|(parent, dlq, subject, labels, rest)| {
+            let (expires_at, effects, progress_pct, alias, plan, bounds, course) = rest;
+            let source_dlq = dlq.map(DlqId);
+            // With some that have no parent, with and without a plan.
+            let is_traced = plan.is_none_or(|bits| bits % 2 == 0) && parent.is_none();
+            let traceparent = is_traced.then(|| subject.clone()).flatten();
+            Box::new(Extras {
+                parent,
+                source_dlq,
+                subject,
+                labels,
+                expires_at,
+                effects,
+                effects_elsewhere: EffectTotals::default(),
+                progress_pct,
+                alias,
+                plan: plan.map(|bits| EntityId { kind: Kind::Schedule, bits }),
+                traceparent,
+                bounds,
+                course,
+            })
+        })
         .boxed()
 }
 
@@ -211,7 +219,7 @@ fn actor() -> BoxedStrategy<Actor> {
 }
 
 fn change() -> BoxedStrategy<Change> {
-    let codes = prop_oneof![Just(JOB_CANCELLED), Just(TASK_EXPIRED)];
+    let codes = proptest::sample::select(CANCEL_CODES.to_vec());
     prop_oneof![
         lease().prop_map(Change::Claimed),
         (of(payload()), of(report()))
@@ -223,6 +231,7 @@ fn change() -> BoxedStrategy<Change> {
             |(reason, report, due_at, hold)| { Change::Released { reason, report, due_at, hold } }
         ),
         Just(Change::Hastened),
+        instant().prop_map(|run_at| Change::Unblocked { run_at }),
         (failure(), any::<bool>(), of(report()), of(payload())).prop_map(
             |(failure, is_exhausted, report, result)| Change::DeadLettered {
                 failure,
@@ -348,9 +357,16 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
                 Event::JobMoved(JobEvent { job, seq, at, actor, change })
             }
         ),
-        1 => (job_id(), any::<u32>(), instant(), of(any::<u8>()), of((instant(), instant())))
-            .prop_map(|(job, fence, expires_at, progress_pct, settled)| {
-                Event::LeaseRenewed { job, fence, expires_at, progress_pct, settled }
+        1 => (
+            job_id(),
+            any::<u32>(),
+            instant(),
+            of(any::<u8>()),
+            of(super::waits::note()),
+            of((instant(), instant())),
+        )
+            .prop_map(|(job, fence, expires_at, progress_pct, note, settled)| {
+                Event::LeaseRenewed { job, fence, expires_at, progress_pct, note, settled }
             }),
         1 => (job_id(), effect())
             .prop_map(|(job, effect)| Event::EffectCommitted { job, effect }),
@@ -376,7 +392,7 @@ pub(crate) fn event() -> BoxedStrategy<Event> {
 fn entity() -> BoxedStrategy<Box<Entity>> {
     let body =
         (name(), any::<u64>(), of(instant()), any::<u32>()).prop_map(|(name, large, at, small)| {
-            match large % 11 {
+            match large % 12 {
                 0 => super::samples::body(name, large, at, small),
                 1 => {
                     let answered = |at| Standing::Answered {
@@ -394,6 +410,7 @@ fn entity() -> BoxedStrategy<Box<Entity>> {
                 7 => super::bulks::bulk(&name, at, small),
                 8 => super::bulks::bulk_page(),
                 9 => super::subscriptions::full(name, large, at, small),
+                10 => super::waits::full(large, at.unwrap_or_default(), small),
                 _ => {
                     let full = super::schedules::full_schedule(name, small, at);
                     let stretches = at.map(|at| (at, at.plus_millis(u64::from(small))));

@@ -4,6 +4,7 @@
 use crate::drive::{self, Done};
 use crate::rng::Rng;
 use mainspring_kernel::command::{CommitEffect, Complete, Fail, Heartbeat, Release};
+use mainspring_kernel::job::ProgressNote;
 use mainspring_kernel::registry::{ConcurrencyScope, QueueOrder};
 use mainspring_kernel::{
     Command, EntityId, Event, Failure, Job, JobId, QueueSpec, Receipt, Role, Roles, StateName,
@@ -185,7 +186,8 @@ impl Script {
                 let failure =
                     Failure { code: "BROKEN".into(), message: "it broke".into(), retryable };
                 let retry_delay_ms = self.rng.chance(50).then_some(2_000);
-                Command::Fail(Fail { job: id, token, failure, retry_delay_ms, result: None })
+                let (job, result, snooze_ms) = (id, None, self.rng.chance(20).then_some(1_500));
+                Command::Fail(Fail { job, token, failure, retry_delay_ms, result, snooze_ms })
             }
             6 => Command::Release(Release { job: id, token, reason: None }),
             7..9 => Command::Heartbeat(Heartbeat {
@@ -193,6 +195,10 @@ impl Script {
                 token,
                 lease_ms: 40_000,
                 progress_pct: self.rng.chance(50).then(|| self.rng.below(100) as u8),
+                note: self.rng.chance(30).then(|| {
+                    let checkpoint = Some(format!("{{\"at\":{}}}", self.number).into());
+                    Box::new(ProgressNote { message: Some("on it".into()), checkpoint })
+                }),
             }),
             _ => Command::CommitEffect(CommitEffect {
                 job: id,

@@ -2,9 +2,9 @@
 
 use super::{Plant, lot};
 use mainspring_kernel::calendar::{Fold, Rhythm};
-use mainspring_kernel::entity::Body;
 use mainspring_kernel::entity::schedule::Schedule;
 use mainspring_kernel::entity::trigger::LeafState;
+use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::Change;
 use mainspring_kernel::job::Actor;
 use mainspring_kernel::{Event, Failure, JobEvent, JobId, Timestamp};
@@ -26,6 +26,13 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
         }
         Plant::LoseRenewal => {
             let is_kept = |event: &Event| !matches!(event, Event::LeaseRenewed { .. });
+            events.into_iter().filter(is_kept).collect()
+        }
+        Plant::LoseRelease => {
+            let is_kept = |event: &Event| {
+                let change = if let Event::JobMoved(it) = event { Some(&it.change) } else { None };
+                !matches!(change, Some(Change::Unblocked { .. }))
+            };
             events.into_iter().filter(is_kept).collect()
         }
         Plant::LoseFiring if is_firing(&events) => {
@@ -59,7 +66,8 @@ pub(super) fn spoilt(plant: Plant, events: Vec<Event>) -> Vec<Event> {
 
 /// Whether an entity submits a job.
 fn is_firing(events: &[Event]) -> bool {
-    events.iter().any(|event| matches!(event, Event::EntitySet(_)))
+    let is_wait = |kind: Kind| kind == Kind::Wait;
+    events.iter().any(|event| matches!(event, Event::EntitySet(it) if !is_wait(it.id.kind)))
 }
 
 /// A schedule that is kept otherwise than was decided.

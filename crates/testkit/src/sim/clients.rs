@@ -4,6 +4,7 @@ use super::server::{Server, principal};
 use crate::drive;
 use crate::history::{Call, Outcome, Streamed};
 use mainspring_kernel::command::Submit;
+use mainspring_kernel::job::{After, AfterCondition};
 use mainspring_kernel::{Command, DlqId, JobId, StateName};
 use mainspring_store::{ItemFilter, MovesPage, Scope};
 use std::time::Duration;
@@ -65,6 +66,7 @@ async fn submit(server: &Server) {
     wish.idempotency = key.as_ref().map(|name| drive::key(owner, name, &payload, window_secs));
     if !has_key {
         vary(server, &mut wish);
+        follow(server, &mut wish);
     }
     let call = Call::Submit {
         tenant: owner.to_owned(),
@@ -89,6 +91,25 @@ fn vary(server: &Server, wish: &mut Submit) {
     wish.timeout_ms = rng.chance(15).then(|| rng.within(500, 8_000) as u32);
     wish.priority = rng.chance(30).then(|| rng.below(100) as u8);
     wish.expires_at = rng.chance(8).then(|| now.plus_millis(rng.within(16_000, 40_000)));
+}
+
+/// Now and then a job waits for one or two that are there: a foreign one is refused.
+fn follow(server: &Server, wish: &mut Submit) {
+    if !server.world.chance(20) {
+        return;
+    }
+    let some = [some_job(server), some_job(server)].into_iter().flatten();
+    let mut jobs: Vec<JobId> = some.filter_map(|job| job.parse().ok()).collect();
+    jobs.dedup();
+    let condition = match server.world.chance(50) {
+        true => AfterCondition::Success,
+        false => AfterCondition::End,
+    };
+    if !jobs.is_empty() {
+        // What waits may wait for long: only its own time is told by the call.
+        (wish.delay_ms, wish.expires_at) = (None, None);
+        wish.bounds.after = Some(After { jobs, members: 0, condition });
+    }
 }
 
 fn some_job(server: &Server) -> Option<String> {

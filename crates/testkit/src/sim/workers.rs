@@ -141,7 +141,7 @@ impl Hand<'_> {
         let lease_ms = self.lease_ms;
         let call = Call::Heartbeat { job, token: text, lease_ms: u64::from(lease_ms) };
         let progress_pct = Some(self.server.world.below(100) as u8);
-        let beat = Heartbeat { job: id, token, lease_ms, progress_pct };
+        let beat = Heartbeat { job: id, token, lease_ms, progress_pct, note: None };
         let outcome = self.server.call(call, Command::Heartbeat(beat)).await;
         !is_refused(&outcome) && outcome != Outcome::Ok(Answer::Cancelled)
     }
@@ -170,7 +170,8 @@ impl Hand<'_> {
         let code = "BROKEN".to_owned();
         let call = Call::Fail { job, token: text, code, retryable, delay_ms };
         let failure = Failure { code: "BROKEN".into(), message: "it broke".into(), retryable };
-        let report = Fail { job: id, token, failure, retry_delay_ms: delay_ms, result: None };
+        let (job, retry_delay_ms, result, snooze_ms) = (id, delay_ms, None, None);
+        let report = Fail { job, token, failure, retry_delay_ms, result, snooze_ms };
         self.server.call(call, Command::Fail(report)).await;
     }
 

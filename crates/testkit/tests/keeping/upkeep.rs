@@ -240,7 +240,8 @@ fn a_renewed_lease_is_as_long_after_a_restart() {
     let mut hand = Hand::of(&store);
     let held = hand.commit(&[submit("{}")], 1).granted.remove(0);
     let token = held.lease().expect("it has one").token();
-    let beat = Heartbeat { job: held.id, token, lease_ms: 500_000, progress_pct: Some(40) };
+    let (lease_ms, progress_pct, note) = (500_000, Some(40), None);
+    let beat = Heartbeat { job: held.id, token, lease_ms, progress_pct, note };
     hand.commit(&[Command::Heartbeat(beat)], 0);
     let renewed = job(&store, held.id).expect("it is there").job;
     let ends_at = |job: &Job| job.lease().expect("it has one").expires_at;

@@ -48,6 +48,7 @@ fn job() -> Job {
         trace_id: "t".into(),
         traceparent: None,
         labels: std::collections::BTreeMap::new(),
+        checkpoint: None,
     }
 }
 
@@ -86,7 +87,7 @@ async fn a_heartbeat_that_was_answered_renews_the_lease_from_when_it_was_sent() 
 
 #[tokio::test]
 async fn the_first_reason_to_stop_stands_and_progress_is_in_bounds() {
-    let ctx = Context::new(job(), Arc::new(Nobody));
+    let ctx = Context::new(job(), Arc::new(Nobody), "w".into());
     assert_eq!((ctx.stop_reason(), ctx.last_progress()), (None, None));
     ctx.tell_to_stop(StopReason::Cancelled);
     ctx.tell_to_stop(StopReason::Draining);

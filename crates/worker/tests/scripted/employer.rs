@@ -217,6 +217,7 @@ pub(crate) fn job(n: usize) -> Job {
         trace_id: "t".into(),
         traceparent: None,
         labels: std::collections::BTreeMap::new(),
+        checkpoint: None,
     }
 }
 

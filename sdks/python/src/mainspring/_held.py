@@ -48,6 +48,7 @@ def attempt(pulled: Dict[str, Any], lease: float) -> Attempt:
         execution_key=pulled["execution_key"],
         trace_id=pulled["trace_id"],
         labels=pulled.get("labels") or {},
+        checkpoint=pulled.get("checkpoint"),
         time_allowed=max(_instant(pulled["deadline_at"]) - granted_at, 0.0),
     )
 

@@ -43,3 +43,5 @@ CODE_BYTES_MAX = 100
 EFFECT_TRIES_MAX = 5
 #: Longest rest of a worker that is sent home empty, or with jobs it cannot use, before its time.
 REST_MAX = 0.5
+#: Largest value that is left for the next try, in bytes of JSON.
+CHECKPOINT_BYTES_MAX = 64 * 1024

@@ -29,6 +29,10 @@ def wish(
     labels: Optional[Mapping[str, str]] = None,
     subject: Optional[str] = None,
     expires_at: Optional[str] = None,
+    deadline_at: Optional[str] = None,
+    queue_timeout_ms: Optional[int] = None,
+    after: Optional[Iterable[str]] = None,
+    after_condition: Optional[str] = None,
 ) -> dict[str, Any]:
     """The wish for a job, as ``submit`` sends it and ``submit_batch`` takes it."""
     more = filled(
@@ -45,6 +49,10 @@ def wish(
         labels=dict(labels) if labels else None,
         subject=subject,
         expires_at=expires_at,
+        deadline_at=deadline_at,
+        queue_timeout_ms=queue_timeout_ms,
+        after=list(after) if after else None,
+        after_condition=after_condition,
     )
     return {"job_type": job_type, "payload": payload, **more}
 
@@ -67,12 +75,17 @@ class Methods:
         where = path("jobs", query={"wait_ms": wait_ms})
         return self._do(_post(where, job, repeat, (wait_ms or 0) / 1000))
 
-    def submit_batch(self, jobs: Iterable[Mapping[str, Any]]) -> Any:
-        """Submits up to 10,000 jobs (see ``wish``); each has its own result, in order."""
+    def submit_batch(
+        self, jobs: Iterable[Mapping[str, Any]], *, then: Optional[Mapping[str, Any]] = None
+    ) -> Any:
+        """Submits up to 10,000 jobs (see ``wish``); each has its own result, in order. ``then``
+        waits for all of them and comes last; with it, all are taken or none."""
         listed = [dict(job) for job in jobs]
-        has_keys = all(job.get("idempotency_key") is not None for job in listed)
+        every = listed if then is None else [*listed, dict(then)]
+        has_keys = all(job.get("idempotency_key") is not None for job in every)
         repeat = Repeat.SAFE if has_keys else Repeat.UNSAFE
-        return self._do(_post(path("jobs", "batch"), {"jobs": listed}, repeat))
+        batch = {"jobs": listed} if then is None else {"jobs": listed, "then": dict(then)}
+        return self._do(_post(path("jobs", "batch"), batch, repeat))
 
     def job(self, job_id: str, *, wait_ms: Optional[int] = None) -> Any:
         """One job; with ``wait_ms``, waits for its end that long."""

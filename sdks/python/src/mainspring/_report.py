@@ -61,7 +61,9 @@ def fail(job_id: str, lease_token: str, failure: Failure) -> Report:
         "message": _cut(failure.message, MESSAGE_BYTES_MAX),
         "retryable": failure.retryable,
     }
-    if failure.retry_delay is not None:
+    if failure.snooze_for is not None:
+        said["snooze_ms"] = max(0, int(failure.snooze_for * 1000))
+    elif failure.retry_delay is not None:
         said["retry_delay_ms"] = max(0, int(failure.retry_delay * 1000))
     more = "," + dumps(said)[1:-1]
     return Report("fail", job_id, lease_token, _item(job_id, lease_token, more), failure)

@@ -293,6 +293,7 @@ class Run:
             ctx._on_stop = lambda: self._to_handlers(stopped.set)
         else:
             ctx = Context(job, self.transport)
+        ctx._worker_id = self.worker.worker_id
         held = Held(ctx, now + lease)
         self.next_beat = now + lease / 3 if not self.held else min(self.next_beat, now + lease / 3)
         ends = [held.ends_at] if self.leases_end is None else [held.ends_at, self.leases_end]
@@ -473,8 +474,9 @@ class Run:
         items = []
         for token, held in part:
             item: Dict[str, Any] = {"job_id": held.ctx.job.job_id, "lease_token": token}
-            if held.ctx._progress is not None:
-                item["progress"] = held.ctx._progress
+            said = held.ctx._said()
+            if said is not None:
+                item["progress"] = said
             items.append(item)
         beat = {"worker_id": worker.worker_id, "lease_ms": int(worker.lease * 1000), "items": items}
         call = Call("POST", path("work", "heartbeat"), body(beat), Repeat.NEVER)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Awaitable, Callable, Mapping, Optional, TypeVar, Union
 
 from ._aio import AsyncTransport
-from ._call import Call, Repeat, pause
-from ._limits import EFFECT_TRIES_MAX
+from ._call import Call, Repeat, body, path, pause
+from ._limits import CHECKPOINT_BYTES_MAX, EFFECT_TRIES_MAX
 from ._methods import commit_effect, effect
 from ._transport import Transport
 from .errors import Error, Failure, Refused, Stopped
@@ -48,6 +48,8 @@ class Attempt:
     labels: Mapping[str, str]
     #: How many seconds the attempt may take. Clocks may differ; this does not depend on them.
     time_allowed: float
+    #: What an earlier try left with ``ctx.checkpoint``, the last of it.
+    checkpoint: Any = None
 
 
 class _Context:
@@ -59,6 +61,8 @@ class _Context:
         self._reason: Optional[str] = None
         self._stop = threading.Event()
         self._progress: Optional[float] = None
+        self._message: Optional[str] = None
+        self._worker_id = "worker"
         self._on_stop: Optional[Callable[[], None]] = None
 
     @property
@@ -81,10 +85,45 @@ class _Context:
         if self._reason is not None:
             raise Stopped(self._reason)
 
-    def progress(self, percent: float) -> None:
-        """Tells how far the work is, in percent; sent with the next heartbeat."""
+    def progress(self, percent: float, message: Optional[str] = None) -> None:
+        """Tells how far the work is, in percent and for people; sent with the next heartbeat."""
         value = float(percent)
         self._progress = min(max(value, 0.0), 100.0) if math.isfinite(value) else None
+        if message is not None:
+            self._message = message
+
+    def _said(self, **more: Any) -> Any:
+        """How far the work is, as a heartbeat says it; ``None`` is nothing to say."""
+        if self._message is None and not more:
+            return self._progress
+        said: dict[str, Any] = dict(more)
+        if self._progress is not None:
+            said["percent"] = self._progress
+        if self._message is not None:
+            said["message"] = self._message
+        return said
+
+    def _checkpoint(self, value: Any) -> Call:
+        text = None
+        try:
+            text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Failure.permanent("CHECKPOINT_INVALID", str(error)) from error
+        if len(text) > CHECKPOINT_BYTES_MAX:
+            raise Failure.permanent("CHECKPOINT_INVALID", "it is over 64 KiB of JSON")
+        job = self.job
+        item = {"job_id": job.job_id, "lease_token": job.lease_token}
+        item["progress"] = self._said(checkpoint=value)
+        # What was promised is never shortened.
+        beat = {"worker_id": self._worker_id, "lease_ms": 1000, "items": [item]}
+        return Call("POST", path("work", "heartbeat"), body(beat), Repeat.NEVER)
+
+    def _kept(self, answer: Any) -> None:
+        item = answer["items"][0]
+        if item.get("cancelled"):
+            raise Failure.permanent("JOB_CANCELLED", "cancelled")
+        if "lease_expires_at" not in item:
+            raise Failure("LEASE_LOST", "the checkpoint was not kept")
 
     def _tell_to_stop(self, reason: str) -> bool:
         """The first reason stands; answers whether this was it."""
@@ -126,6 +165,11 @@ class Context(_Context):
             return value
         first: T = told["value"]
         return first
+
+    def checkpoint(self, value: Any) -> None:
+        """Leaves a value for the next try, in place of what was left before; at most 64 KiB of
+        JSON. It is kept once this returns; the next try has it as ``ctx.job.checkpoint``."""
+        self._kept(self._patiently(self._checkpoint(value)))
 
     def _patiently(self, call: Call) -> Any:
         tries = 0
@@ -171,6 +215,10 @@ class AsyncContext(_Context):
             return value
         first: T = told["value"]
         return first
+
+    async def checkpoint(self, value: Any) -> None:
+        """As ``Context.checkpoint``."""
+        self._kept(await self._patiently(self._checkpoint(value)))
 
     async def _patiently(self, call: Call) -> Any:
         tries = 0

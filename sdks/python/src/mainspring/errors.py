@@ -112,6 +112,16 @@ class Failure(Exception):
         self.retryable = retryable
         #: Your own wish for the next delay, in seconds.
         self.retry_delay = retry_delay
+        #: No failure: the job is put off for so many seconds.
+        self.snooze_for: Optional[float] = None
+
+    @classmethod
+    def snooze(cls, seconds: float, reason: str = "") -> Failure:
+        """No failure at all: the job comes back after this long, and no try is used. Only so
+        often: after a thousand times it ends."""
+        snoozed = cls(CODE_DEFAULT, reason)
+        snoozed.snooze_for = seconds
+        return snoozed
 
     @classmethod
     def permanent(cls, code: str, message: str = "") -> Failure:

@@ -190,7 +190,8 @@ impl Reporter<'_> {
         match self.token {
             Some(token) => {
                 let job = self.job.id;
-                Command::Fail(Fail { job, token, failure, retry_delay_ms: None, result: None })
+                let (retry_delay_ms, result, snooze_ms) = (None, None, None);
+                Command::Fail(Fail { job, token, failure, retry_delay_ms, result, snooze_ms })
             }
             None => self.told(Ended::Badly { failure, result: None }),
         }

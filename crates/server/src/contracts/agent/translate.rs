@@ -140,7 +140,8 @@ impl Outcome {
                 Command::Complete(Complete { job, token, result: Some(result) })
             }
             Outcome::Failed(failure, result) => {
-                Command::Fail(Fail { job, token, failure, retry_delay_ms: None, result })
+                let (retry_delay_ms, snooze_ms) = (None, None);
+                Command::Fail(Fail { job, token, failure, retry_delay_ms, result, snooze_ms })
             }
         }
     }

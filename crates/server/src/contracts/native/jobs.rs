@@ -13,6 +13,7 @@ use crate::write::Out;
 use hyper::StatusCode;
 use mainspring_api as api;
 use mainspring_engine::store::JobWithHistory;
+use mainspring_kernel::command::{Follows, Submit};
 use mainspring_kernel::{Command, Job, JobId, Principal, Receipt, Rejection};
 use std::time::Duration;
 
@@ -28,12 +29,12 @@ pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Refusa
             return Err(refusal::idempotency_missing());
         }
         let submitter = Submitter::new(&who, ask.trace.as_deref(), window);
-        submitter.by(ask.traceparent()).submit(&wish, key)?
+        alone(submitter.by(ask.traceparent()).submit(&wish, key)?)?
     };
     ask.let_go_of_body();
     // Before the job exists: whoever is refused can send the same again.
     let _place = if wait_ms > 0 { Some(ask.place_to_wait(&who)?) } else { None };
-    let mut submitted = ask.engine().submit(command).await??;
+    let mut submitted = ask.engine().submit(command).await?.map_err(refused)?;
     if wait_ms > 0 {
         let ended = ask.engine().job_ended(submitted.job.id, Duration::from_millis(wait_ms));
         // Whose token ends meanwhile learns that the job was accepted, and nothing more.
@@ -53,10 +54,25 @@ pub(super) async fn submit(mut ask: Ask, who: Principal) -> Result<Reply, Refusa
     Ok(Reply::json(status, out).with_trace(submitted.job.trace_id()))
 }
 
+/// A job that is submitted by itself can follow no other of its batch.
+fn alone(mut wish: Submit) -> Result<Submit, Refusal> {
+    if wish.follows.is_some() {
+        return Err(refusal::invalid("after", "can name jobs by # only within a batch"));
+    }
+    wish.bounds.after = wish.bounds.after.filter(|after| !after.jobs.is_empty());
+    Ok(wish)
+}
+
+/// What a submission is refused with. A job that it names and its user cannot see is as good as
+/// none, wherever it is named.
+fn refused(rejection: Rejection) -> Refusal {
+    if rejection == Rejection::JobUnknown { refusal::denied() } else { rejection.into() }
+}
+
 pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    let (wishes, refused) = {
+    let (mut wishes, then, refused_items) = {
         let text = json::check(&ask.body)?;
-        let items = wire::batch(text)?;
+        let (items, then) = wire::batch(text)?;
         let window = ask.app.config.key_window_secs;
         let submitter = Submitter::new(&who, ask.trace.as_deref(), window);
         let mut submitter = submitter.by(ask.traceparent());
@@ -75,8 +91,22 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Refu
                 Err(refusal) => refused.push((index, refusal)),
             }
         }
-        (wishes, refused)
+        let then = match then {
+            Some(wish) if is_key_required && wish.idempotency_key.is_none() => {
+                return Err(refusal::idempotency_missing());
+            }
+            Some(wish) => Some(submitter.submit(&wish, None)?),
+            None => None,
+        };
+        (wishes, then, refused)
     };
+    if then.is_some() || wishes.iter().any(|wish| wish.follows.is_some()) {
+        return submit_together(&ask, wishes, then, refused_items).await;
+    }
+    for wish in &mut wishes {
+        wish.bounds.after = wish.bounds.after.take().filter(|after| !after.jobs.is_empty());
+    }
+    let refused = refused_items;
     let total = wishes.len() + refused.len();
     let (outcomes, untaken) = ask.engine().submit_many(wishes).await?;
     let untaken = untaken.map(Refusal::from);
@@ -99,6 +129,37 @@ pub(super) async fn submit_batch(ask: Ask, who: Principal) -> Result<Reply, Refu
     Ok(Reply::json(StatusCode::OK, out))
 }
 
+/// Jobs of which some wait for others of the same batch: all are taken or none.
+async fn submit_together(
+    ask: &Ask,
+    mut wishes: Vec<Submit>,
+    then: Option<Submit>,
+    wrong: Vec<(usize, Refusal)>,
+) -> Result<Reply, Refusal> {
+    if let Some((index, mut refusal)) = wrong.into_iter().next() {
+        refusal.message = format!("job {index} of the batch: {}", refusal.message).into();
+        return Err(refusal);
+    }
+    if let Some(mut then) = then {
+        if then.follows.is_some() {
+            return Err(refusal::invalid("then", "follows all jobs of the batch: leave out #"));
+        }
+        then.follows = Some(Follows::All);
+        wishes.push(then);
+    }
+    let receipts = ask.engine().submit_together(wishes).await?.map_err(refused)?;
+    let mut out = Out::data(100 * receipts.len() + 32);
+    out.raw("{\"items\":[");
+    for (index, receipt) in receipts.into_iter().enumerate() {
+        if index > 0 {
+            out.raw(",");
+        }
+        submitted_item(&Ok(receipt), &mut out);
+    }
+    out.raw("]}");
+    Ok(Reply::json(StatusCode::OK, out))
+}
+
 fn submitted_item(outcome: &Result<Receipt, Rejection>, out: &mut Out) {
     match outcome {
         Ok(Receipt::Submitted { job }) => {
@@ -108,6 +169,10 @@ fn submitted_item(outcome: &Result<Receipt, Rejection>, out: &mut Out) {
         }
         Ok(Receipt::Existing { job, state }) => view::hit(*job, *state, out),
         Ok(_) => item_error("INTERNAL_ERROR", "an unexpected receipt", out),
+        Err(Rejection::JobUnknown) => {
+            let denied = refusal::denied();
+            item_error(denied.code, &denied.message, out);
+        }
         Err(rejection) => item_error(rejection.code(), &rejection.to_string(), out),
     }
 }

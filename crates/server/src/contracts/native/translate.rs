@@ -1,16 +1,21 @@
 //! From the contract's words to the kernel's, purely.
 
 use super::wire;
+use crate::auth;
 use crate::limits::PULL_NAMES_MAX;
 use crate::refusal::{self, Refusal};
 use mainspring_api::Time;
 use mainspring_engine::Pull;
-use mainspring_kernel::command::{Complete, Fail, Heartbeat, Release, Submit};
+use mainspring_engine::store::Scope;
+use mainspring_kernel::command::{Complete, Fail, Follows, Heartbeat, Release, Submit};
 use mainspring_kernel::event::TASK_EXECUTION_FAILED;
 use mainspring_kernel::idempotency::Keyed;
-use mainspring_kernel::job::{Failure, Idempotency, LeaseToken};
+use mainspring_kernel::job::{
+    After, AfterCondition, Bounds, Failure, Idempotency, LeaseToken, ProgressNote,
+};
 use mainspring_kernel::limits::{
-    ERROR_CODE_BYTES_MAX, LEASE_MS_DEFAULT, LEASE_MS_MAX, PULL_MAX, WAIT_MS_MAX,
+    AFTER_MAX, CHECKPOINT_BYTES_MAX, ERROR_CODE_BYTES_MAX, LEASE_MS_DEFAULT, LEASE_MS_MAX,
+    PULL_MAX, SNOOZE_MS_MAX, WAIT_MS_MAX,
 };
 use mainspring_kernel::name::BadName;
 use mainspring_kernel::traceparent;
@@ -65,6 +70,7 @@ impl<'a> Submitter<'a> {
             self.last_queue.clone_from(&queue);
         }
         let idempotency = self.idempotency(wish, &job_type, header_key)?;
+        let named = after(wish)?;
         let parent = wish.parent_id.as_ref().map(|text| text.parse::<JobId>()).transpose();
         let submit = Submit {
             tenant: self.who.tenant.clone(),
@@ -90,6 +96,13 @@ impl<'a> Submitter<'a> {
             subject: wish.subject.as_deref().map(Into::into),
             labels: wish.labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone()),
             expires_at: instant("expires_at", wish.expires_at.as_deref())?,
+            bounds: Bounds {
+                deadline_at: instant("deadline_at", wish.deadline_at.as_deref())?,
+                queue_timeout_ms: wish.queue_timeout_ms,
+                after: named.0,
+            },
+            follows: named.1,
+            may_name_others: !matches!(auth::scope(self.who), Scope::User(..)),
             ended: None,
         };
         // A key that is taken must not hide that the rest of the wish makes no sense.
@@ -121,6 +134,44 @@ impl<'a> Submitter<'a> {
         };
         keyed.idempotency().map(Box::new).map(Some)
     }
+}
+
+/// The jobs that a wish names to wait for: those that there are, and those of its own batch.
+fn after(wish: &wire::Submit<'_>) -> Result<(Option<After>, Option<Follows>), Rejection> {
+    let condition = match wish.after_condition.as_deref() {
+        None => AfterCondition::Success,
+        Some(text) => {
+            AfterCondition::parse(text).ok_or(field("after_condition", "must be success or end"))?
+        }
+    };
+    let named = wish.after.as_deref().unwrap_or_default();
+    if named.is_empty() {
+        return match wish.after_condition {
+            // What follows a batch may say on what condition.
+            Some(_) => Ok((Some(After { jobs: Vec::new(), members: 0, condition }), None)),
+            None => Ok((None, None)),
+        };
+    }
+    if named.len() > AFTER_MAX {
+        return Err(field("after", "must name at most 100 jobs"));
+    }
+    let (mut jobs, mut places) = (Vec::new(), Vec::new());
+    for text in named {
+        match text.strip_prefix('#') {
+            Some(place) => places.push(place.parse().map_err(|_| bad_after())?),
+            None => jobs.push(text.parse::<JobId>().map_err(|_| bad_after())?),
+        }
+    }
+    jobs.sort_unstable();
+    jobs.dedup();
+    places.sort_unstable();
+    places.dedup();
+    let follows = (!places.is_empty()).then_some(Follows::Some(places));
+    Ok((Some(After { jobs, members: 0, condition }), follows))
+}
+
+fn bad_after() -> Rejection {
+    field("after", "must name jobs by their ids, or earlier ones of the batch as #0, #1")
 }
 
 fn field(field: &'static str, reason: &'static str) -> Rejection {
@@ -221,11 +272,19 @@ impl Report for wire::Fail<'_> {
     fn command(&self) -> Result<Command, Rejection> {
         let (job, token) = attempt(&self.job_id, &self.lease_token)?;
         let code: Arc<str> = self.error_code.as_deref().unwrap_or(TASK_EXECUTION_FAILED).into();
-        let message = self.message.as_deref().unwrap_or("the worker gave no message").into();
+        let silent = if self.snooze_ms.is_some() { "" } else { "the worker gave no message" };
+        let message = self.message.as_deref().unwrap_or(silent).into();
         let failure = Failure { code, message, retryable: self.retryable.unwrap_or(true) };
         let result = self.result.map(|result| Payload::from(result.get()));
         let retry_delay_ms = self.retry_delay_ms;
-        Ok(Command::Fail(Fail { job, token, failure, retry_delay_ms, result }))
+        let snooze_ms = self.snooze_ms;
+        if snooze_ms.is_some() && retry_delay_ms.is_some() {
+            return Err(field("snooze_ms", "cannot be combined with retry_delay_ms"));
+        }
+        if snooze_ms.is_some_and(|ms| ms > SNOOZE_MS_MAX) {
+            return Err(field("snooze_ms", "must be at most 2592000000 (thirty days)"));
+        }
+        Ok(Command::Fail(Fail { job, token, failure, retry_delay_ms, result, snooze_ms }))
     }
 }
 
@@ -243,13 +302,31 @@ impl Report for wire::Release<'_> {
 /// The command of one attempt's heartbeat.
 pub(super) fn beat(wish: &wire::Beat<'_>, lease_ms: u32) -> Result<Command, Rejection> {
     let (job, token) = attempt(&wish.job_id, &wish.lease_token)?;
-    let progress_pct = match wish.progress {
+    let told = wish.progress.map(|raw| told(raw.get())).transpose()?;
+    let (percent, note) = told.unwrap_or_default();
+    let progress_pct = match percent {
         Some(progress) if !(0.0..=100.0).contains(&progress) => {
             return Err(field("progress", "must be between 0 and 100"));
         }
         progress => progress.map(|progress| progress as u8),
     };
-    Ok(Command::Heartbeat(Heartbeat { job, token, lease_ms, progress_pct }))
+    Ok(Command::Heartbeat(Heartbeat { job, token, lease_ms, progress_pct, note }))
+}
+
+/// What a worker says of its progress: a number, or an object.
+fn told(text: &str) -> Result<(Option<f64>, Option<Box<ProgressNote>>), Rejection> {
+    if let Ok(percent) = serde_json::from_str::<f64>(text) {
+        return Ok((Some(percent), None));
+    }
+    let reason = "must be a number, or an object with percent, message and checkpoint";
+    let told: wire::Told<'_> = serde_json::from_str(text).map_err(|_| field("progress", reason))?;
+    let checkpoint = told.checkpoint.map(|value| Payload::from(value.get()));
+    if checkpoint.as_ref().is_some_and(|value| value.len() > CHECKPOINT_BYTES_MAX) {
+        return Err(field("checkpoint", "must be at most 64 KiB of JSON"));
+    }
+    let message = told.message.as_deref().map(Into::into);
+    let has_note = message.is_some() || checkpoint.is_some();
+    Ok((told.percent, has_note.then(|| Box::new(ProgressNote { message, checkpoint }))))
 }
 
 /// Whether text looks like a stable code.

@@ -5,7 +5,7 @@ use crate::write::Out;
 use mainspring_kernel::error_class::ErrorClass;
 use mainspring_kernel::event::{JOB_CANCELLED, TASK_EXPIRED};
 use mainspring_kernel::evolve::Transition;
-use mainspring_kernel::job::{Extras, Idempotency};
+use mainspring_kernel::job::{After, Bounds, Extras, Idempotency};
 use mainspring_kernel::{Job, JobId, StateName};
 
 /// About how many bytes a job takes, for sizing buffers.
@@ -147,7 +147,8 @@ fn last_failure(job: &Job, out: &mut Out) {
 
 /// Why a cancelled job was.
 fn cancel_code(job: &Job) -> &'static str {
-    if job.has_expired() { TASK_EXPIRED } else { JOB_CANCELLED }
+    let usual = if job.has_expired() { TASK_EXPIRED } else { JOB_CANCELLED };
+    job.course().and_then(|course| course.ended_by).unwrap_or(usual)
 }
 
 fn times(job: &Job, out: &mut Out) {
@@ -166,6 +167,37 @@ fn times(job: &Job, out: &mut Out) {
     out.maybe_time(job.due_at().filter(|_| is_retrying));
     out.raw(",\"expires_at\":");
     out.maybe_time(job.expires_at());
+    if let Some(bounds) = job.bounds() {
+        write_bounds(bounds, out);
+    }
+}
+
+/// What the submission asked for in time and order.
+fn write_bounds(bounds: &Bounds, out: &mut Out) {
+    if let Some(at) = bounds.deadline_at {
+        out.raw(",\"deadline_at\":");
+        out.time(at);
+    }
+    if let Some(ms) = bounds.queue_timeout_ms {
+        out.raw(",\"queue_timeout_ms\":");
+        out.number(u64::from(ms));
+    }
+    let Some(After { jobs, members, condition }) = &bounds.after else { return };
+    out.raw(",\"after\":[");
+    for (index, job) in jobs.iter().enumerate() {
+        if index > 0 {
+            out.raw(",");
+        }
+        out.job_id(*job);
+    }
+    out.raw("]");
+    if *members > 0 {
+        out.raw(",\"after_batch\":");
+        out.number(u64::from(*members));
+    }
+    out.raw(",\"after_condition\":\"");
+    out.raw(condition.as_str());
+    out.raw("\"");
 }
 
 fn rare(job: &Job, out: &mut Out) {
@@ -200,6 +232,15 @@ fn rare(job: &Job, out: &mut Out) {
         Some(pct) => out.number(u64::from(pct)),
         None => out.raw("null"),
     }
+    let Some(course) = &extras.course else { return };
+    if let Some(message) = &course.message {
+        out.raw(",\"progress_message\":");
+        out.string(message);
+    }
+    if course.snoozes > 0 {
+        out.raw(",\"snooze_count\":");
+        out.number(u64::from(course.snoozes));
+    }
 }
 
 /// Writes a job as its worker gets it.
@@ -230,6 +271,10 @@ pub(super) fn grant(job: &Job, out: &mut Out) {
     traceparent(job, out);
     out.raw(",\"labels\":");
     out.labels(job.extras.as_ref().map_or(&[], |extras| &extras.labels));
+    if let Some(value) = job.course().and_then(|course| course.checkpoint.as_ref()) {
+        out.raw(",\"checkpoint\":");
+        out.raw(value);
+    }
     out.raw("}");
 }
 

@@ -51,6 +51,13 @@ pub(super) struct Submit<'a> {
     pub(super) subject: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) expires_at: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) deadline_at: Option<Text<'a>>,
+    pub(super) queue_timeout_ms: Option<u32>,
+    #[serde(borrow)]
+    pub(super) after: Option<Vec<Text<'a>>>,
+    #[serde(borrow)]
+    pub(super) after_condition: Option<Text<'a>>,
 }
 
 /// Labels in the order given.
@@ -84,9 +91,11 @@ impl<'de> Deserialize<'de> for Labels {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Batch<T> {
+#[serde(deny_unknown_fields, bound(deserialize = "'de: 'a, T: Deserialize<'de>"))]
+pub(super) struct Batch<'a, T> {
     jobs: Bounded<T>,
+    #[serde(borrow)]
+    then: Option<Submit<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -136,6 +145,7 @@ pub(super) struct Fail<'a> {
     pub(super) message: Option<Text<'a>>,
     pub(super) retryable: Option<bool>,
     pub(super) retry_delay_ms: Option<u64>,
+    pub(super) snooze_ms: Option<u64>,
     #[serde(borrow)]
     pub(super) result: Option<&'a RawValue>,
 }
@@ -167,21 +177,33 @@ pub(super) struct Beat<'a> {
     pub(super) job_id: Text<'a>,
     #[serde(borrow)]
     pub(super) lease_token: Text<'a>,
-    pub(super) progress: Option<f64>,
+    #[serde(borrow)]
+    pub(super) progress: Option<&'a RawValue>,
+}
+
+/// What a worker says of its progress, if it says more than a number.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Told<'a> {
+    pub(super) percent: Option<f64>,
+    #[serde(borrow)]
+    pub(super) message: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) checkpoint: Option<&'a RawValue>,
 }
 
 /// Items of a list, each fine or wrong on its own.
 pub(super) type Items<T> = Vec<Result<T, Refusal>>;
 
-/// Reads `{"jobs":[...]}`. Normally in one go; if that fails, item by item, so that one wrong job
-/// does not spoil its neighbours.
-pub(super) fn batch(text: &str) -> Result<Items<Submit<'_>>, Refusal> {
-    match json::parse::<Batch<Submit<'_>>>(text) {
-        Ok(batch) => all_fine(batch.jobs),
+/// Reads `{"jobs":[...],"then":{...}}`. Normally in one go; if that fails, item by item, so that one
+/// wrong job does not spoil its neighbours.
+pub(super) fn batch(text: &str) -> Result<(Items<Submit<'_>>, Option<Submit<'_>>), Refusal> {
+    match json::parse::<Batch<'_, Submit<'_>>>(text) {
+        Ok(batch) => Ok((all_fine(batch.jobs)?, batch.then)),
         Err(error) => {
-            let loose = json::parse::<Batch<&RawValue>>(text)
-                .map_err(|_| json::explain::<Batch<Submit<'_>>>(text, &error))?;
-            one_by_one(loose.jobs)
+            let loose = json::parse::<Batch<'_, &RawValue>>(text)
+                .map_err(|_| json::explain::<Batch<'_, Submit<'_>>>(text, &error))?;
+            Ok((one_by_one(loose.jobs)?, loose.then))
         }
     }
 }
@@ -275,7 +297,7 @@ mod tests {
     #[test]
     fn one_wrong_item_does_not_spoil_its_neighbours() {
         let text = r#"{"jobs":[{"job_type":"a","payload":1},{"job_type":2,"payload":1},{}]}"#;
-        let items = batch(text).unwrap();
+        let items = batch(text).unwrap().0;
         assert!(items[0].is_ok() && items[1].is_err() && items[2].is_err());
         assert_eq!(batch(r#"{"jobs":{}}"#).unwrap_err().code, "REQ_VALIDATION_FAILED");
         assert_eq!(batch(r#"{"jobs":[}"#).unwrap_err().code, "JSON_INVALID");

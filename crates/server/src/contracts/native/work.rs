@@ -129,10 +129,19 @@ async fn work(
         Some((pull, who)) if commands.is_empty() && !pull.wait.is_zero() => {
             let _place = ask.place_to_wait(&who)?;
             let served = ask.while_live(&who, ask.engine().work(commands, Some(pull))).await;
-            Ok(served.ok_or_else(refusal::unauthorized)??)
+            let mut reply = served.ok_or_else(refusal::unauthorized)??;
+            ask.engine().bring_checkpoints(&mut reply.grants).await?;
+            Ok(reply)
         }
         None if commands.is_empty() => Ok(mainspring_engine::Reply::default()),
-        pull => Ok(ask.engine().work(commands, pull.map(|(pull, _)| pull)).await?),
+        pull => {
+            let mut reply = ask.engine().work(commands, pull.map(|(pull, _)| pull)).await?;
+            // The reports are taken: their answer must not be lost by this.
+            if ask.engine().bring_checkpoints(&mut reply.grants).await.is_err() {
+                reply.grants.clear();
+            }
+            Ok(reply)
+        }
     }
 }
 
@@ -205,7 +214,12 @@ fn error(code: &str, message: &str, out: &mut Out) {
 }
 
 fn grants_bytes(grants: &[Grant]) -> usize {
-    grants.iter().map(|grant| 480 + grant.job.payload.len()).sum::<usize>() + 32
+    let left = |grant: &Grant| {
+        let checkpoint = grant.job.course().and_then(|course| course.checkpoint.as_ref());
+        checkpoint.map_or(0, |value| value.len())
+    };
+    let bytes = |grant: &Grant| 480 + grant.job.payload.len() + left(grant);
+    grants.iter().map(bytes).sum::<usize>() + 32
 }
 
 fn write_grants(grants: &[Grant], out: &mut Out) {
@@ -254,6 +268,9 @@ pub(super) async fn heartbeat(ask: Ask) -> Result<Reply, Refusal> {
                 out.raw("}");
             }
             (Some(Ok(Receipt::CancelledMeanwhile)), _) => out.raw(",\"cancelled\":true}"),
+            (Some(Err(rejection @ Rejection::FieldInvalid { .. })), _) => {
+                error(rejection.code(), &rejection.to_string(), &mut out);
+            }
             (None, Some(refusal)) if refusal.code != Rejection::LeaseLost.code() => {
                 error(refusal.code, &refusal.message, &mut out);
             }

@@ -103,6 +103,7 @@ pub(super) async fn fail(mut ask: Ask, who: Principal) -> Result<Reply, Refusal>
         failure,
         retry_delay_ms: Some(delay.saturating_mul(1_000)),
         result: None,
+        snooze_ms: None,
     });
     report(&ask, command).await?;
     let after = again(&ask, job.id).await?;
@@ -125,7 +126,7 @@ pub(super) async fn renew(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let token = token(&job, &who, wire.lease_token.as_deref(), wire.worker_id.as_deref())?;
     let object = object_of(&job).ok_or_else(refusal::denied)?;
     let lease_ms = lease_ms("extend_sec", wire.extend_sec)?;
-    let beat = Heartbeat { job: job.id, token, lease_ms, progress_pct: None };
+    let beat = Heartbeat { job: job.id, token, lease_ms, progress_pct: None, note: None };
     let command = Command::Renew(Box::new(Renew { beat, object }));
     let Receipt::Renewed { expires_at } = report(&ask, command).await? else {
         return Err(Rejection::LeaseLost.into());
