@@ -42,6 +42,8 @@ const NEEDS: &[Need] = &[
     Need { task: "test", program: "jq", package: "jq" },
     Need { task: "test", program: "node", package: "nodejs" },
     Need { task: "test", program: "npm", package: "npm" },
+    // What checks the alert rules and the metrics.
+    Need { task: "test", program: "promtool", package: "prometheus" },
     // Who events are told to.
     Need { task: "test", program: "nats-server", package: "nats-server" },
     // Servers whose clocks disagree.

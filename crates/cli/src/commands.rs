@@ -11,6 +11,7 @@ pub(crate) mod conformance;
 pub(crate) mod demo;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
+pub(crate) mod export;
 pub(crate) mod filters;
 pub(crate) mod jobs;
 pub(crate) mod migrate;

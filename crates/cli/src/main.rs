@@ -14,8 +14,8 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     agent_files, alerts, audit, bench, bulk, completions, config as config_command, conformance,
-    dlq, doctor, jobs, migrate, move_store, queues, replay, runs, schedules, serve, subscriptions,
-    supervise, templates, tokens, triggers, types, worker, workers,
+    dlq, doctor, export, jobs, migrate, move_store, queues, replay, runs, schedules, serve,
+    subscriptions, supervise, templates, tokens, triggers, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -95,7 +95,7 @@ enum Command {
     Import(agent_files::Import),
     /// Write what there is into files
     #[command(subcommand)]
-    Export(agent_files::Export),
+    Export(export::Export),
     /// Run a command for every job of a type
     Worker(worker::Args),
     /// Run the replays RP-001 to RP-005 against a server with internal routes
@@ -172,7 +172,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Runs(verb) => simple(runs::run(verb, session()?)),
         Command::Plans(verb) => simple(runs::run_plan(verb, session()?)),
         Command::Import(verb) => simple(agent_files::import(verb, session()?)),
-        Command::Export(verb) => simple(agent_files::export(verb, session()?)),
+        Command::Export(verb) => simple(export::run(verb, session()?)),
         Command::Worker(args) => threaded(worker::run(args, session()?)),
         Command::Replay(args) => simple(replay::run(args, session()?)),
         Command::Conformance(args) => simple(conformance::run(args, output)),
@@ -286,6 +286,9 @@ mod tests {
             "plans answer p yes",
             "import agent d",
             "export agent d",
+            "export jobs --events",
+            "export all --file f",
+            "export audit",
             "audit list --limit 5",
             "audit verify",
             "queues list",

@@ -7,6 +7,7 @@ mod alerts;
 mod bulk;
 mod governance;
 mod jobs;
+mod lists;
 mod registry;
 mod schedules;
 mod subscriptions;

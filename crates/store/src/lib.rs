@@ -6,6 +6,7 @@ pub mod conformance;
 pub mod desk;
 pub mod fatal;
 pub mod filter;
+pub mod histogram;
 pub mod read;
 pub mod record;
 pub mod store;
@@ -15,6 +16,7 @@ pub mod transfer;
 pub use desk::{Circumstances, decide_on, needs_of};
 pub use fatal::Fatal;
 pub use filter::{EntityFilter, EntityTerm, ItemFilter, JobFilter, Scope, Term, entity_terms};
+pub use histogram::{Histogram, Readout, Spent};
 pub use read::{
     Counts, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, QueueCount, Recovery,
     Standing, WorkerNote,

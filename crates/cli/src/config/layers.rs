@@ -2,7 +2,7 @@
 //! answers, so the highest layer that answers it at all wins whole.
 
 use super::reader::Problem;
-use super::{ConfigError, EXECUTOR_MODES, Settings, StoreChoice, file};
+use super::{ConfigError, EXECUTOR_MODES, Settings, StoreChoice, file, otel};
 use mainspring_executor::NatsServer;
 use mainspring_executor::webhook::Secret;
 use mainspring_kernel::executor::{Executor, Mode};
@@ -99,6 +99,13 @@ fn check_executor(settings: &Settings) -> Result<(), ConfigError> {
              secrets"
         ));
     }
+    if !settings.alerts.webhook_url.is_empty() && settings.webhooks.secrets.is_empty() {
+        let text = format!(
+            "[alerts] webhook_url needs a secret to sign with: set {WEBHOOK_SECRET}, or \
+             [webhooks] secrets"
+        );
+        problems.push(Problem { line: None, text });
+    }
     match problems.is_empty() {
         true => Ok(()),
         false => Err(ConfigError { place: "the settings".into(), problems }),
@@ -141,6 +148,10 @@ fn over_environment(settings: &mut Settings, environment: Environment<'_>) -> Ve
             Ok(secret) => settings.webhooks.secrets = vec![secret],
             Err(bad) => refuse(format!("{WEBHOOK_SECRET} {bad}")),
         }
+    }
+    match otel::read(environment) {
+        Ok(otlp) => settings.otlp = otlp,
+        Err(bad) => refuse(bad),
     }
     if let Some(text) = environment(NATS_URL) {
         match text.parse::<NatsServer>() {

@@ -114,7 +114,9 @@ pub(super) async fn answer(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         return Err(Rejection::QuestionConflict { state: "not asked" }.into());
     }
     let (answer, by) = (wire.answer.into(), who.user.clone());
-    ask.engine().execute_one(QuestionCommand::Answer { job: job.id, answer, by }.into()).await??;
+    ask.engine()
+        .execute_one(QuestionCommand::Answer { job: job.id, answer, by, shown: None }.into())
+        .await??;
     after(&ask, job.id).await
 }
 
