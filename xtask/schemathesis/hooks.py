@@ -99,6 +99,9 @@ def bend(case, most):
             bent = trigger(bent, "task_id" if case.path.startswith("/api/") else "taskId")
         if case.path == "/api/v1/subscriptions":
             bent = subscription(bent)
+        # a_message_is_a_job_that_is_taken_acknowledged_and_refused
+        if case.path.endswith("/enqueue"):
+            bent.pop("queue", None)
         change(case, "body", bent)
 
 

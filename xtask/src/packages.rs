@@ -45,6 +45,8 @@ const NEEDS: &[Need] = &[
     // The dashboard in a real browser, and what steers it.
     Need { task: "test", program: "chromium", package: "chromium" },
     Need { task: "test", program: "chromedriver", package: "chromium-driver" },
+    // What checks the alert rules and the metrics.
+    Need { task: "test", program: "promtool", package: "prometheus" },
     // Who events are told to.
     Need { task: "test", program: "nats-server", package: "nats-server" },
     // Servers whose clocks disagree.

@@ -84,7 +84,7 @@ pub struct Subscription {
     pub subscription_id: String,
     /// For people.
     pub name: String,
-    /// `webhook` or `nats`.
+    /// `webhook`, `nats`, or `consumer`, for which nothing is sent.
     pub target: String,
     /// Where requests go.
     pub url: Option<String>,

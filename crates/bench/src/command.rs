@@ -31,13 +31,13 @@ With --store postgres, beside the limits of PostgreSQL and graphile-worker:
   P4   drain one per request               P8   a long load with a transaction held open
   idle statements of ten idle nodes        raw, peer   the limits or graphile-worker alone
 
-On either store, what a tenant feels of a hostile one (N1 to N11, or --neighbours for all):
+On either store, what a tenant feels of a hostile one (N1 to N12, or --neighbours for all):
   N1   control characters                  N7   connections that never read
   N2   a key held by a transaction         N8   slow anonymous bodies
   N3   large effects                       N9   large payloads
   N4   a thousand waiting submissions      N10  ever new names
   N5   backdated jobs                      N11  lists with filters
-  N6   all the streams
+  N6   all the streams                     N12  streams that nobody reads
 
 On either store, what schedules and triggers cost:
   S1   ten thousand due at once            S3   ten thousand triggers on files
@@ -54,7 +54,7 @@ pub struct Args {
     /// All workloads of the store: E1 to E8, or P1 to idle
     #[arg(long)]
     suite: bool,
-    /// The neighbours of every hostile client: N1 to N11
+    /// The neighbours of every hostile client: N1 to N12
     #[arg(long)]
     neighbours: bool,
     /// What servers keep their jobs in; postgres alone means all of its workloads
@@ -387,9 +387,9 @@ mod tests {
         assert_eq!(named("bench --store postgres --rows p1,P3").unwrap(), ["P1", "P3"]);
         assert_eq!(named("bench --store memory --rows p8").unwrap(), ["P8"]);
         assert_eq!(named("bench raw").unwrap(), ["RAW"]);
-        assert_eq!(named("bench n1 N11").unwrap(), ["N1", "N11"]);
+        assert_eq!(named("bench n1 N12").unwrap(), ["N1", "N12"]);
         assert_eq!(named("bench --store postgres s1 S3").unwrap(), ["S1", "S3"]);
-        assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 11);
+        assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 12);
         for refused in [
             "bench",
             "bench P9",
@@ -397,7 +397,7 @@ mod tests {
             "bench N1 E1",
             "bench S1 N1",
             "bench S4",
-            "bench N12",
+            "bench N13",
             "bench --store postgres E1",
             "bench --quick --full raw",
         ] {

@@ -20,8 +20,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How much slower than alone a neighbour may be.
-const P99_RATIO_MAX: f64 = 3.0;
 /// The tenants of the hostile clients.
 const HOSTILE: &str = "hostile";
 /// The tenant whose latency counts.
@@ -97,7 +95,7 @@ fn once(hostile: &Hostile, plan: &Plan) -> anyhow::Result<Row> {
     };
     let database = cluster.as_ref().map(Cluster::database).transpose()?;
     let url = database.as_ref().map(|database| database.url.clone());
-    let server = Server::start_on(folder.path(), url.as_deref())?;
+    let server = Server::start_with(folder.path(), url.as_deref(), hostile.config)?;
     beside(hostile, &server, url, plan.span)
         .with_context(|| format!("{}: {}", hostile.id, hostile.what))
 }
@@ -143,7 +141,7 @@ fn beside(
         figure: beside.p99_ms,
         unit: "ms",
         beside: Some(("alone".to_owned(), alone.p99_ms)),
-        target: Goal::AtMost(P99_RATIO_MAX),
+        target: Goal::AtMost(hostile.ratio_max),
     })
 }
 

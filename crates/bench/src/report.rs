@@ -104,14 +104,14 @@ pub(crate) const POSTGRES: Section = Section {
     heading: "## Figures of the PostgreSQL store",
 };
 
-/// N1 to N11 on the memory store.
+/// N1 to N12 on the memory store.
 pub(crate) const NEIGHBOURS: Section = Section {
     begin: "<!-- bench-neighbours:begin -->",
     end: "<!-- bench-neighbours:end -->",
     heading: "## Neighbours of a hostile client, memory store",
 };
 
-/// N1 to N11 on the PostgreSQL store.
+/// N1 to N12 on the PostgreSQL store.
 pub(crate) const NEIGHBOURS_POSTGRES: Section = Section {
     begin: "<!-- bench-neighbours-postgres:begin -->",
     end: "<!-- bench-neighbours-postgres:end -->",

@@ -13,6 +13,7 @@ pub(crate) mod demo;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod errors;
+pub(crate) mod export;
 pub(crate) mod filters;
 pub(crate) mod jobs;
 pub(crate) mod man;

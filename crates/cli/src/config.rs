@@ -6,6 +6,7 @@
 mod executor;
 pub(crate) mod file;
 pub(crate) mod layers;
+mod otel;
 pub(crate) mod reader;
 pub(crate) mod show;
 pub(crate) mod suggest;
@@ -13,9 +14,9 @@ pub(crate) mod suggest;
 mod tests;
 
 use crate::memory;
-use mainspring_executor::NatsServer;
 use mainspring_executor::limits::{CONCURRENCY_DEFAULT, GRACE_DEFAULT};
 use mainspring_executor::webhook::Secret;
+use mainspring_executor::{NatsServer, Otlp};
 use mainspring_kernel::entity::trigger::Pace;
 use mainspring_kernel::executor::{Executor, ExecutorWish, Mode, Startable};
 use mainspring_kernel::limits::{
@@ -221,6 +222,8 @@ pub(crate) struct Settings {
     pub(crate) triggers: Triggers,
     /// What was asked for and this version does not do yet, one line each.
     pub(crate) not_yet: Vec<String>,
+    /// Where traces go, by the environment alone.
+    pub(crate) otlp: Option<Otlp>,
 }
 
 impl Settings {
@@ -295,6 +298,7 @@ impl Settings {
             agent: Agent { max_attempts: 1, backoff_ms: 0, concurrency: RUN_CONCURRENCY_DEFAULT },
             triggers: Triggers { roots: Vec::new(), pace: Pace::DEFAULT },
             not_yet: Vec::new(),
+            otlp: None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The log goes to stderr: text for a terminal, JSON for everything else. `MAINSPRING_LOG` filters
-//! it (`warn`, `mainspring_engine=debug`).
+//! it (`warn`, `mainspring_engine=debug`). No secret gets into it: `redact.rs`.
+
+mod redact;
 
 use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
@@ -42,7 +44,8 @@ pub(crate) fn start(format: Option<Format>, level: Level) {
         true => Format::Text,
         false => Format::Json,
     });
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let writer = || redact::Redacted(std::io::stderr());
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     let _ = match format {
         Format::Json => builder.json().flatten_event(true).try_init(),
         Format::Text => builder.with_ansi(is_terminal).with_target(false).try_init(),

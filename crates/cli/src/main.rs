@@ -16,7 +16,7 @@ mod span;
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     agent_files, alerts, audit, backup, bench, bulk, completions, config as config_command,
-    conformance, dlq, doctor, errors, jobs, man, mcp, migrate, move_store, queues, reference,
+    conformance, dlq, doctor, errors, export, jobs, man, mcp, migrate, move_store, queues, reference,
     replay, runs, schedules, serve, subscriptions, supervise, templates, tokens, top, triggers,
     types, whoami, worker, workers,
 };
@@ -104,7 +104,7 @@ enum Command {
     Import(agent_files::Import),
     /// Write what there is into files
     #[command(subcommand)]
-    Export(agent_files::Export),
+    Export(export::Export),
     /// Run a command for every job of a type
     Worker(worker::Args),
     /// Run the replays RP-001 to RP-005 against a server with internal routes
@@ -206,7 +206,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Runs(verb) => simple(runs::run(verb, session()?)),
         Command::Plans(verb) => simple(runs::run_plan(verb, session()?)),
         Command::Import(verb) => simple(agent_files::import(verb, session()?)),
-        Command::Export(verb) => simple(agent_files::export(verb, session()?)),
+        Command::Export(verb) => simple(export::run(verb, session()?)),
         Command::Worker(args) => threaded(worker::run(args, session()?)),
         Command::Replay(args) => simple(replay::run(args, session()?)),
         Command::Conformance(args) => simple(conformance::run(args, output)),
@@ -339,6 +339,9 @@ mod tests {
             "plans answer p yes",
             "import agent d",
             "export agent d",
+            "export jobs --events",
+            "export all --file f",
+            "export audit",
             "audit list --limit 5",
             "audit verify",
             "queues list",

@@ -95,7 +95,7 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/dlq/groups", ANYONE),
     ("GET", "/api/v1/alerts", "viewer operator approver internal admin"),
     ("GET", "/api/v1/alerts/{alert_id}", "viewer operator approver internal admin"),
-    ("POST", "/api/v1/alerts/{alert_id}/acknowledge", "operator admin"),
+    ("POST", "/api/v1/alerts/{alert_id}/ack", "operator admin"),
     ("POST", "/api/v1/bulk", "operator admin"),
     ("GET", "/api/v1/bulk", "viewer operator approver internal admin"),
     ("GET", "/api/v1/bulk/{bulk_id}", "viewer operator approver internal admin"),
@@ -116,6 +116,20 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/runtime", "viewer operator approver internal admin"),
     ("POST", "/api/v1/internal/jobs/{job_id}/run", "internal"),
     ("POST", "/api/v1/internal/jobs/{job_id}/transition", "internal"),
+    ("GET", "/api/v1/internal/outbox/events", "internal"),
+    ("POST", "/api/v1/internal/outbox/events/{event_id}/publish", "internal"),
+    ("POST", "/api/v1/internal/outbox/relay", "internal"),
+    ("POST", "/api/v1/internal/queue/{queue_name}/enqueue", "internal"),
+    ("POST", "/api/v1/internal/queue/{queue_name}/dequeue", "internal"),
+    ("POST", "/api/v1/internal/queue/{queue_name}/ack", "internal"),
+    ("POST", "/api/v1/internal/queue/{queue_name}/nack", "internal"),
+    ("POST", "/api/v1/internal/worker/queues/{queue_name}/drain-once", "internal"),
+    ("GET", "/api/v1/internal/workflows/{thread_id}/checkpoints", "internal"),
+    ("POST", "/api/v1/internal/workflows/resume", "internal"),
+    ("GET", "/api/v1/internal/ops/metrics/summary", "internal"),
+    ("GET", "/api/v1/internal/audit/integrity", "internal"),
+    ("POST", "/api/v1/internal/jobs/{job_id}/interrupt", "internal"),
+    ("GET", "/api/v1/internal/jobs/{job_id}/interrupt", "internal"),
     ("POST", "/tasks", "submitter operator admin"),
     ("GET", "/tasks/events", ANYONE),
     ("GET", "/tasks/{task_id}", ANYONE),
@@ -153,6 +167,14 @@ fn body(path: &str) -> Value {
             "scheduled_at": "2026-02-25T12:00:00Z" }),
         "/tasks/{task_id}/transition" => json!({ "to_state": "running" }),
         path if path.ends_with("/transition") => json!({ "new_status": "running" }),
+        path if path.ends_with("/enqueue") => json!({ "job_type": "door" }),
+        path if path.ends_with("/queue/{queue_name}/ack") || path.ends_with("/nack") => {
+            json!({ "message_id": "door" })
+        }
+        path if path.ends_with("/interrupt") => json!({ "question": "q" }),
+        path if path.ends_with("/workflows/resume") => {
+            json!({ "resume_token": "t", "reviewer_id": "r", "answer": "a" })
+        }
         path if path.ends_with("/discard") => json!({ "reason": "r" }),
         path if path.ends_with("/approve") => json!({ "version": 1 }),
         _ => json!({}),
@@ -271,7 +293,7 @@ fn o04_foreign_and_unknown_ids_get_one_and_the_same_answer_on_every_route(store:
             assert_eq!(answer.0, expected, "{method} {path}: {}", answer.2);
             compared += 1;
         }
-        assert_eq!(compared, 14);
+        assert_eq!(compared, 16);
         assert!(
             items(stranger.get("/api/v1/jobs?limit=100").data())
                 .iter()

@@ -99,7 +99,7 @@ fn g14_a_share_of_retries_raises_one_alert_that_clears_and_comes_again(store: St
     let cleared = alert(&ann, "retrying_ratio", "cleared");
     assert_eq!(cleared["alert_id"], raised["alert_id"]);
     assert_ne!(cleared["cleared_at"], Value::Null);
-    let path = format!("/api/v1/alerts/{}/acknowledge", text(&raised, "alert_id"));
+    let path = format!("/api/v1/alerts/{}/ack", text(&raised, "alert_id"));
     assert_eq!(ann.poke(&path).refusal(), (409, "ALERT_CONFLICT".into()));
     retries(&ann, 12, 9);
     let again = alert(&ann, "retrying_ratio", "open");
@@ -131,7 +131,7 @@ fn g15_dead_letters_of_one_tenant_raise_an_alert_of_that_tenant(store: Store) {
     for id in [&*foreign, &unknown, "nonsense", "%00", "alt_"] {
         for answer in [
             few.get(&format!("/api/v1/alerts/{id}")),
-            few.poke(&format!("/api/v1/alerts/{id}/acknowledge")),
+            few.poke(&format!("/api/v1/alerts/{id}/ack")),
         ] {
             assert_eq!(answer.refusal(), (403, "AUTH_FORBIDDEN".into()), "{id}");
         }
@@ -191,7 +191,7 @@ fn d07_a_dead_letter_of_the_scheduler_is_an_alert_that_survives_a_crash(store: S
     let message = text(&raised, "message");
     assert!(message.contains("memory:m1") && message.contains("no evidence"), "{message}");
     let path = format!("/api/v1/alerts/{}", text(&raised, "alert_id"));
-    let acknowledge = format!("{path}/acknowledge");
+    let acknowledge = format!("{path}/ack");
     let note = json!({ "note": "looking" });
     assert_eq!(vic.post(&acknowledge, &note).refusal(), (403, "AUTH_FORBIDDEN".into()));
     for bad in

@@ -169,6 +169,19 @@ fn d12_ways_around_the_gates_lead_nowhere(store: Store) {
         internal("POST", &format!("/tasks/{id}/transition"), &json!({ "to_state": "running" }));
     assert_ne!(task.status, 200, "{}", task.text());
     stays("moves by hand");
+    // In the words of other systems: take it as a message, drain its queue, have it wait.
+    for path in ["queue/scheduler/dequeue", "worker/queues/scheduler/drain-once?max_messages=100"] {
+        let told = internal("POST", &format!("/api/v1/internal/{path}"), &json!({})).data();
+        let none = told["messages"].as_array().is_none_or(Vec::is_empty);
+        assert!(none && told["processed"].as_u64().is_none_or(|count| count == 0), "{told}");
+    }
+    let asked = internal(
+        "POST",
+        &format!("/api/v1/internal/jobs/{id}/interrupt"),
+        &json!({ "question": "may it go?" }),
+    );
+    assert_eq!(asked.refusal(), (409, "JOB_GOVERNED".to_owned()));
+    stays("other systems' words");
     // 8: resume the queue behind the gate, or set it, under any name it may have.
     for name in ["gate:risk", "gate:objects", "gate:risk:00000000000000000000000000000000"] {
         let set = admin.put(&format!("/api/v1/queues/{name}"), &json!({ "order": "aged" }));

@@ -6,8 +6,7 @@
 //!
 //! Every server looks for itself. An alert's id follows from what it is about, so what several see
 //! is one alert; it goes on while any of them sees it, and clears by its alarm. What a server only
-//! knows of its own commits (dead letters in a minute, refused moves in a row, late starts) counts
-//! by server.
+//! knows of its own commits (refused moves in a row, late starts) counts by server.
 
 mod looks;
 mod reports;
@@ -20,6 +19,7 @@ use crate::engine::Engine;
 use mainspring_kernel::TenantId;
 use mainspring_kernel::entity::alert::Milli;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// When alerts are raised. Zero turns a rule off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +75,16 @@ impl Engine {
     /// A move that somebody of `tenant` asked for at `place` is not in the lifecycle.
     pub fn move_refused(&self, tenant: &TenantId, place: &'static str) {
         self.shared.reports.refused(tenant, place, self.now());
+    }
+
+    /// A part of the server died when it last ran: `why`, for people.
+    pub fn part_died(&self, why: &str) {
+        self.shared.reports.died(why);
+    }
+
+    /// Changes when alerts were changed by this server. A hint.
+    pub fn alerts_changed(&self) -> watch::Receiver<u64> {
+        self.shared.alerts_changed.subscribe()
     }
 
     /// What somebody of `tenant` asked for at `place` was done: what was refused there before is no

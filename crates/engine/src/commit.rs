@@ -190,7 +190,7 @@ async fn commit_part(
     if shared.store.is_low_on_space() {
         batch = refuse_new_work(batch);
     }
-    let now = shared.clock.now();
+    let (now, began) = (shared.clock.now(), Instant::now());
     let mut parked = match way {
         Way::Usual => dispatcher.take(),
         Way::WithoutPulls | Way::Apart => Vec::new(),
@@ -224,7 +224,10 @@ async fn commit_part(
                 shared.types_changed.send_modify(|turn| *turn += 1);
             }
             let shared = shared.clone();
-            ticket.then(move |outcome| answer_all(&shared, served, &outcome, &effects, now));
+            let told = move |outcome| {
+                answer_all(&shared, served, &outcome, &effects, (now, began));
+            };
+            ticket.then(told);
         }
         Err(error) => {
             dispatcher.park(shared, parked, now);
@@ -232,7 +235,7 @@ async fn commit_part(
                 return Err((batch, error));
             }
             // Perhaps it counts all the same: whoever waits for it looks again.
-            answer_all(shared, batch, &Err(error), &draft.effects, now);
+            answer_all(shared, batch, &Err(error), &draft.effects, (now, began));
         }
     }
     Ok(())
@@ -245,16 +248,17 @@ fn answer_all(
     served: Vec<Request>,
     outcome: &Result<(), Error>,
     effects: &Effects,
-    now: Timestamp,
+    (now, began): (Timestamp, Instant),
 ) {
     if outcome.is_ok() {
-        effects.count(&shared.tally);
-    }
-    if outcome.is_ok() {
+        effects.count(&shared.tally, &shared.meters, began.elapsed());
         tell_entities(shared, effects);
         tell_triggers(shared, effects);
         shared.dependents.tell(&effects.ended, &effects.waits);
         shared.reports.tell(&effects.signals);
+        if effects.has_new_alerts {
+            shared.alerts_changed.send_modify(|rung| *rung += 1);
+        }
     }
     for request in served {
         if let (Ok(()), Some(pull)) = (outcome, &request.pull) {

@@ -3,6 +3,7 @@
 
 use crate::alerts::{self, Reports};
 use crate::bulk;
+use crate::census::{self, Census};
 use crate::clock::{Clock, Course};
 use crate::colleagues;
 use crate::commit;
@@ -14,6 +15,7 @@ use crate::execution::{Executed, Execution};
 use crate::explain::{self, Explanation};
 use crate::leaving::Leaving;
 use crate::limits::{PASS_OVER_EVERY, QUEUE_MAX, RESTORED_COUNTED_MAX};
+use crate::meters::{Meterings, Meters};
 use crate::pull::{Grant, Pull};
 use crate::request::Request;
 use crate::timers;
@@ -30,7 +32,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Counts, EntityFilter, Error, Health, Held, JobFilter, JobWithHistory, MovesPage, Page, Scope,
-    Standing, Store,
+    Spent, Standing, Store,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -113,12 +115,17 @@ pub(crate) struct Shared {
     pub(crate) workers: Workers,
     leaving: Leaving,
     pub(crate) tally: Tally,
+    pub(crate) meters: Meters,
+    /// How many entities of each kind there were at the last count.
+    pub(crate) census: Census,
     /// Rung after every commit that moved a job, here or elsewhere.
     pub(crate) moved: watch::Sender<u64>,
     /// Rung when tokens may have changed, here or elsewhere.
     pub(crate) tokens_changed: watch::Sender<u64>,
     /// Rung when types may have changed, here or elsewhere.
     pub(crate) types_changed: watch::Sender<u64>,
+    /// Rung when alerts have changed here.
+    pub(crate) alerts_changed: watch::Sender<u64>,
     /// Rung when subscriptions have changed here.
     pub(crate) bus_changed: watch::Sender<u64>,
     /// Rung when jobs may have moved elsewhere.
@@ -183,9 +190,12 @@ impl Engine {
             workers: Workers::default(),
             leaving: Leaving::default(),
             tally: Tally::default(),
+            meters: Meters::new(),
+            census: Census::default(),
             moved: watch::Sender::new(0),
             tokens_changed: watch::Sender::new(0),
             types_changed: watch::Sender::new(0),
+            alerts_changed: watch::Sender::new(0),
             bus_changed: watch::Sender::new(0),
             moved_elsewhere: Notify::new(),
             waiters: Waiters::default(),
@@ -211,6 +221,7 @@ impl Engine {
         engine.shared.keep("the dependents", dependents::run(engine.shared.clone()));
         engine.shared.keep("the clerk", bulk::run(engine.shared.clone()));
         engine.shared.keep("the sentry", alerts::run(engine.shared.clone()));
+        engine.shared.keep("the census", census::run(engine.shared.clone()));
         Ok(engine)
     }
 
@@ -593,6 +604,22 @@ impl Engine {
     /// What this process has seen of the execution of jobs.
     pub fn execution(&self) -> Execution {
         self.shared.tally.executed.sum()
+    }
+
+    /// What this process has counted for metrics.
+    pub fn meterings(&self) -> Meterings {
+        self.shared.meters.read()
+    }
+
+    /// How many entities of each kind there were at the last count; of more than are counted, as
+    /// many as that.
+    pub fn census(&self) -> Vec<(Kind, u64)> {
+        self.shared.census.told()
+    }
+
+    /// What the store has spent time on.
+    pub fn spent(&self) -> Spent {
+        self.shared.store.spent()
     }
 
     /// What there was to go on with when the engine started.

@@ -109,6 +109,14 @@ pub(crate) const GROUPED_MAX: usize = 10_000;
 pub(crate) const GROUPED_BYTES_MAX: usize = 32 << 20;
 /// Dead letters that are read at once for that.
 pub(crate) const GROUPED_STEP: usize = 200;
+/// Kinds of jobs, by tenant, queue and type, that are counted by themselves for metrics.
+pub(crate) const METERED_KINDS_MAX: usize = 64;
+/// Kinds of jobs that one commit looks back over to count a job with others of its kind.
+pub(crate) const METERED_PER_COMMIT_MAX: usize = 16;
+/// How often the entities of each kind are counted for metrics.
+pub(crate) const CENSUS_EVERY: Duration = Duration::from_secs(30);
+/// Entities of one kind are counted up to this many.
+pub(crate) const CENSUS_MAX: usize = 100_000;
 /// Tenants of which something out of the ordinary is remembered until it is looked at.
 pub(crate) const REPORTED_TENANTS_MAX: usize = 10_000;
 /// A job that starts less than this after it was due is not late to anybody.
@@ -117,6 +125,8 @@ pub(crate) const LATE_START_MIN: Duration = Duration::from_secs(1);
 pub(crate) const ALERTS_FOUND_MAX: usize = 1_000;
 /// Alerts of one rule that a tenant can have about different things; further ones are not raised.
 pub(crate) const ALERTS_PER_RULE_MAX: usize = 1_000;
+/// Dead letters of one minute are counted up to this many.
+pub(crate) const GROWTH_COUNTED_MAX: usize = 10_000;
 /// The least jobs that have not ended for a share of them to mean anything.
 pub(crate) const RATIO_JOBS_MIN: u64 = 20;
 /// Tenants whose share of retries is looked up at a time.

@@ -7,10 +7,14 @@
 //! Read next: `bus/relay.rs`, then `bus/nats.rs` and `webhook/postbox.rs` for the ways out.
 
 mod event;
+mod herald;
 mod nats;
+mod otlp;
 mod relay;
+mod spans;
 
 pub use nats::{BadNats, NatsServer};
+pub use otlp::Otlp;
 
 use crate::limits::{LOOK_AGAIN, SUBSCRIPTIONS_LOOKED_AT, SUBSCRIPTIONS_RELAYED_MAX};
 use crate::webhook::Exchange;
@@ -33,6 +37,11 @@ pub struct BusConfig {
     pub nats: Option<NatsServer>,
     /// Whether no other server uses the store: whoever held a subscription before is gone.
     pub is_alone: bool,
+    /// Where traces of jobs are sent, if anywhere.
+    pub otlp: Option<Otlp>,
+    /// Whether alerts are sent: their type has a receiver. Otherwise they are told of in the stream
+    /// alone.
+    pub sends_alerts: bool,
     /// What a dead relay strikes.
     pub fatal: Fatal,
 }
@@ -41,6 +50,8 @@ pub struct BusConfig {
 pub struct Bus {
     stop: CancellationToken,
     keeper: JoinHandle<()>,
+    herald: JoinHandle<()>,
+    tracer: Option<JoinHandle<()>>,
 }
 
 /// What all relays share.
@@ -56,10 +67,19 @@ impl Bus {
     pub fn start(engine: Engine, config: BusConfig) -> Self {
         let (stop, fatal) = (CancellationToken::new(), config.fatal.clone());
         let holder = engine.fresh_bits();
-        let means = Arc::new(Means { config, exchange: Exchange::default(), holder });
+        let herald = herald::Herald::new(engine.clone(), config.sends_alerts);
+        let heard = fatal.clone().watch("the herald", herald.run(stop.clone()));
+        let herald = tokio::spawn(heard);
+        let exchange = Exchange::default();
+        let tracer = config.otlp.clone().map(|otlp| {
+            let sending = (exchange.clone(), holder, config.is_alone);
+            let tracer = otlp::Tracer::new(engine.clone(), otlp, sending, stop.clone());
+            tokio::spawn(fatal.clone().watch("the tracer", tracer.run()))
+        });
+        let means = Arc::new(Means { config, exchange, holder });
         let keeper = Keeper { engine, means, relays: JoinSet::new(), running: HashMap::new() };
         let kept = fatal.watch("the event bus", keeper.keep(stop.clone()));
-        Bus { keeper: tokio::spawn(kept), stop }
+        Bus { keeper: tokio::spawn(kept), herald, tracer, stop }
     }
 
     /// Ends when `stop` does and every subscription has noted where it stands. If this is dropped
@@ -69,6 +89,10 @@ impl Bus {
         self.stop.cancel();
         // A keeper that died has told so.
         let _ = (&mut self.keeper).await;
+        let _ = (&mut self.herald).await;
+        if let Some(tracer) = &mut self.tracer {
+            let _ = tracer.await;
+        }
     }
 }
 
@@ -76,6 +100,10 @@ impl Drop for Bus {
     fn drop(&mut self) {
         self.stop.cancel();
         self.keeper.abort();
+        self.herald.abort();
+        if let Some(tracer) = &self.tracer {
+            tracer.abort();
+        }
     }
 }
 

@@ -20,7 +20,7 @@ pub mod webhook;
 mod failing;
 mod plan;
 
-pub use bus::{Bus, BusConfig, NatsServer};
+pub use bus::{Bus, BusConfig, NatsServer, Otlp};
 pub use executors::{Config, Executors};
 pub use inprocess::Handlers;
 pub use mainspring_worker as worker;

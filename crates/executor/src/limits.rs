@@ -33,6 +33,17 @@ pub const NATS_LINE_BYTES_MAX: u64 = 64 * 1024;
 /// Most bytes of an acknowledgement of a NATS server.
 pub const NATS_ACK_BYTES_MAX: usize = 64 * 1024;
 
+/// Alerts of one page when all of them are looked at.
+pub(crate) const ALERTS_LOOKED_AT: usize = 500;
+/// Pages of alerts in one state that are looked at.
+pub(crate) const ALERT_PAGES_MAX: usize = 20;
+/// How often alerts are looked at though nobody told of a change: another server may have died
+/// before it told of one.
+pub(crate) const ALERTS_LOOKED_AT_EVERY: Duration = Duration::from_secs(30);
+/// Changes of alerts that come together are told of together.
+pub(crate) const ALERTS_GATHERED: Duration = Duration::from_millis(200);
+/// Alerts that changed longer ago than this were told of, or will not be.
+pub(crate) const ALERTS_TOLD_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 /// Subscriptions of one page when all of them are looked at.
 pub(crate) const SUBSCRIPTIONS_LOOKED_AT: usize = 100;
 /// For how long a server holds a subscription that it sends for.

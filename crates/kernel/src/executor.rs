@@ -294,7 +294,7 @@ impl Webhook {
 }
 
 /// Refuses a URL that nobody can be called at, as the value of `field`.
-pub(crate) fn check_url(field: &'static str, url: &str) -> Result<(), Rejection> {
+pub fn check_url(field: &'static str, url: &str) -> Result<(), Rejection> {
     if url.len() > EXECUTOR_URL_BYTES_MAX {
         return Err(bad(field, "must be at most 2048 bytes long"));
     }

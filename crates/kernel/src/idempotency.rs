@@ -2,6 +2,7 @@
 //! The SQL function `submit()` follows the same recipe.
 
 use crate::canonical::{NotCanonical, canonical};
+use crate::entity::alert::ALERT_KEY_SCOPE;
 use crate::fingerprint::{Digest, digest};
 use crate::governance::KEY_SCOPE;
 use crate::job::Idempotency;
@@ -87,6 +88,18 @@ pub fn scheduler_key(tenant: &TenantId, key: &str) -> Result<Idempotency, Reject
     };
     check(&made)?;
     Ok(made)
+}
+
+/// The key of the job that tells of an alert. It is held for a week after the job has ended.
+pub fn alert_key(tenant: &TenantId, key: &str) -> Idempotency {
+    let parts = [tenant.as_str().as_bytes(), ALERT_KEY_SCOPE.as_bytes(), key.as_bytes()];
+    Idempotency {
+        hash: digest(&parts),
+        scope: ALERT_KEY_SCOPE.into(),
+        key: key.into(),
+        fingerprint: None,
+        window_secs: Some(7 * 24 * 3_600),
+    }
 }
 
 /// The name `id` that a caller chose for a job, among those of `namespace` in a tenant. It is held

@@ -193,8 +193,15 @@ pub const EVALUATION_TIMEOUT_MS: u32 = 120_000;
 pub const QUESTION_BYTES_MAX: usize = 8 * 1024;
 /// Most answers that a question offers.
 pub const QUESTION_OPTIONS_MAX: usize = 50;
+/// How long a schedule that has ended is kept: 30 days.
+pub const SCHEDULE_KEEP_MS: u64 = 30 * 24 * 3_600_000;
+/// How long a question that nobody waits for any more is kept, and then looked at anew until its
+/// job has ended: seven days.
+pub const QUESTION_KEEP_MS: u64 = 7 * 24 * 3_600_000;
 /// How long an answer is waited for, unless the question says: one hour.
 pub const QUESTION_MS_DEFAULT: u64 = 3_600_000;
+/// How long a job that was interrupted by hand waits for a person: one day.
+pub const INTERRUPT_MS: u64 = 24 * 3_600_000;
 /// Longest that an answer is waited for: 90 days.
 pub const QUESTION_MS_MAX: u64 = 90 * 24 * 3_600_000;
 /// Most questions that one job may ask.
@@ -206,6 +213,8 @@ pub const RUN_CONCURRENCY_DEFAULT: u32 = 3;
 pub const SUBJECT_BYTES_MAX: usize = 128;
 /// Most types, and most queues, that a subscription can ask for.
 pub const SUBSCRIPTION_NAMES_MAX: usize = 100;
+/// Submissions that a consumer can be told of before their turn.
+pub const SUBSCRIPTION_AHEAD_MAX: usize = 1_000;
 /// Gaps that a subscription remembers, the latest.
 pub const SUBSCRIPTION_GAPS_MAX: usize = 16;
 /// How long the secret before the present one still signs, unless the rotation says: one day.

@@ -1,6 +1,7 @@
 //! The registries: what kinds of work exist with their service levels, and how queues behave.
 
 use crate::agent::{self, Purpose};
+use crate::entity::alert::ALERT_TYPE;
 use crate::executor::{Executor, Mode};
 use crate::fingerprint::Digest;
 use crate::governance::{self, Duty};
@@ -111,11 +112,25 @@ impl TypeSpec {
         }
     }
 
+    /// The type of jobs that tell of alerts: there without being registered. Receivers that are
+    /// away for an hour or so miss nothing.
+    pub fn alert() -> Self {
+        TypeSpec {
+            domain: "mainspring".into(),
+            is_schedulable: false,
+            max_retries: 12,
+            timeout_ms: 60_000,
+            backoff: Backoff { base_ms: 5_000, max_ms: 600_000 },
+            ..TypeSpec::plain(JobType::stored(ALERT_TYPE.into()))
+        }
+    }
+
     /// The type of that name that is there without being registered, if there is one.
     pub fn built_in(name: &JobType) -> Option<Self> {
         match (Purpose::of(name), Duty::of(name)) {
             (Some(purpose), _) => Some(TypeSpec::agent(purpose)),
             (None, Some(_)) => Some(TypeSpec::governed(name.clone())),
+            (None, None) if name.as_str() == ALERT_TYPE => Some(TypeSpec::alert()),
             (None, None) => (name.as_str() == TASK).then(TypeSpec::task),
         }
     }

@@ -111,6 +111,9 @@ rejections! {
     /// The question has been answered, or is not waited for any more.
     QuestionConflict { state: &'static str } => "QUESTION_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "a question that is {state} cannot be answered");
+    /// What was shown to have a job go on is not, or no longer, what it waits for.
+    ResumeInvalid => "WF_INTERRUPT_RESUME_INVALID", Conflict,
+        |f: F<'_, '_>| f.write_str("this resume token is not, or no longer, valid");
     /// The bulk operation is not in a state that allows this.
     BulkConflict { state: &'static str } => "BULK_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "an operation that is {state} does not allow this");

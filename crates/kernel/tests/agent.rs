@@ -9,8 +9,9 @@ use mainspring_kernel::command::{
 };
 use mainspring_kernel::dispatch::key_of;
 use mainspring_kernel::entity::Body;
-use mainspring_kernel::entity::question::{Asked, Question, QuestionCommand, of_job};
+use mainspring_kernel::entity::question::{Asked, Question, QuestionCommand, ResumeToken, of_job};
 use mainspring_kernel::job::{Failure, LeaseToken};
+use mainspring_kernel::limits::QUESTION_KEEP_MS;
 use mainspring_kernel::view::agent;
 use mainspring_kernel::{
     Command, Entity, Event, Facts, Job, JobId, QueueOrder, QueueSpec, Receipt, Rejection,
@@ -65,6 +66,8 @@ impl World {
                 self.job = Some(*job);
             } else if let Event::EntitySet(entity) = event {
                 self.entity = Some(*entity);
+            } else if let Event::EntityRemoved { .. } = event {
+                self.entity = None;
             } else {
                 assert!(matches!(event, Event::ItemOpened(_)), "{event:?}");
             }
@@ -94,7 +97,7 @@ impl World {
 
     fn answers(&mut self, answer: &str) -> Result<Receipt, Rejection> {
         let (job, answer, by) = (JobId(7), answer.into(), user("bob"));
-        self.ask(&QuestionCommand::Answer { job, answer, by }.into())
+        self.ask(&QuestionCommand::Answer { job, answer, by, shown: None }.into())
     }
 
     fn rings(&mut self, jobs: Vec<JobId>) -> Result<Receipt, Rejection> {
@@ -234,7 +237,19 @@ fn at_the_deadline_the_default_counts_or_the_job_ends() {
         world.rings(vec![JobId(7)]).unwrap();
         assert_eq!((world.question().state(), agent::state(world.job())), (state, shown));
         assert_eq!(world.question().answer(), default);
-        assert_eq!(world.entity.as_ref().unwrap().alarm_at(), None, "it rings once");
+        // It is kept while its job may be handed out, and looked at now and then.
+        for is_over in [state == "expired", true] {
+            world.now = world.now.plus_millis(QUESTION_KEEP_MS);
+            assert_eq!(world.rings(Vec::new()), Ok(Receipt::Wanting { jobs: vec![JobId(7)] }));
+            world.rings(vec![JobId(7)]).unwrap();
+            assert_eq!(world.entity.is_none(), is_over, "{state}");
+            if is_over {
+                break;
+            }
+            assert_eq!(world.question().answer(), default);
+            let cancel = Command::Cancel { job: JobId(7), by: user("ann"), reason: None };
+            world.ask(&cancel).unwrap();
+        }
     }
 }
 
@@ -294,4 +309,36 @@ fn what_ended_elsewhere_is_kept_and_never_due() {
         assert!(world.claim().is_err());
         assert!(world.job().payload.contains("\"durationMs\":6"), "{}", world.job().payload);
     }
+}
+
+#[test]
+fn a_resume_token_counts_once_for_its_question() {
+    let mut world = World::with(&wish(Purpose::Plan, "p"));
+    let shows = |world: &mut World, shown: ResumeToken, answer: &str| {
+        let (job, answer, by) = (JobId(7), answer.into(), user("bob"));
+        world.ask(&QuestionCommand::Answer { job, answer, by, shown: Some(shown) }.into())
+    };
+    world.asks(None, asked(None)).unwrap();
+    let token = world.question().resume_token().unwrap();
+    assert_eq!(token.to_string().parse(), Ok(token));
+    for text in ["", "rsm_", "rsm_1_1_1", &format!("{token} "), &token.to_string().to_uppercase()] {
+        assert_eq!(text.parse::<ResumeToken>(), Err(()), "{text}");
+    }
+    for wrong in [
+        ResumeToken { secret: token.secret ^ 1, ..token },
+        ResumeToken { count: token.count + 1, ..token },
+        ResumeToken { job: JobId(8), ..token },
+    ] {
+        assert_eq!(shows(&mut world, wrong, "a"), Err(Rejection::ResumeInvalid));
+    }
+    assert!(matches!(shows(&mut world, token, "c"), Err(Rejection::FieldInvalid { .. })));
+    shows(&mut world, token, "a").unwrap();
+    assert_eq!(world.question().resume_token(), None);
+    assert_eq!(shows(&mut world, token, "a"), Err(Rejection::ResumeInvalid), "used");
+    // Late, it counts for nothing, though nobody has noticed yet.
+    let mut world = World::with(&wish(Purpose::Plan, "p"));
+    world.asks(None, asked(None)).unwrap();
+    let token = world.question().resume_token().unwrap();
+    world.now = world.now.plus_millis(HOUR_MS);
+    assert_eq!(shows(&mut world, token, "a"), Err(Rejection::ResumeInvalid));
 }

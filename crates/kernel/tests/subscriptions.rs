@@ -9,9 +9,10 @@ use mainspring_kernel::entity::subscription::{
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::job::Actor;
+use mainspring_kernel::limits::SUBSCRIPTION_AHEAD_MAX;
 use mainspring_kernel::{
-    Command, Entity, EntityId, Event, Facts, JobType, QueueName, Rejection, StateName, TenantId,
-    Timestamp, UserId, decide,
+    Command, Entity, EntityId, Event, Facts, JobId, JobType, QueueName, Rejection, StateName,
+    TenantId, Timestamp, UserId, decide,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
@@ -293,4 +294,35 @@ fn every_move_has_one_name_and_filters_go_by_all_they_say() {
     assert!(!filter.admits(EventName::Succeeded, &mail, &fast));
     assert!(!filter.admits(EventName::Failed, &other, &fast));
     assert!(!filter.admits(EventName::Failed, &mail, &QueueName::stored("slow".into())));
+}
+
+#[test]
+fn a_consumer_is_told_once_whoever_tells_it_and_is_kept() {
+    let mut world = World { entity: None, now: NOW };
+    world.tell(create(spec(Target::Consumer { name: "all".into() }))).unwrap();
+    let advance = |from: u64, position: u64, passed: Vec<JobId>| -> Command {
+        let delivered = passed.len() as u64;
+        let (id, gap) = (ID, None);
+        SubscriptionCommand::Advance { id, from, position, delivered, passed, gap }.into()
+    };
+    let ahead = |job: u128| -> Command {
+        SubscriptionCommand::TellAhead { id: ID, job: JobId(job) }.into()
+    };
+    world.tell(advance(10, 13, vec![JobId(1)])).unwrap();
+    assert_eq!((world.see().position, world.see().delivered), (13, 1));
+    assert_eq!(world.tell(advance(10, 15, Vec::new())), Err(CHANGED), "somebody was faster");
+    assert_eq!(world.tell(advance(13, 12, Vec::new())), Err(CHANGED), "it never goes back");
+    world.tell(ahead(2)).unwrap();
+    world.tell(ahead(3)).unwrap();
+    assert_eq!((world.see().ahead.len(), world.see().delivered), (2, 3));
+    let facts = Facts { entity: world.entity.as_ref(), ..Facts::at(world.now) };
+    assert!(decide(&ahead(2), &facts).unwrap().events.is_empty(), "told already");
+    world.tell(advance(13, 20, vec![JobId(2)])).unwrap();
+    assert_eq!(world.see().ahead, [JobId(3)], "what was passed is not ahead any more");
+    for job in 10..10 + SUBSCRIPTION_AHEAD_MAX as u128 - 1 {
+        world.tell(ahead(job)).unwrap();
+    }
+    assert!(matches!(world.tell(ahead(5)), Err(Rejection::FieldInvalid { .. })), "so many");
+    let remove = SubscriptionCommand::Remove { id: ID };
+    assert!(matches!(world.tell(remove.into()), Err(Rejection::FieldInvalid { .. })));
 }

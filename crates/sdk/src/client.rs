@@ -9,6 +9,7 @@ mod bulk;
 mod events;
 mod governance;
 mod jobs;
+mod lists;
 mod registry;
 mod schedules;
 mod subscriptions;

@@ -88,6 +88,10 @@ pub const OBJECTS_PER_TENANT_MAX: usize = 100_000;
 pub const BULKS_PER_TENANT_MAX: usize = 1_000;
 /// Things that the preview of a bulk operation shows.
 pub const SAMPLES_MAX: usize = 10;
+/// Pages of the stream that one look at the outbox goes through.
+pub const OUTBOX_PAGES_MAX: usize = 40;
+/// Submissions that were not told of are counted up to this many.
+pub const OUTBOX_COUNTED_MAX: usize = 1_000;
 /// Lines of an audit trail that are looked at in one go.
 pub const AUDIT_PAGE: usize = 1_000;
 /// Longest id of a task; room is left in a name for the time of a firing.

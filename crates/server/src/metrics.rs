@@ -4,7 +4,9 @@
 //! Who sees what: the names of queues are an admin's to see. Whoever may ask without a token, and
 //! anybody on this machine, sees the numbers of the whole server without names. From elsewhere, a
 //! token that is not an admin's sees the numbers of its own tenant and how the server is. However
-//! many queues there are, the page stays short.
+//! many queues, tenants and types there are, the page stays short.
+
+mod counted;
 
 use crate::limits::METRICS_QUEUES_MAX;
 use crate::refusal::Refusal;
@@ -42,6 +44,17 @@ pub(crate) async fn text(
         let workers = engine.workers().len();
         whole(&mut page, &counts, &engine.status(), detail, engine.now());
         page.one("mainspring_workers", "gauge", "Workers heard of lately.", workers);
+        counted::of_server(&mut page, &engine.meterings(), &engine.spent(), &engine.census());
+    }
+    let counted = counted::of_jobs(engine.meterings(), who.map(|who| &who.tenant), detail);
+    counted.show(&mut page);
+    if detail == Detail::Names {
+        let mut tenants = Vec::new();
+        for tenant in counted.tenants() {
+            let held = engine.held_by(&tenant).await?;
+            tenants.push((tenant, held));
+        }
+        counted::of_tenants(&mut page, &tenants);
     }
     if let Some(who) = who.filter(|who| !who.is_admin()) {
         own(&mut page, engine.held_by(&who.tenant).await?, engine.backlog_max().0);
@@ -92,9 +105,14 @@ impl Page {
     }
 
     fn labelled(&mut self, name: &str, label: &str, text: &str, value: u64) {
-        let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let _ = writeln!(self.0, "{name}{{{label}=\"{text}\"}} {value}");
+        let _ = writeln!(self.0, "{name}{{{}}} {value}", label_of(label, text));
     }
+}
+
+/// A label with its value.
+fn label_of(label: &str, text: &str) -> String {
+    let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("{label}=\"{text}\"")
 }
 
 /// The numbers of the whole server.
@@ -206,83 +224,4 @@ fn share(part: u64, whole: u64, of_nothing: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use mainspring_engine::store::Recovery;
-    use mainspring_kernel::QueueName;
-
-    fn status() -> RuntimeStatus {
-        RuntimeStatus {
-            started_at: Timestamp(0),
-            commits: 0,
-            commands: 0,
-            illegal_moves: 0,
-            stale_leases: 0,
-            idempotent_hits: 0,
-            parked_pulls: 0,
-            clock: mainspring_engine::Course::default(),
-        }
-    }
-
-    fn queue(name: &str, ready: u64) -> QueueCount {
-        QueueCount { name: QueueName::new(name).unwrap(), ready, pending: 2, running: 3 }
-    }
-
-    fn rendered(counts: &Counts, detail: Detail) -> String {
-        let mut page = Page(String::new());
-        whole(&mut page, counts, &status(), detail, Timestamp(3_500_000));
-        let health = Health {
-            kind: "memory",
-            broken: None,
-            is_low_on_space: false,
-            damaged_blocks: 3,
-            recovery: Recovery::default(),
-        };
-        condition(&mut page, &status(), &health);
-        page.0
-    }
-
-    #[test]
-    fn the_five_gauges_have_their_names() {
-        let counts = Counts {
-            by_state: [1, 0, 0, 0, 0, 3, 1, 5],
-            due: 7,
-            oldest_due: Some(Timestamp(1_000_000)),
-            submitted: 10,
-            jobs_retried: 5,
-            items_open: 1,
-            queues: vec![queue("a\"b", 1)],
-            ..Counts::default()
-        };
-        let text = rendered(&counts, Detail::Names);
-        for line in [
-            "jobs_due_count 7",
-            "jobs_lag_seconds 2.5",
-            "job_success_rate 0.75",
-            "job_retry_rate 0.5",
-            "dead_letter_count 1",
-            "mainspring_jobs{state=\"cancelled\"} 5",
-            "mainspring_store_damaged_blocks 3",
-            "mainspring_queue_ready{queue=\"a\\\"b\"} 1",
-        ] {
-            assert!(text.lines().any(|one| one == line), "{line} is missing in\n{text}");
-        }
-    }
-
-    #[test]
-    fn fifty_thousand_queues_are_a_short_page_and_strangers_see_no_names() {
-        let queues = (0..50_000).map(|n| queue(&format!("queue-{n}"), n)).collect();
-        let counts = Counts { queues, ..Counts::default() };
-        let text = rendered(&counts, Detail::Names);
-        assert!(text.len() < 32 << 10, "{} bytes", text.len());
-        assert!(text.contains("mainspring_queue_ready{queue=\"queue-49999\"} 49999"));
-        let others: u64 = (0..50_000 - METRICS_QUEUES_MAX as u64).sum();
-        let line = format!("mainspring_queue_ready{{queue=\"\"}} {others}");
-        assert!(text.contains(&line), "{line} is missing");
-        let text = rendered(&counts, Detail::Numbers);
-        assert!(!text.contains("queue-"), "{text}");
-        let all: u64 = (0..50_000).sum();
-        assert!(text.contains(&format!("mainspring_queue_ready{{queue=\"\"}} {all}")), "{text}");
-        assert!(text.contains("\nmainspring_queues 50000\n"));
-    }
-}
+mod tests;

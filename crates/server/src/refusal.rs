@@ -95,6 +95,7 @@ pub(crate) const CODES: &[&str] = &[
     "JSON_NOT_UTF8",
     "JSON_TOO_DEEP",
     "METHOD_NOT_ALLOWED",
+    "OUTBOX_EVENT_NOT_FOUND",
     "QUEUE_NOT_FOUND",
     "REQ_NOT_FOUND",
     "SHUTTING_DOWN",
@@ -113,6 +114,7 @@ pub(crate) const CODES: &[&str] = &[
     "TOO_MANY_WAITS",
     "TRACE_ID_REQUIRED",
     "TYPE_NOT_FOUND",
+    "WF_INTERRUPT_REVIEWER_REQUIRED",
 ];
 
 impl Refusal {
@@ -371,6 +373,15 @@ pub(crate) fn type_unknown() -> Refusal {
 pub(crate) fn queue_unknown() -> Refusal {
     let message = "no such queue: nobody configured it, no type names it and no job is in it";
     Refusal::new(Kind::Unknown, "QUEUE_NOT_FOUND", message)
+}
+
+pub(crate) fn outbox_event_unknown() -> Refusal {
+    Refusal::new(Kind::Unknown, "OUTBOX_EVENT_NOT_FOUND", "no such event")
+}
+
+pub(crate) fn reviewer_required() -> Refusal {
+    let message = "whoever answers must be named";
+    Refusal::new(Kind::Wrong, "WF_INTERRUPT_REVIEWER_REQUIRED", message).at("reviewer_id")
 }
 
 pub(crate) fn effect_unknown() -> Refusal {

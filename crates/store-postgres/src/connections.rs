@@ -17,6 +17,7 @@ use crate::connections::session::{begin_pooled, keeps_settings, pool};
 use crate::fault::Fault;
 use crate::queries::{Queries, Query};
 use deadpool_postgres::Pool;
+use mainspring_store::Histogram;
 use std::time::Duration;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -45,6 +46,8 @@ pub(crate) struct Connections {
     /// Whether a pooler stands between us and the database.
     is_pooled: bool,
     begin_pooled: String,
+    /// How long round trips took.
+    pub(crate) times: Histogram,
 }
 
 impl Connections {
@@ -64,6 +67,7 @@ impl Connections {
             patience: config.patience,
             is_pooled,
             begin_pooled: begin_pooled(),
+            times: Histogram::of_spans(),
         })
     }
 

@@ -27,7 +27,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
-    Needs, News, Page, Recovery, Scope, Standing, Store, Ticket, Wake, Work, WorkerNote,
+    Needs, News, Page, Recovery, Scope, Spent, Standing, Store, Ticket, Wake, Work, WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -396,6 +396,10 @@ impl Store for PostgresStore {
             damaged_blocks: 0,
             recovery: self.recovery.clone(),
         }
+    }
+
+    fn spent(&self) -> Spent {
+        Spent { database: self.server.connections.times.readout(), ..Spent::default() }
     }
 
     fn workers_elsewhere(&self) -> BoxFuture<'_, Result<Vec<WorkerNote>, Error>> {

@@ -6,6 +6,7 @@ pub mod conformance;
 pub mod desk;
 pub mod fatal;
 pub mod filter;
+pub mod histogram;
 pub mod read;
 pub mod record;
 pub mod store;
@@ -17,6 +18,7 @@ pub use fatal::Fatal;
 pub use filter::{
     EntityFilter, EntityTerm, ItemFilter, JobFilter, Scope, Term, entity_terms, wait_terms,
 };
+pub use histogram::{Histogram, Readout, Spent};
 pub use read::{
     Counts, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, QueueCount, Recovery,
     Standing, WorkerNote,

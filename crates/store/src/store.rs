@@ -2,6 +2,7 @@
 //! decides. What it must do is written down as tests in `conformance/`.
 
 use crate::filter::{EntityFilter, ItemFilter, JobFilter, Scope};
+use crate::histogram::Spent;
 use crate::read::{Counts, Health, Held, JobWithHistory, MovesPage, Page, Standing, WorkerNote};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
@@ -369,6 +370,10 @@ pub trait Store: Send + Sync + 'static {
     fn is_low_on_space(&self) -> bool;
     /// How the store is.
     fn health(&self) -> Health;
+    /// What it has spent time on since the process started.
+    fn spent(&self) -> Spent {
+        Spent::default()
+    }
     /// Tells `news` from now on what other processes do. A store of one process has nothing to
     /// tell.
     fn watch(&self, _news: Arc<dyn News>) {}

@@ -8,7 +8,7 @@ use crate::postgres::session::Session;
 use crate::stopwatch::Stopwatch;
 use crate::workload::together;
 use anyhow::Context;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -20,6 +20,10 @@ pub(crate) struct Hostile {
     pub(crate) friends: usize,
     /// Whether it is one of the PostgreSQL store only.
     pub(crate) needs_database: bool,
+    /// What the server is configured with, besides.
+    pub(crate) config: &'static str,
+    /// How much slower than alone a neighbour may be.
+    pub(crate) ratio_max: f64,
     pub(crate) attack: fn(&Stage) -> anyhow::Result<()>,
 }
 
@@ -29,7 +33,8 @@ impl Hostile {
         what: &'static str,
         attack: fn(&Stage) -> anyhow::Result<()>,
     ) -> Self {
-        Hostile { id, what, friends: 0, needs_database: false, attack }
+        let (config, ratio_max) = ("", P99_RATIO_MAX);
+        Hostile { id, what, friends: 0, needs_database: false, config, ratio_max, attack }
     }
 }
 
@@ -49,7 +54,19 @@ pub(crate) const ALL: &[Hostile] = &[
     Hostile::new("N9", "payloads of 1 MB", big_payloads),
     Hostile::new("N10", "ever new names of workers and queues", names),
     Hostile::new("N11", "lists with filters beside 50,000 jobs", lists),
+    Hostile {
+        friends: STALLED_TOKENS - 1,
+        // All of them are let in.
+        config: "[limits]\nstreams = 1000\nstreams_per_tenant = 600\nstreams_per_token = 100\n",
+        ratio_max: 2.0,
+        ..Hostile::new("N12", "500 streams that nobody reads", stalled)
+    },
 ];
+
+/// Tokens that share the streams that nobody reads.
+const STALLED_TOKENS: usize = 10;
+/// How much slower than alone a neighbour may be, unless said otherwise.
+const P99_RATIO_MAX: f64 = 3.0;
 
 /// Calls `work` with a growing number, so often a second, until the stage is over.
 fn paced(
@@ -167,6 +184,26 @@ fn streams(stage: &Stage) -> anyhow::Result<()> {
         let mut stream = TcpStream::connect(stage.address)?;
         stream.write_all(&request)?;
         open.push(stream);
+    }
+    stage.in_position();
+    nag(stage, 200, |n| stage.requests.submit(n))?;
+    hold(stage, open);
+    Ok(())
+}
+
+/// Readers that were let in and have stopped reading, while there is ever more to read.
+fn stalled(stage: &Stage) -> anyhow::Result<()> {
+    let mut open = Vec::new();
+    for requests in stage.friends.iter().chain([&stage.requests]) {
+        for _ in 0..500 / STALLED_TOKENS {
+            let mut stream = TcpStream::connect(stage.address)?;
+            stream.write_all(&requests.get("/api/v1/events?after=0"))?;
+            // One that is refused stalls nobody.
+            let mut head = [0; 12];
+            stream.read_exact(&mut head)?;
+            anyhow::ensure!(&head == b"HTTP/1.1 200", "a stream was refused");
+            open.push(stream);
+        }
     }
     stage.in_position();
     nag(stage, 200, |n| stage.requests.submit(n))?;

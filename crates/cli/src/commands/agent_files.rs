@@ -25,16 +25,6 @@ pub(crate) enum Import {
     },
 }
 
-/// What can be exported.
-#[derive(Debug, clap::Subcommand)]
-pub(crate) enum Export {
-    /// Runs, results, plans, triggers and the index of what has ended
-    Agent {
-        /// A directory that is empty or not there yet
-        directory: PathBuf,
-    },
-}
-
 /// Directories whose records the server takes as they are, what has ended first: what is left over
 /// of it elsewhere must not start again.
 const PLACES: [(&str, &str); 6] = [
@@ -245,9 +235,8 @@ async fn send_trigger(client: &Client, found: Found, tally: &mut Tally) -> anyho
     Ok(())
 }
 
-pub(crate) async fn export(verb: Export, session: Session) -> anyhow::Result<u8> {
-    let Export::Agent { directory } = verb;
-    if fs::read_dir(&directory).is_ok_and(|mut entries| entries.next().is_some()) {
+pub(crate) async fn export(directory: &Path, session: Session) -> anyhow::Result<u8> {
+    if fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
         let told = format!("{} is not empty: what is in it would be mixed up", directory.display());
         return Err(usage(told));
     }
@@ -274,7 +263,7 @@ pub(crate) async fn export(verb: Export, session: Session) -> anyhow::Result<u8>
         index.insert(line["id"].as_str().unwrap_or_default().to_owned(), line);
     }
     add(&mut counts, STATUS, index.len() as u64);
-    write_file(&directory, STATUS, &Value::Object(index))?;
+    write_file(directory, STATUS, &Value::Object(index))?;
     if session.is_json() {
         say_json(&Value::Object(counts));
     } else {

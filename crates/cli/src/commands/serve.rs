@@ -19,7 +19,7 @@ use mainspring_engine::{
 };
 use mainspring_kernel::agent::Purpose;
 use mainspring_kernel::entity::alert::Milli;
-use mainspring_kernel::executor::Mode;
+use mainspring_kernel::executor::{Executor, Mode, Webhook};
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::governance::Governance;
 use mainspring_kernel::{Command, TypeSpec};
@@ -30,12 +30,12 @@ use mainspring_store::{Fatal, Store};
 use mainspring_store_memory::disk::RealDisk;
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use mainspring_store_postgres::{PostgresStore, address};
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::Write;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -104,6 +104,10 @@ async fn open_store(
 /// ends here and now.
 fn stop_at_once(why: &str) {
     tracing::error!(why, "the process stops; restart it to recover");
+    if let Some(path) = DIED.get() {
+        // A disk that takes nothing takes no reason either.
+        let _ = std::fs::write(path, why);
+    }
     say(&format!("{why}; restart to recover"));
     std::process::exit(i32::from(exit::BROKEN));
 }
@@ -144,6 +148,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         }
     };
     register_types(&engine, &settings).await?;
+    tell_of_death(&engine, &settings);
     let templates = match register_templates(&engine, &settings).await {
         Ok(templates) => templates,
         Err(error) => {
@@ -461,7 +466,8 @@ async fn register_types(engine: &Engine, settings: &Settings) -> anyhow::Result<
     let known = engine.types().await?;
     let mut commands = Vec::new();
     let runs = run_type(settings);
-    for spec in settings.types.iter().chain([&runs]) {
+    let alerts = alert_type(settings, &known);
+    for spec in settings.types.iter().chain([&runs]).chain(&alerts) {
         let stored = known.iter().find(|stored| stored.name == spec.name);
         match stored {
             Some(stored) if stored.file_entry == spec.file_entry => {
@@ -498,6 +504,49 @@ fn run_type(settings: &Settings) -> TypeSpec {
         file_entry: Some(digest(&[b"agent", &limit.to_be_bytes()])),
         ..TypeSpec::agent(Purpose::Run)
     }
+}
+
+/// The type of jobs that tell of alerts, if they are sent, or were: whoever takes the receiver out
+/// of the file wants nothing sent.
+fn alert_type(settings: &Settings, known: &[TypeSpec]) -> Option<TypeSpec> {
+    let url = settings.alerts.webhook_url.as_str();
+    let plain = TypeSpec::alert();
+    if url.is_empty() && !known.iter().any(|spec| spec.name == plain.name) {
+        return None;
+    }
+    let timeout_ms = plain.timeout_ms / 2;
+    let webhook = || Executor::Webhook(Webhook { url: url.into(), timeout_ms });
+    Some(TypeSpec {
+        executor: Some(Box::new(if url.is_empty() { Executor::Pull } else { webhook() })),
+        file_entry: Some(digest(&[b"alerts", url.as_bytes()])),
+        ..plain
+    })
+}
+
+/// What a server that died left behind: why it did. It is told as an alert when it starts again.
+const DIED_FILE: &str = "died";
+/// Longest reason that is read.
+const DIED_BYTES_MAX: u64 = 4_096;
+
+/// Where that is written, once it is known.
+static DIED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has an alert raised if the server died when it last ran.
+fn tell_of_death(engine: &Engine, settings: &Settings) {
+    let Some(directory) = token_directory(&settings.store).filter(|path| path.is_dir()) else {
+        return;
+    };
+    let path = directory.join(DIED_FILE);
+    let mut why = String::new();
+    let read =
+        File::open(&path).and_then(|file| file.take(DIED_BYTES_MAX).read_to_string(&mut why));
+    if read.is_ok() {
+        tracing::warn!(why, "the server died when it last ran");
+        engine.part_died(&why);
+        // It is raised once: what cannot be removed is told of again.
+        let _ = std::fs::remove_file(&path);
+    }
+    let _ = DIED.set(path);
 }
 
 /// Makes the schedules of the file's templates that are not there yet, and changes those whose

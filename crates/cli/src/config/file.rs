@@ -7,6 +7,7 @@ use super::{CONTRACTS, Limits, Postgres, Settings, StoreChoice, Triggers, sugges
 use crate::span;
 use mainspring_kernel::calendar::{Cron, Fold, Gap, Rhythm, Zone};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
+use mainspring_kernel::executor::check_url;
 use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::{
     BULK_MAX, RETRIES_MAX, RETRY_DELAY_MS_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX,
@@ -133,9 +134,11 @@ fn read_alerts(root: &Section<'_>, settings: &mut Settings) {
         }
     }
     set(&mut alerts.webhook_url, section.text("webhook_url"));
-    if !alerts.webhook_url.is_empty() {
-        let later = "[alerts] webhook_url is read, but not acted on by this version";
-        settings.not_yet.push(later.into());
+    if !alerts.webhook_url.is_empty()
+        && let Err(bad) = check_url("webhook_url", &alerts.webhook_url)
+    {
+        let text = bad.to_string();
+        section.refuse("webhook_url", text.trim_start_matches("webhook_url "));
     }
     section.finish();
 }

@@ -2,7 +2,7 @@
 //! answers, so the highest layer that answers it at all wins whole.
 
 use super::reader::Problem;
-use super::{ConfigError, EXECUTOR_MODES, Settings, StoreChoice, file};
+use super::{ConfigError, EXECUTOR_MODES, Settings, StoreChoice, file, otel};
 use mainspring_executor::NatsServer;
 use mainspring_executor::webhook::Secret;
 use mainspring_kernel::executor::{Executor, Mode};
@@ -117,6 +117,12 @@ fn check_whole(settings: &Settings) -> Result<(), ConfigError> {
     if settings.tls.cert.is_some() != settings.tls.key.is_some() {
         refuse("tls_cert and tls_key go together: a certificate, and the key of it".to_owned());
     }
+    if !settings.alerts.webhook_url.is_empty() && settings.webhooks.secrets.is_empty() {
+        refuse(format!(
+            "[alerts] webhook_url needs a secret to sign with: set {WEBHOOK_SECRET}, or \
+             [webhooks] secrets"
+        ));
+    }
     match problems.is_empty() {
         true => Ok(()),
         false => Err(ConfigError { place: "the settings".into(), problems }),
@@ -159,6 +165,10 @@ fn over_environment(settings: &mut Settings, environment: Environment<'_>) -> Ve
             Ok(secret) => settings.webhooks.secrets = vec![secret],
             Err(bad) => refuse(format!("{WEBHOOK_SECRET} {bad}")),
         }
+    }
+    match otel::read(environment) {
+        Ok(otlp) => settings.otlp = otlp,
+        Err(bad) => refuse(bad),
     }
     if let Some(text) = environment(NATS_URL) {
         match text.parse::<NatsServer>() {

@@ -95,6 +95,8 @@ impl Signs {
 pub(super) struct Told {
     pub(super) tenants: BTreeMap<TenantId, Signs>,
     pub(super) skips: BTreeMap<EntityId, (TenantId, u64)>,
+    /// What the server died of when it last ran.
+    pub(super) died: Option<Box<str>>,
 }
 
 /// Where it is told.
@@ -137,6 +139,13 @@ impl Reports {
                 told.skips.insert(*schedule, (tenant.clone(), *skipped));
             }
         }
+        self.changed.notify_one();
+    }
+
+    /// The server died when it last ran.
+    pub(super) fn died(&self, why: &str) {
+        let why: String = why.chars().filter(|letter| !letter.is_control()).take(100).collect();
+        self.told().died = Some(why.trim().into());
         self.changed.notify_one();
     }
 

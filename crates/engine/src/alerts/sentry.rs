@@ -4,21 +4,23 @@
 use super::AlertConfig;
 use super::reports::Told;
 use crate::engine::Shared;
-use crate::limits::{ALERTS_FOUND_MAX, ALERTS_PER_RULE_MAX, SLEEP_MAX};
+use crate::limits::{ALERTS_FOUND_MAX, ALERTS_PER_RULE_MAX, GROWTH_COUNTED_MAX, SLEEP_MAX};
 use crate::timers::send_each;
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::entity::alert::watch::{Thresholds, Watch};
-use mainspring_kernel::entity::alert::{AlertCommand, AlertState, Level, Milli, Rule, Sighting};
+use mainspring_kernel::entity::alert::{
+    AlertCommand, AlertState, Level, Milli, Rule, SERVER_TENANT, Sighting,
+};
 use mainspring_kernel::{EntityId, TenantId, Timestamp};
-use mainspring_store::{EntityFilter, Error, Scope};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use mainspring_store::{EntityFilter, Error, ItemFilter, JobFilter, Scope};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Dead letters are counted over this long.
 const GROWTH_WINDOW: Duration = Duration::from_secs(60);
-/// A firing that was left out is told of for at least this long: who looks once a day sees it.
+/// What was so in one moment is told of for at least this long: who looks once a day sees it.
 const SKIP_QUIET: Duration = Duration::from_secs(24 * 3_600);
 
 /// What is looked at: a rule, a tenant, and what it is about.
@@ -31,8 +33,8 @@ pub(super) struct Sentry {
     has_begun: bool,
     /// Since when what is beyond its threshold.
     watches: BTreeMap<Key, Watch>,
-    /// Dead letters of the last minute: when they were told, and how many.
-    growth: BTreeMap<TenantId, VecDeque<(Timestamp, u64)>>,
+    /// Tenants with dead letters, and when the last of them were told.
+    growth: BTreeMap<TenantId, Timestamp>,
     /// Tenants whose share of retries is looked at.
     pub(super) retrying: BTreeSet<TenantId>,
     /// Whether jobs are due that somebody should come for.
@@ -89,8 +91,9 @@ impl Sentry {
         }
         let told = shared.reports.take(now, config.quiet);
         let mut seen = Vec::new();
-        self.growth(&told, &config, now, &mut seen);
+        self.growth(shared, &told, now, &mut seen).await?;
         told_of(&told, &config, &mut seen);
+        of_server(shared, &told, &mut seen);
         let retried = told.tenants.iter().filter(|(_, signs)| signs.has_retried);
         self.retrying.extend(retried.map(|(tenant, _)| tenant.clone()));
         self.ratios(shared, &mut seen).await?;
@@ -119,27 +122,39 @@ impl Sentry {
         Ok(())
     }
 
-    /// Dead letters of the last minute, by tenant.
-    fn growth(&mut self, told: &Told, config: &AlertConfig, now: Timestamp, seen: &mut Vec<Seen>) {
+    /// Dead letters of the last minute, by tenant, whichever server wrote them.
+    async fn growth(
+        &mut self,
+        shared: &Shared,
+        told: &Told,
+        now: Timestamp,
+        seen: &mut Vec<Seen>,
+    ) -> Result<(), Error> {
+        let config = &shared.config.alerts;
         if config.dlq_growth_per_minute == 0 {
-            return;
+            return Ok(());
         }
-        for (tenant, signs) in told.tenants.iter().filter(|(_, signs)| signs.dead > 0) {
-            self.growth.entry(tenant.clone()).or_default().push_back((now, signs.dead));
+        for (tenant, _) in told.tenants.iter().filter(|(_, signs)| signs.dead > 0) {
+            self.growth.insert(tenant.clone(), now);
         }
-        self.growth.retain(|_, window| {
-            window.retain(|(at, _)| now.since(*at) < GROWTH_WINDOW);
-            !window.is_empty()
-        });
-        for (tenant, window) in &self.growth {
-            let count = window.iter().map(|(_, count)| count).sum();
+        self.growth.retain(|_, at| now.since(*at) < GROWTH_WINDOW);
+        for tenant in self.growth.keys() {
+            let filter = ItemFilter {
+                state: None,
+                job: JobFilter::of(Scope::Tenant(tenant.clone())),
+                signature: None,
+                since: Some(now - GROWTH_WINDOW),
+                until: None,
+            };
+            let count = shared.store.count_items(&filter, GROWTH_COUNTED_MAX).await?;
             seen.push(Seen {
                 key: (Rule::DlqGrowth, tenant.clone(), "".into()),
-                value: Milli::whole(count),
+                value: Milli::whole(count as u64),
                 thresholds: at_once(Milli::whole(config.dlq_growth_per_minute)),
                 quiet: config.quiet,
             });
         }
+        Ok(())
     }
 
     /// What is beyond its threshold, and for long enough. Nothing is known any more of what was not
@@ -210,6 +225,22 @@ fn told_of(told: &Told, config: &AlertConfig, seen: &mut Vec<Seen>) {
         if config.tells_skips {
             seen.push(skip(*schedule, tenant, *skipped, config));
         }
+    }
+}
+
+/// What concerns the server itself.
+fn of_server(shared: &Shared, told: &Told, seen: &mut Vec<Seen>) {
+    let tenant = || TenantId::stored(SERVER_TENANT.into());
+    let mut note = |rule: Rule, subject: &str, quiet: Duration| {
+        let (key, value) = ((rule, tenant(), subject.into()), Milli::whole(1));
+        seen.push(Seen { key, value, thresholds: at_once(value), quiet });
+    };
+    let quiet = shared.config.alerts.quiet;
+    if shared.store.is_low_on_space() {
+        note(Rule::LowOnSpace, "", quiet);
+    }
+    if let Some(why) = &told.died {
+        note(Rule::PartDied, why, quiet.max(SKIP_QUIET));
     }
 }
 

@@ -8,6 +8,7 @@ use crate::dependents;
 use crate::engine::{Reply, Shared, Tally};
 use crate::execution::Execution;
 use crate::limits::{PULL_BYTES_MAX, TAKES_PER_PULL};
+use crate::meters::{Meters, Reading};
 use crate::pull::{GovernedPull, Grant, Pull};
 use crate::request::Request;
 use mainspring_kernel::command::{Claim, GovernedClaim};
@@ -19,6 +20,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::Desk;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// What an attempt decided, for those who will have to be told.
 #[derive(Default)]
@@ -38,6 +40,7 @@ pub(super) struct Effects {
     stale_leases: u64,
     idempotent_hits: u64,
     execution: Execution,
+    reading: Reading,
     /// What is out of the ordinary.
     pub(super) signals: Signals,
     pub(super) has_new_timer: bool,
@@ -47,6 +50,8 @@ pub(super) struct Effects {
     pub(super) has_new_tokens: bool,
     /// Whether a type was registered or changed.
     pub(super) has_new_types: bool,
+    /// Whether an alert was raised, acknowledged or cleared.
+    pub(super) has_new_alerts: bool,
     /// Ready jobs were too much for a pull.
     pub(super) has_left_over: bool,
     /// Jobs that ended.
@@ -178,10 +183,14 @@ impl Draft {
                 Event::JobSubmitted(job) => {
                     effects.has_new_timer = true;
                     effects.tenants.push(job.tenant.clone());
+                    effects.reading.submitted(job);
                 }
                 Event::JobMoved(event) => {
                     effects.has_new_timer = true;
                     effects.execution.note(event);
+                    if let Some(job) = desk.job(event.job) {
+                        effects.reading.moves(job, event);
+                    }
                     if moved.last() != Some(&event.job) {
                         moved.push(event.job);
                     }
@@ -195,7 +204,9 @@ impl Draft {
                     effects.waits.extend(dependents::made(entity));
                     if entity.id.kind == Kind::Schedule {
                         effects.signals.changed(desk.entity(entity.id), entity);
+                        effects.reading.changes(desk.entity(entity.id), entity);
                     }
+                    effects.has_new_alerts |= entity.id.kind == Kind::Alert;
                     if entity.id.kind == Kind::Trigger {
                         effects.triggers.push((entity.id, Some(entity.clone())));
                     }
@@ -243,7 +254,7 @@ impl Effects {
     }
 
     /// Counts a commit, once it is one.
-    pub(super) fn count(&self, tally: &Tally) {
+    pub(super) fn count(&self, tally: &Tally, meters: &Meters, took: Duration) {
         let add = |counter: &std::sync::atomic::AtomicU64, by: u64| {
             counter.fetch_add(by, Ordering::Relaxed);
         };
@@ -253,6 +264,7 @@ impl Effects {
         add(&tally.stale_leases, self.stale_leases);
         add(&tally.idempotent_hits, self.idempotent_hits);
         tally.executed.add(&self.execution);
+        meters.add(&self.reading, self.commands, took);
     }
 }
 

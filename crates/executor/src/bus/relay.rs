@@ -72,7 +72,7 @@ impl Relay {
         stop: CancellationToken,
     ) -> Option<Self> {
         let Body::Subscription(subscription) = &entity.body else { return None };
-        let outlet = outlet(&means, &subscription.spec.target);
+        let outlet = outlet(&means, &subscription.spec.target)?;
         Some(Relay {
             changed: engine.bus_changed(),
             engine,
@@ -360,19 +360,21 @@ impl Relay {
     }
 }
 
-fn outlet(means: &Means, target: &Target) -> Outlet {
+/// The way out; a consumer comes for what it wants.
+fn outlet(means: &Means, target: &Target) -> Option<Outlet> {
     let BusConfig { allows_private, nats, .. } = &means.config;
     match target {
         Target::Webhook { url } => {
             let postbox = Box::new(Postbox::new(means.exchange.clone(), *allows_private));
-            Outlet::Webhook { url: url.clone(), postbox }
+            Some(Outlet::Webhook { url: url.clone(), postbox })
         }
         Target::Nats { subject } => {
             let nats = nats
                 .clone()
                 .map(|server| Box::new(Nats::new(server, means.exchange.clone(), means.holder)));
-            Outlet::Nats { subject: subject.clone(), nats }
+            Some(Outlet::Nats { subject: subject.clone(), nats })
         }
+        Target::Consumer { .. } => None,
     }
 }
 

@@ -68,7 +68,7 @@ impl Exchange {
         &self,
         target: &Target,
         addresses: &[SocketAddr],
-        headers: &[(&'static str, String)],
+        headers: &[(&str, String)],
         body: Vec<u8>,
     ) -> Result<Answer, Broken> {
         self.line(target, addresses).await?.ask(target, headers, body, "close").await
@@ -137,7 +137,7 @@ impl Line {
     pub(super) async fn ask(
         &mut self,
         target: &Target,
-        headers: &[(&'static str, String)],
+        headers: &[(&str, String)],
         body: Vec<u8>,
         after: &'static str,
     ) -> Result<Answer, Broken> {

@@ -39,9 +39,22 @@ impl Postbox {
         Postbox { exchange, allows_private, line: None }
     }
 
+    /// Sends something that is not signed; the status of the answer, or why there is none.
+    pub(crate) async fn post(
+        &mut self,
+        url: &str,
+        headers: &[(&str, String)],
+        body: &[u8],
+    ) -> Result<u16, String> {
+        let answer = self.ask(url, headers, body).await;
+        answer.map(|answer| answer.status).map_err(|why| match why {
+            Undelivered::Failed(why) => why,
+            Undelivered::Gone => "it is gone".to_owned(),
+        })
+    }
+
     /// Sends one event. It was taken if the receiver answered with success.
     pub(crate) async fn send(&mut self, url: &str, letter: &Letter<'_>) -> Result<(), Undelivered> {
-        let target = Target::of(url).map_err(Undelivered::Failed)?;
         let headers = [
             ("webhook-id", letter.id.to_owned()),
             ("webhook-timestamp", letter.at.to_string()),
@@ -50,14 +63,23 @@ impl Postbox {
                 signature::header(letter.secrets, letter.id, letter.at, letter.body),
             ),
         ];
+        judge(&self.ask(url, &headers, letter.body).await?)
+    }
+
+    async fn ask(
+        &mut self,
+        url: &str,
+        headers: &[(&str, String)],
+        body: &[u8],
+    ) -> Result<Answer, Undelivered> {
+        let target = Target::of(url).map_err(Undelivered::Failed)?;
         // A connection that was kept may have been closed by the other end meanwhile, which is no
         // fault of anybody's: then a new one is tried at once.
         if let Some(mut line) = self.kept()
-            && let Ok(answer) =
-                line.0.ask(&target, &headers, letter.body.into(), "keep-alive").await
+            && let Ok(answer) = line.0.ask(&target, headers, body.into(), "keep-alive").await
         {
             self.line = Some(line);
-            return judge(&answer);
+            return Ok(answer);
         }
         let allowed = match self.allows_private {
             true => Allowed::Any,
@@ -67,13 +89,13 @@ impl Postbox {
         let addresses = addresses.map_err(|failure| Undelivered::Failed(failure.message))?;
         let asked = async {
             let mut line = self.exchange.line(&target, &addresses).await?;
-            let answer = line.ask(&target, &headers, letter.body.into(), "keep-alive").await?;
+            let answer = line.ask(&target, headers, body.into(), "keep-alive").await?;
             Ok((line, answer))
         };
         match asked.await {
             Ok((line, answer)) => {
                 self.line = Some((line, Instant::now()));
-                judge(&answer)
+                Ok(answer)
             }
             Err(Broken::TooLarge) => Err(Undelivered::Failed("the answer has no end".to_owned())),
             Err(Broken::Failed(why)) => Err(Undelivered::Failed(why)),

@@ -2,6 +2,7 @@
 
 use super::{Decision, Receipt, attempt, internal};
 use crate::command::{Ended, Submit};
+use crate::entity::alert::{ALERT_KEY_SCOPE, ALERT_TYPE};
 use crate::entity::wait::{self, Start};
 use crate::entity::{Kind, schedule};
 use crate::event::{Event, KeyHolder};
@@ -152,12 +153,16 @@ fn repeat(
 }
 
 /// A governed job is made by its contract or by its object, which each have keys that nobody else
-/// can have; and its time must not lie in the past, to the second.
+/// can have; and its time must not lie in the past, to the second. What tells of alerts is made by
+/// the server alone.
 fn check_governed(wish: &Submit, now: Timestamp) -> Result<(), Rejection> {
+    let scope = wish.idempotency.as_ref().map_or("", |key| &*key.scope);
+    if wish.job_type.as_str() == ALERT_TYPE && scope != ALERT_KEY_SCOPE {
+        return Err(invalid("job_type", "is made by the server only"));
+    }
     if !is_governed(&wish.job_type) {
         return Ok(());
     }
-    let scope = wish.idempotency.as_ref().map_or("", |key| &*key.scope);
     if scope == KEY_SCOPE {
         let is_past = |at: Timestamp| at.whole_second() < now.whole_second();
         return match wish.run_at.is_none_or(is_past) {

@@ -42,8 +42,20 @@ words! {
         NoWorker = "no_worker",
         /// A schedule left out a firing that was due.
         ScheduleSkipped = "schedule_skipped",
+        /// The disk is almost full, and new work is refused.
+        LowOnSpace = "low_on_space",
+        /// A part of the server died, and the process ended with it.
+        PartDied = "part_died",
     }
 }
+
+/// The type of jobs that tell of alerts: one for each time that one is raised or cleared. Nobody
+/// but the server makes them.
+pub const ALERT_TYPE: &str = "mainspring.alert";
+/// The scope of their keys, which nobody else can have.
+pub const ALERT_KEY_SCOPE: &str = "alert";
+/// Whose alerts about the server itself are.
+pub const SERVER_TENANT: &str = "default";
 
 words! {
     /// How much it matters.
@@ -73,7 +85,7 @@ impl Rule {
     /// How much its alerts matter.
     pub const fn severity(self) -> Severity {
         match self {
-            Rule::InvalidTransitions => Severity::P1,
+            Rule::InvalidTransitions | Rule::LowOnSpace | Rule::PartDied => Severity::P1,
             Rule::RetryingRatio
             | Rule::DlqGrowth
             | Rule::DeadLetter
@@ -109,6 +121,12 @@ impl Rule {
                 "schedule {subject} left out a firing that was due, {value} so far; \
                  its history says why"
             ),
+            Rule::LowOnSpace => {
+                "the disk of the journal is almost full: new work is refused".to_owned()
+            }
+            Rule::PartDied => {
+                format!("the server ended by itself and was started again: {subject}")
+            }
         }
     }
 }
@@ -402,7 +420,9 @@ pub(super) fn ring(entity: &Entity, alert: &Alert, at: Timestamp, facts: &Facts<
         | Rule::InvalidTransitions
         | Rule::Lag
         | Rule::NoWorker
-        | Rule::ScheduleSkipped => {
+        | Rule::ScheduleSkipped
+        | Rule::LowOnSpace
+        | Rule::PartDied => {
             let is_late = facts.now > at.plus_millis(ALERT_LATE_MS);
             let next = match is_late {
                 true => Alert { seen_at: facts.now, ..alert.clone() },

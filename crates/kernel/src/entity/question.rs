@@ -11,16 +11,18 @@ use crate::decide::{self, Decision, Receipt};
 use crate::event::Event;
 use crate::facts::Facts;
 use crate::fingerprint::digest;
+use crate::governance::is_governed;
 use crate::id::JobId;
 use crate::job::{Actor, Failure, LeaseToken};
 use crate::limits::{
-    QUESTION_BYTES_MAX, QUESTION_MS_DEFAULT, QUESTION_MS_MAX, QUESTION_OPTIONS_MAX,
-    QUESTIONS_PER_JOB_MAX,
+    QUESTION_BYTES_MAX, QUESTION_KEEP_MS, QUESTION_MS_DEFAULT, QUESTION_MS_MAX,
+    QUESTION_OPTIONS_MAX, QUESTIONS_PER_JOB_MAX,
 };
 use crate::name::UserId;
 use crate::rejection::Rejection;
 use crate::text;
 use crate::time::Timestamp;
+use std::fmt;
 
 /// Code of a job that ended because nobody answered its question in time.
 pub const QUESTION_EXPIRED: &str = "QUESTION_EXPIRED";
@@ -36,6 +38,51 @@ pub struct Question {
     pub count: u32,
     /// What became of it.
     pub standing: Standing,
+    /// Whoever shows this may answer, once; whoever may steer the job needs nothing to show.
+    pub secret: Option<u128>,
+    /// When it is looked at whether anybody still needs it; known once nobody waits for an answer.
+    pub kept_until: Option<Timestamp>,
+}
+
+/// What whoever answers a question has to show: which job, which of its questions, the secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResumeToken {
+    /// Which job asked.
+    pub job: JobId,
+    /// Which of its questions.
+    pub count: u32,
+    /// What nobody can guess.
+    pub secret: u128,
+}
+
+impl fmt::Display for ResumeToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rsm_{:032x}_{}_{:032x}", self.job.0, self.count, self.secret)
+    }
+}
+
+impl std::str::FromStr for ResumeToken {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut parts = text.strip_prefix("rsm_").ok_or(())?.split('_');
+        let (job, count, secret) = (parts.next(), parts.next(), parts.next());
+        let (Some(job), Some(count), Some(secret), None) = (job, count, secret, parts.next())
+        else {
+            return Err(());
+        };
+        let bits = |text: &str| match text.len() {
+            32 => u128::from_str_radix(text, 16).map_err(|_| ()),
+            _ => Err(()),
+        };
+        let token = ResumeToken {
+            job: JobId(bits(job)?),
+            count: count.parse().map_err(|_| ())?,
+            secret: bits(secret)?,
+        };
+        // There is one way to write it.
+        if token.to_string() == text { Ok(token) } else { Err(()) }
+    }
 }
 
 /// What is asked.
@@ -104,6 +151,12 @@ impl Question {
         }
     }
 
+    /// What has to be shown for an answer, while it waits for one.
+    pub fn resume_token(&self) -> Option<ResumeToken> {
+        let secret = self.secret.filter(|_| self.is_open())?;
+        Some(ResumeToken { job: self.job, count: self.count, secret })
+    }
+
     /// Whether it waits for an answer.
     pub const fn is_open(&self) -> bool {
         matches!(self.standing, Standing::Open)
@@ -119,7 +172,7 @@ impl Question {
     }
 
     pub(super) fn alarm_at(&self) -> Option<Timestamp> {
-        self.asked.deadline.filter(|_| self.is_open())
+        if self.is_open() { self.asked.deadline } else { self.kept_until }
     }
 }
 
@@ -150,6 +203,8 @@ pub enum QuestionCommand {
         answer: Box<str>,
         /// Who.
         by: UserId,
+        /// What they show for it, if they have to show something.
+        shown: Option<ResumeToken>,
     },
 }
 
@@ -188,7 +243,10 @@ impl From<QuestionCommand> for Command {
 pub(super) fn decide(command: &QuestionCommand, facts: &Facts<'_>) -> Result<Decision, Rejection> {
     match command {
         QuestionCommand::Ask { token, by, asked, .. } => ask(*token, by, asked, facts),
-        QuestionCommand::Answer { answer, by, .. } => give_answer(answer, by, facts),
+        QuestionCommand::Answer { answer, by, shown: None, .. } => give_answer(answer, by, facts),
+        QuestionCommand::Answer { answer, by, shown: Some(shown), .. } => {
+            resume(answer, by, *shown, facts)
+        }
     }
 }
 
@@ -200,6 +258,10 @@ fn ask(
 ) -> Result<Decision, Rejection> {
     // An unknown job and a foreign token get the same answer: a report reveals nothing.
     let job = facts.job.ok_or(Rejection::LeaseLost)?;
+    // Its contract alone starts it and gives it back: the gates stand before that.
+    if is_governed(&job.job_type) {
+        return Err(Rejection::JobGoverned);
+    }
     check(asked)?;
     let mut parts = vec![&b"ask"[..], asked.text.as_bytes()];
     parts.extend(asked.options.iter().map(|option| option.as_bytes()));
@@ -217,8 +279,11 @@ fn ask(
     let latest = facts.now.plus_millis(QUESTION_MS_MAX);
     let deadline = asked.deadline.unwrap_or_else(|| facts.now.plus_millis(QUESTION_MS_DEFAULT));
     let asked = Asked { deadline: Some(deadline.min(latest)), ..asked.clone() };
-    let body =
-        Body::Question(Box::new(Question { job: job.id, asked, count, standing: Standing::Open }));
+    let secret = Some(facts.fresh_secret);
+    let standing = Standing::Open;
+    let kept_until = None;
+    let question = Question { job: job.id, asked, count, standing, secret, kept_until };
+    let body = Body::Question(Box::new(question));
     let entity = match before {
         Some((entity, _)) => entity.changed(body, facts.now),
         None => Entity {
@@ -284,6 +349,23 @@ fn give_answer(answer: &str, by: &UserId, facts: &Facts<'_>) -> Result<Decision,
     Ok(Decision { events, receipt: Receipt::Done })
 }
 
+/// An answer by whoever shows the token of the question. It counts once, whatever comes later.
+fn resume(
+    answer: &str,
+    by: &UserId,
+    shown: ResumeToken,
+    facts: &Facts<'_>,
+) -> Result<Decision, Rejection> {
+    let token = known(facts).ok().and_then(|(_, question)| question.resume_token());
+    if token != Some(shown) {
+        return Err(Rejection::ResumeInvalid);
+    }
+    match give_answer(answer, by, facts) {
+        Err(Rejection::QuestionConflict { .. }) => Err(Rejection::ResumeInvalid),
+        told => told,
+    }
+}
+
 /// The deadline has come: the default counts, or the job ends. How the job stands matters, so it is
 /// asked for first.
 pub(super) fn ring(entity: &Entity, question: &Question, facts: &Facts<'_>) -> Decision {
@@ -292,6 +374,15 @@ pub(super) fn ring(entity: &Entity, question: &Question, facts: &Facts<'_>) -> D
         return Decision { events: Vec::new(), receipt };
     };
     let at = facts.now;
+    if !question.is_open() {
+        // Whoever is handed the job is told the answer, for as long as it may be handed out.
+        let is_needed = job.is_some_and(|job| !job.state.name().is_terminal());
+        let event = match is_needed {
+            true => changed(entity, question, question.standing.clone(), facts),
+            false => Event::EntityRemoved { entity: entity.id, version: entity.version + 1 },
+        };
+        return Decision { events: vec![event], receipt: Receipt::Done };
+    }
     let job = job.filter(|job| decide::is_parked(job));
     let (mut events, standing) = match (job, &question.asked.default) {
         (None, _) => (Vec::new(), Standing::Withdrawn { at }),
@@ -312,7 +403,8 @@ pub(super) fn ring(entity: &Entity, question: &Question, facts: &Facts<'_>) -> D
 }
 
 fn changed(entity: &Entity, question: &Question, standing: Standing, facts: &Facts<'_>) -> Event {
-    let body = Body::Question(Box::new(Question { standing, ..question.clone() }));
+    let kept_until = Some(facts.now.plus_millis(QUESTION_KEEP_MS));
+    let body = Body::Question(Box::new(Question { standing, kept_until, ..question.clone() }));
     Event::EntitySet(Box::new(entity.changed(body, facts.now)))
 }
 

@@ -311,6 +311,8 @@ pub struct Schedule {
     pub history: Vec<Outcome>,
     /// For which instants it has had jobs, however long ago.
     pub fired: Account,
+    /// When it goes, if it has ended and nobody made it for good.
+    pub gone_at: Option<Timestamp>,
 }
 
 /// The namespace and the owner of what belongs to nobody.
@@ -330,7 +332,7 @@ impl Schedule {
         });
         match self.status {
             Status::Active => [self.next_at, waiting].into_iter().flatten().min(),
-            Status::Ended => waiting,
+            Status::Ended => waiting.or(self.gone_at),
             Status::Stopped => self.task.as_ref().and_then(|task| task.gone_at),
             Status::Paused(_) => None,
         }

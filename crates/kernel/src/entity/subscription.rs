@@ -15,8 +15,11 @@ pub use filter::{EventName, Filter};
 
 pub(super) use decide::decide;
 
+use crate::entity::{EntityId, Kind};
+use crate::fingerprint::digest;
+use crate::id::JobId;
 use crate::limits::{SUBSCRIPTION_WAIT_MS_FIRST, SUBSCRIPTION_WAIT_MS_MAX};
-use crate::name::UserId;
+use crate::name::{TenantId, UserId};
 use crate::time::Timestamp;
 use std::fmt;
 
@@ -33,6 +36,11 @@ pub enum Target {
         /// What the subjects of the messages begin with.
         subject: Box<str>,
     },
+    /// Nothing is sent: whoever goes by this name comes and takes them.
+    Consumer {
+        /// The name.
+        name: Box<str>,
+    },
 }
 
 impl Target {
@@ -41,6 +49,7 @@ impl Target {
         match self {
             Target::Webhook { .. } => "webhook",
             Target::Nats { .. } => "nats",
+            Target::Consumer { .. } => "consumer",
         }
     }
 }
@@ -142,6 +151,15 @@ pub struct Subscription {
     pub missed: u64,
     /// The latest gaps, the newest last.
     pub gaps: Vec<Gap>,
+    /// Jobs of whose submission the consumer was told before its turn came, in no order.
+    pub ahead: Vec<JobId>,
+}
+
+/// The subscription of the consumer of this name, of one queue or (with no name) of all: the same
+/// for ever.
+pub fn of_consumer(tenant: &TenantId, queue: &str, name: &str) -> EntityId {
+    let parts = [&b"consumer"[..], tenant.as_str().as_bytes(), queue.as_bytes(), name.as_bytes()];
+    EntityId { kind: Kind::Subscription, bits: u128::from_be_bytes(digest(&parts).0) }
 }
 
 impl Subscription {

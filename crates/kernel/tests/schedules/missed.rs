@@ -2,7 +2,7 @@
 
 use crate::clockwork::{Clockwork, ID, START, every, s};
 use mainspring_kernel::calendar::{Cron, Date, Exclusions, Fold, Gap, Rhythm, Zone};
-use mainspring_kernel::entity::schedule::{Misfire, ScheduleSpec};
+use mainspring_kernel::entity::schedule::{Misfire, ScheduleCommand, ScheduleSpec};
 use mainspring_kernel::{Backlog, Command, Rejection, Timestamp, firing};
 
 type Line = (i64, i64, u64, &'static str, String);
@@ -264,4 +264,24 @@ fn the_history_is_bounded_and_keeps_the_latest() {
 fn the_start_is_what_the_tests_say_it_is() {
     assert_eq!(START.0 % 86_400_000_000, 0);
     assert_eq!(Zone::UTC.date(START), Date::parse("2026-01-05"));
+}
+
+#[test]
+fn one_that_has_ended_goes_after_a_while_unless_it_is_made_to_fire_again() {
+    let day = 24 * 3_600;
+    let once = || ScheduleSpec { rhythm: Rhythm::At(s(7)), ..every(60) };
+    let mut it = Clockwork::of(once());
+    it.live_until(s(7 + 30 * day - 1));
+    assert_eq!(it.schedule().state(), "ended");
+    it.live_until(s(7 + 30 * day));
+    assert!(it.entity.is_none(), "it is kept for thirty days");
+    assert_eq!(it.fired(), [7]);
+    let mut it = Clockwork::of(once());
+    it.live_until(s(9));
+    let spec = Box::new(ScheduleSpec { rhythm: Rhythm::At(s(60 * day)), ..every(60) });
+    it.ask(ScheduleCommand::Update { id: ID, spec }).unwrap();
+    it.live_until(s(50 * day));
+    assert_eq!(it.schedule().state(), "active", "it is not over");
+    it.live_until(s(61 * day));
+    assert_eq!((it.fired(), it.schedule().state()), (vec![7, 60 * day], "ended"));
 }

@@ -48,6 +48,6 @@ impl Client {
     /// If it is over, or the server refuses or cannot be reached.
     pub async fn acknowledge_alert(&self, id: &str, note: Option<&str>) -> Result<Alert, Error> {
         let body = AcknowledgeAlert { note: note.map(ToOwned::to_owned) };
-        self.call(Call::post(path(&["alerts", id, "acknowledge"]), &body, Repeat::Safe)).await
+        self.call(Call::post(path(&["alerts", id, "ack"]), &body, Repeat::Safe)).await
     }
 }

@@ -3,6 +3,7 @@
 
 mod agent;
 mod desk;
+mod internal;
 mod subscriptions;
 mod together;
 mod triggers;
@@ -340,6 +341,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         _ => {
             let found = schedule_field(of, field).or_else(|| agent::field(of, field));
             let found = found.or_else(|| desk::field(of, field));
+            let found = found.or_else(|| internal::field(of, field));
             let found = found.or_else(|| triggers::field(of, field));
             return found.or_else(|| subscriptions::field(of, field));
         }
@@ -350,12 +352,16 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
 pub(super) fn required(of: &str) -> &'static [&'static str] {
     match of {
         "Discard" | "BreakGlass" | "CreateBulk" => &["reason"],
+        "Resume" => &["reviewer_id"],
         _ => &[],
     }
 }
 
 /// What a part of a path may be.
 pub(super) fn path_value(path: &str, part: &str) -> Allowed {
+    if let Some(value) = internal::path_value(part) {
+        return value;
+    }
     match part {
         "job_id" | "taskId" => id(JobId::PREFIX),
         "dlq_id" => id(DlqId::PREFIX),
@@ -393,6 +399,9 @@ pub(super) fn header_value(header: &str) -> Allowed {
 
 /// What a parameter may be. Names mean the same on every route but for the words of a list.
 pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
+    if let Some(value) = internal::query_value(path, parameter) {
+        return value;
+    }
     match parameter {
         "state" | "rule" if path.contains("/alerts") => desk::alert_word(parameter),
         "status" if path.contains("/bulk") => desk::bulk_states(),

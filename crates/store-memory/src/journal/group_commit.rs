@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use super::{FRAME_BYTES_MAX, JournalError, Log, Lsn};
 use crate::disk::Disk;
 use mainspring_store::fatal::text_of;
+use mainspring_store::{Histogram, Readout};
 
 mod writer;
 
@@ -47,6 +48,7 @@ struct SharedQueue {
     headroom: AtomicU64,
     current_segment: AtomicU64,
     is_low_on_space: AtomicBool,
+    sync_times: Arc<Histogram>,
 }
 
 struct Queue {
@@ -247,6 +249,11 @@ impl GroupCommit {
         self.shared.headroom.load(Ordering::Acquire)
     }
 
+    /// How long syncs took.
+    pub fn sync_times(&self) -> Readout {
+        self.shared.sync_times.readout()
+    }
+
     /// See [`Log::is_low_on_space`].
     pub fn is_low_on_space(&self) -> bool {
         self.shared.is_low_on_space.load(Ordering::Acquire)
@@ -286,6 +293,7 @@ impl SharedQueue {
             headroom: AtomicU64::new(0),
             current_segment: AtomicU64::new(log.current_segment()),
             is_low_on_space: AtomicBool::new(false),
+            sync_times: Arc::clone(&log.sync_times),
         };
         shared.publish(log);
         Arc::new(shared)

@@ -6,12 +6,14 @@
 //! it. Read next: `journal/group_commit.rs`, which shares one log among many callers.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::frame::{self, FRAME_HEADER, HEADER, Kind, Place};
 use super::recovery::{self, Replay};
 use super::segment::{self, DATA_START, Helper, Order, Segment};
 use super::{Config, FRAME_BYTES_MAX, JournalError, Lsn, Preparation, RecoverySummary, Start};
 use crate::disk::Disk;
+use mainspring_store::Histogram;
 
 /// A larger flush becomes several blocks, so that recovery's buffer stays small.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
@@ -38,6 +40,8 @@ pub struct Log {
     helper: Option<Helper>,
     was_refused_space: bool,
     is_poisoned: bool,
+    /// How long syncs took.
+    pub(super) sync_times: Arc<Histogram>,
 }
 
 #[derive(Debug)]
@@ -45,6 +49,11 @@ enum Spare {
     Missing,
     Ordered,
     Ready(Segment),
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a sync takes decides nothing")]
+fn started() -> Instant {
+    Instant::now()
 }
 
 impl Log {
@@ -87,6 +96,7 @@ impl Log {
             helper,
             was_refused_space: false,
             is_poisoned: false,
+            sync_times: Arc::new(Histogram::of_spans()),
         };
         if log.end == DATA_START {
             log.write_mark(Kind::Open)?;
@@ -218,7 +228,9 @@ impl Log {
         let failed = |operation, source| JournalError::io(operation, &self.segment.name(), source);
         let file = &self.segment.file;
         file.write_at(self.end, block).map_err(|source| failed("write", source))?;
+        let started = started();
         file.sync_data().map_err(|source| failed("sync", source))?;
+        self.sync_times.took(started.elapsed());
         self.end += frame::padded(block.len() - HEADER) as u64;
         Ok(())
     }

@@ -11,7 +11,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
-    Needs, Page, Recovery, Scope, Standing, Store, Ticket, Wake, Work,
+    Needs, Page, Recovery, Scope, Spent, Standing, Store, Ticket, Wake, Work,
 };
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -247,6 +247,13 @@ impl Store for MemoryStore {
                 took_ms: self.memory.opening_ms.load(Ordering::Relaxed),
                 ..self.memory.recovery.clone()
             },
+        }
+    }
+
+    fn spent(&self) -> Spent {
+        match &self.memory.journal {
+            Some(journal) => Spent { syncs: journal.sync_times(), ..Spent::default() },
+            None => Spent::default(),
         }
     }
 

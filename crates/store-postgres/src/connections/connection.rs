@@ -8,6 +8,7 @@ use crate::outage::NO_ANSWER;
 use deadpool_postgres::Object;
 use futures_util::future::join_all;
 use std::time::Duration;
+use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
@@ -88,7 +89,9 @@ impl Connection<'_> {
         calls: Vec<Call>,
     ) -> Result<Vec<Vec<Row>>, Fault> {
         self.is_open |= part.begins();
+        let started = Instant::now();
         let outcome = tokio::time::timeout(patience, self.send(part, &calls)).await;
+        self.connections.times.took(started.elapsed());
         let outcome = outcome.unwrap_or_else(|_| Err(Fault::Away(NO_ANSWER.into())));
         match &outcome {
             Ok(_) => self.is_open &= !part.ends(),

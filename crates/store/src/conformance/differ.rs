@@ -296,7 +296,7 @@ fn on_job(dice: &mut Dice, jobs: &[JobId], bench: &Bench) -> Command {
     match dice.below(7) {
         5 => QuestionCommand::Ask { job, token: None, by, asked: Box::new(asked(dice, bench)) }
             .into(),
-        6 => QuestionCommand::Answer { job, answer: "yes".into(), by }.into(),
+        6 => QuestionCommand::Answer { job, answer: "yes".into(), by, shown: None }.into(),
         0 => Command::Reap { job },
         4 => Command::MoveTask { job, to: dice.one_of(tasks::State::ALL), by },
         1 => Command::ExtendLease { job, until: bench.now.plus_millis(9_000) },

@@ -429,6 +429,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_schedule_fired", schedule(fired_schedule())),
         ("event_schedule_of_plan", schedule(plan_schedule())),
         ("event_question_open", question(Standing::Open)),
+        ("event_question_token", question_with_token()),
         (
             "event_question_answered",
             question(Standing::Answered { answer: "blue".into(), by: user("bob"), at: later(20) }),
@@ -466,6 +467,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_bulk_page", governed(Kind::BulkPage, bulk_page())),
         ("event_gate_with_reason", governed(Kind::Gate, gate(Some("an incident")))),
         ("event_subscription_fresh", governed(Kind::Subscription, subscriptions::fresh())),
+        ("event_subscription_consumer", governed(Kind::Subscription, subscriptions::consumer())),
         ("event_subscription", governed(Kind::Subscription, full_subscription())),
         ("event_token_revoked", Event::TokenRevoked { token: TokenId(77), at: later(8) }),
     ];
@@ -556,6 +558,15 @@ fn question(standing: Standing) -> Event {
     }))
 }
 
+fn question_with_token() -> Event {
+    let Event::EntitySet(mut entity) = question(Standing::Open) else { unreachable!("it is one") };
+    if let Body::Question(question) = &mut entity.body {
+        question.secret = Some(77);
+        question.kept_until = Some(later(95));
+    }
+    Event::EntitySet(entity)
+}
+
 fn trigger(body: Trigger) -> Event {
     Event::EntitySet(Box::new(Entity {
         id: EntityId { kind: Kind::Trigger, bits: id(11).0 },
@@ -576,6 +587,8 @@ pub(crate) fn question_body(standing: Standing, deadline: Option<Timestamp>) -> 
         },
         count: 2,
         standing,
+        secret: None,
+        kept_until: None,
     }))
 }
 

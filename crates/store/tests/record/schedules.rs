@@ -28,6 +28,7 @@ pub(crate) fn plain_schedule() -> Schedule {
         failures_in_a_row: 0,
         history: Vec::new(),
         fired: Account::default(),
+        gone_at: None,
     }
 }
 
@@ -90,6 +91,7 @@ pub(crate) fn full_schedule(name: Arc<str>, small: u32, at: Option<Timestamp>) -
             outcome(OutcomeKind::Backfilled, None, None),
         ],
         fired: Account::default(),
+        gone_at: None,
     }
 }
 

@@ -34,6 +34,7 @@ pub(crate) fn fresh() -> Body {
         trouble: None,
         missed: 0,
         gaps: Vec::new(),
+        ahead: Vec::new(),
     }))
 }
 
@@ -63,7 +64,16 @@ pub(crate) fn full(name: Arc<str>, large: u64, at: Option<Timestamp>, small: u32
         trouble: Some(Trouble { at: then, message: "the receiver answered 503".into() }),
         missed: 9,
         gaps: vec![Gap { from: 3, to: 11, at: then }],
+        ahead: Vec::new(),
     }))
+}
+
+/// A consumer that was told of something before its turn.
+pub(crate) fn consumer() -> Body {
+    let Body::Subscription(mut it) = fresh() else { unreachable!("it is one") };
+    it.spec.target = Target::Consumer { name: "all".into() };
+    it.ahead = vec![id(3), id(4)];
+    Body::Subscription(it)
 }
 
 /// A stretch of the stream.

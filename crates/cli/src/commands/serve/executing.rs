@@ -56,6 +56,8 @@ pub(super) fn start_bus(engine: &Engine, settings: &Settings, fatal: Fatal) -> B
     let config = BusConfig {
         allows_private: settings.webhooks.allow_private,
         nats: settings.nats.clone(),
+        otlp: settings.otlp.clone(),
+        sends_alerts: !settings.alerts.webhook_url.is_empty(),
         is_alone: !matches!(settings.store, StoreChoice::Postgres { .. }),
         fatal,
     };

@@ -164,6 +164,7 @@ fn create(
         failures_in_a_row: 0,
         history: Vec::new(),
         fired: Account::default(),
+        gone_at: None,
     };
     let made = Entity {
         id,

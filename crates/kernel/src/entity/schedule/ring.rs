@@ -23,6 +23,13 @@ pub(in crate::entity) fn ring(
     at: Timestamp,
     facts: &Facts<'_>,
 ) -> Decision {
+    if schedule.status == Status::Ended
+        && schedule.waiting.is_none()
+        && schedule.gone_at == Some(at)
+    {
+        let removed = Event::EntityRemoved { entity: entity.id, version: entity.version + 1 };
+        return Decision { events: vec![removed], receipt: Receipt::Done };
+    }
     let mut turn = Turn::new(entity, schedule, facts);
     // A plan ends with the job that stands for it; whether that was told does not matter.
     if let Some(task) = &schedule.task {

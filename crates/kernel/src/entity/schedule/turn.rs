@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::facts::Facts;
 use crate::firing::{self, Fired, Ties};
 use crate::id::JobId;
-use crate::limits::{FIRINGS_LOOKED_AT_MAX, LATE_MS, OUTSTANDING_MAX};
+use crate::limits::{FIRINGS_LOOKED_AT_MAX, LATE_MS, OUTSTANDING_MAX, SCHEDULE_KEEP_MS};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
@@ -155,6 +155,10 @@ impl<'a> Turn<'a> {
             self.next.catch_up_at = None;
             if self.next.status == Status::Active {
                 self.next.status = Status::Ended;
+                // The id of one that the configuration asks for, or that stands for a plan, follows
+                // from a name, and would come again.
+                let is_plain = self.next.template.is_none() && self.next.task.is_none();
+                self.next.gone_at = is_plain.then(|| self.now.plus_millis(SCHEDULE_KEEP_MS));
             }
         }
     }

@@ -3,6 +3,7 @@
 use super::{Gap, SigningSecret, SubscriptionSpec};
 use crate::command::Command;
 use crate::entity::{EntityCommand, EntityId};
+use crate::id::JobId;
 use crate::name::{TenantId, UserId};
 
 /// What can be asked of a subscription.
@@ -79,6 +80,29 @@ pub enum SubscriptionCommand {
         /// Events before that which were no longer kept.
         gap: Option<Gap>,
     },
+    /// A consumer has been told of what lies between two positions. Refused if it does not stand at
+    /// the first: somebody else was told meanwhile.
+    Advance {
+        /// Which.
+        id: EntityId,
+        /// Where it stood.
+        from: u64,
+        /// Where it stands from now on.
+        position: u64,
+        /// Events that it was told of now.
+        delivered: u64,
+        /// Jobs of whose submission it was told by now.
+        passed: Vec<JobId>,
+        /// Events before that which were no longer kept.
+        gap: Option<Gap>,
+    },
+    /// A consumer is told of one submission before its turn.
+    TellAhead {
+        /// Which.
+        id: EntityId,
+        /// The submission of this job.
+        job: JobId,
+    },
 }
 
 impl SubscriptionCommand {
@@ -90,7 +114,9 @@ impl SubscriptionCommand {
             | SubscriptionCommand::Rotate { id, .. }
             | SubscriptionCommand::Remove { id }
             | SubscriptionCommand::Take { id, .. }
-            | SubscriptionCommand::Note { id, .. } => *id,
+            | SubscriptionCommand::Note { id, .. }
+            | SubscriptionCommand::Advance { id, .. }
+            | SubscriptionCommand::TellAhead { id, .. } => *id,
         }
     }
 
@@ -103,6 +129,8 @@ impl SubscriptionCommand {
             SubscriptionCommand::Remove { .. } => "delete_subscription",
             SubscriptionCommand::Take { .. } => "take_subscription",
             SubscriptionCommand::Note { .. } => "note_subscription",
+            SubscriptionCommand::Advance { .. } => "advance_subscription",
+            SubscriptionCommand::TellAhead { .. } => "publish_event",
         }
     }
 
@@ -114,7 +142,9 @@ impl SubscriptionCommand {
             | SubscriptionCommand::Rotate { .. }
             | SubscriptionCommand::Remove { .. }
             | SubscriptionCommand::Take { .. }
-            | SubscriptionCommand::Note { .. } => false,
+            | SubscriptionCommand::Note { .. }
+            | SubscriptionCommand::Advance { .. }
+            | SubscriptionCommand::TellAhead { .. } => false,
         }
     }
 }

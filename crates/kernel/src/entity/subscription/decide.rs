@@ -8,8 +8,8 @@ use crate::event::Event;
 use crate::executor::check_url;
 use crate::facts::Facts;
 use crate::limits::{
-    MESSAGE_BYTES_MAX, NAME_BYTES_MAX, SUBJECT_BYTES_MAX, SUBSCRIPTION_GAPS_MAX,
-    SUBSCRIPTION_NAMES_MAX, SUBSCRIPTION_OVERLAP_MS_MAX,
+    MESSAGE_BYTES_MAX, NAME_BYTES_MAX, SUBJECT_BYTES_MAX, SUBSCRIPTION_AHEAD_MAX,
+    SUBSCRIPTION_GAPS_MAX, SUBSCRIPTION_NAMES_MAX, SUBSCRIPTION_OVERLAP_MS_MAX,
 };
 use crate::rejection::Rejection;
 use crate::text::{cleaned, refuse_control};
@@ -61,7 +61,11 @@ pub(in crate::entity) fn decide(
             changed(entity, Subscription { secret, former, ..subscription.clone() })
         }
         SubscriptionCommand::Remove { .. } => {
-            let (entity, _) = known()?;
+            let (entity, subscription) = known()?;
+            // Its id follows from its name, and no id is given again.
+            if matches!(subscription.spec.target, Target::Consumer { .. }) {
+                return Err(bad("subscription_id", "is of a consumer, which is kept"));
+            }
             Event::EntityRemoved { entity: entity.id, version: entity.version + 1 }
         }
         SubscriptionCommand::Take { holder, for_ms, is_alone, .. } => {
@@ -78,6 +82,24 @@ pub(in crate::entity) fn decide(
         SubscriptionCommand::Note { .. } => {
             let (entity, subscription) = known()?;
             changed(entity, noted(command, subscription, facts)?)
+        }
+        SubscriptionCommand::Advance { .. } => {
+            let (entity, subscription) = known()?;
+            changed(entity, advanced(command, subscription, facts)?)
+        }
+        SubscriptionCommand::TellAhead { job, .. } => {
+            let (entity, subscription) = known()?;
+            if subscription.ahead.contains(job) {
+                return Ok(Decision { events: Vec::new(), receipt: Receipt::Done });
+            }
+            if subscription.ahead.len() >= SUBSCRIPTION_AHEAD_MAX {
+                return Err(bad("event_id", "cannot go before its turn: relay the others first"));
+            }
+            let mut next = subscription.clone();
+            next.ahead.push(*job);
+            next.delivered += 1;
+            next.delivered_at = Some(facts.now);
+            changed(entity, next)
         }
     };
     Ok(Decision { events: vec![event], receipt: Receipt::Done })
@@ -112,6 +134,7 @@ fn created(command: &SubscriptionCommand, facts: &Facts<'_>) -> Result<Event, Re
             trouble: None,
             missed: 0,
             gaps: Vec::new(),
+            ahead: Vec::new(),
         })),
     })))
 }
@@ -148,15 +171,44 @@ fn noted(
         next.failed += 1;
         next.failures = next.failures.saturating_add(1);
     }
-    if let Some(Gap { from, to, .. }) = *gap {
-        next.missed += (to + 1).saturating_sub(from);
-        next.gaps.push(Gap { from, to, at: facts.now });
-        let over = next.gaps.len().saturating_sub(SUBSCRIPTION_GAPS_MAX);
-        next.gaps.drain(..over);
-    }
+    next.note_gap(*gap, facts);
     // What no longer counts need not be kept.
     next.former = next.former.filter(|former| facts.now < former.until);
     Ok(next)
+}
+
+/// What a consumer was told of. Whoever comes second with the same has nothing to tell.
+fn advanced(
+    command: &SubscriptionCommand,
+    subscription: &Subscription,
+    facts: &Facts<'_>,
+) -> Result<Subscription, Rejection> {
+    let SubscriptionCommand::Advance { from, position, delivered, passed, gap, .. } = command
+    else {
+        return Err(Rejection::NotDue);
+    };
+    if *from != subscription.position || *position < *from {
+        return Err(Rejection::EntityChanged { kind: Kind::Subscription });
+    }
+    let mut next = subscription.clone();
+    next.position = *position;
+    next.delivered += delivered;
+    if *delivered > 0 {
+        next.delivered_at = Some(facts.now);
+    }
+    next.ahead.retain(|job| !passed.contains(job));
+    next.note_gap(*gap, facts);
+    Ok(next)
+}
+
+impl Subscription {
+    fn note_gap(&mut self, gap: Option<Gap>, facts: &Facts<'_>) {
+        let Some(Gap { from, to, .. }) = gap else { return };
+        self.missed += (to + 1).saturating_sub(from);
+        self.gaps.push(Gap { from, to, at: facts.now });
+        let over = self.gaps.len().saturating_sub(SUBSCRIPTION_GAPS_MAX);
+        self.gaps.drain(..over);
+    }
 }
 
 fn check_note(note: &str) -> Result<(), Rejection> {
@@ -175,6 +227,8 @@ fn check(spec: &SubscriptionSpec) -> Result<(), Rejection> {
     match target {
         Target::Webhook { url } => check_url("url", url)?,
         Target::Nats { subject } => check_subject(subject)?,
+        // The name was checked above: it is the same.
+        Target::Consumer { .. } => {}
     }
     let lists = [filter.events.len(), filter.types.len(), filter.queues.len()];
     if lists.into_iter().any(|len| len > SUBSCRIPTION_NAMES_MAX) {

@@ -125,7 +125,8 @@ pub(crate) async fn give(ask: &Ask, who: &Principal, answer: String) -> Result<J
         return Err(Rejection::QuestionConflict { state: "not asked" }.into());
     }
     let (answer, by) = (answer.into(), who.user.clone());
-    ask.engine().execute_one(QuestionCommand::Answer { job: job.id, answer, by }.into()).await??;
+    let command = QuestionCommand::Answer { job: job.id, answer, by, shown: None };
+    ask.engine().execute_one(command.into()).await??;
     Ok(job.id)
 }
 

@@ -1,9 +1,15 @@
 //! Moves by hand, for replay and rehearsal. Mounted only where the configuration says so, for the
-//! internal role only, and under the same transition table as everything else.
+//! internal role only, and under the same transition table as everything else. Beside this file,
+//! what other systems call queues (`queue.rs`), outbox (`outbox.rs`) and workflows
+//! (`workflows.rs`): other words for the same jobs, stream and questions.
+
+pub(super) mod outbox;
+pub(super) mod queue;
+pub(super) mod workflows;
 
 use super::{jobs, translate};
 use crate::answer::Reply;
-use crate::ask::Ask;
+use crate::ask::{Ask, Query};
 use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
@@ -18,12 +24,7 @@ const UPSTREAM: &str = "RAG_UPSTREAM_UNAVAILABLE";
 
 pub(super) async fn run(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&["force_fail", "transient_fail", "error_code"])?;
-    let code = query.get("error_code");
-    if code.is_some_and(|code| !translate::is_code(code)) {
-        let reason = "must be 1 to 100 capitals, digits and underscores";
-        return Err(refusal::invalid("error_code", reason));
-    }
-    let ending = ending(query.flag("force_fail")?, query.flag("transient_fail")?, code)?;
+    let ending = ending(failing(&query)?, query.get("error_code"))?;
     let job = jobs::visible(&ask, &who).await?.job.id;
     let command = Command::RunInternally(RunInternally { job, by: who.user, ending });
     let receipt = ask.engine().execute_one(command).await??;
@@ -40,7 +41,16 @@ pub(super) async fn run(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     }))
 }
 
-fn ending(is_forced: bool, is_transient: bool, code: Option<&str>) -> Result<Ending, Refusal> {
+/// How an attempt is to fail, if it is: at once for good, or by the rules.
+fn failing(query: &Query) -> Result<(bool, bool), Refusal> {
+    Ok((query.flag("force_fail")?, query.flag("transient_fail")?))
+}
+
+fn ending((is_forced, is_transient): (bool, bool), code: Option<&str>) -> Result<Ending, Refusal> {
+    if code.is_some_and(|code| !translate::is_code(code)) {
+        let reason = "must be 1 to 100 capitals, digits and underscores";
+        return Err(refusal::invalid("error_code", reason));
+    }
     // A code has its class by the registry, whichever way the failure is brought about.
     let failure = |default: &str| {
         let code = code.unwrap_or(default);
@@ -76,13 +86,13 @@ mod tests {
 
     #[test]
     fn permanent_codes_are_never_retried() {
-        assert!(matches!(ending(false, false, None), Ok(Ending::Success)));
-        let Ok(Ending::Failure(failure)) = ending(false, true, None) else { panic!() };
+        assert!(matches!(ending((false, false), None), Ok(Ending::Success)));
+        let Ok(Ending::Failure(failure)) = ending((false, true), None) else { panic!() };
         assert_eq!((&*failure.code, failure.retryable), (UPSTREAM, true));
         let permanent = Some("TEXT_ENCODING_UNSUPPORTED");
-        let Ok(Ending::Failure(failure)) = ending(false, true, permanent) else { panic!() };
+        let Ok(Ending::Failure(failure)) = ending((false, true), permanent) else { panic!() };
         assert!(!failure.retryable);
-        assert!(ending(true, true, None).is_err());
+        assert!(ending((true, true), None).is_err());
     }
 
     #[test]
@@ -93,7 +103,7 @@ mod tests {
             (Some("MY_OWN"), true),
             (Some("TEXT_ENCODING_UNSUPPORTED"), false),
         ] {
-            let Ok(Ending::DeadLetter(failure)) = ending(true, false, code) else { panic!() };
+            let Ok(Ending::DeadLetter(failure)) = ending((true, false), code) else { panic!() };
             assert_eq!(&*failure.code, code.unwrap_or(FORCED));
             assert_eq!(failure.retryable, retryable, "{code:?}");
         }

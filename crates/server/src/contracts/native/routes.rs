@@ -2,13 +2,13 @@
 //! made from it, so that the two cannot disagree.
 
 mod desk;
+mod internal;
 mod subscriptions;
 mod triggers;
 
 use super::filters::{FILTERS, GROUP_FILTERS, ITEM_FILTERS, PAGE};
 use super::{
-    audit, dlq, events, internal, jobs, objects, queues, runtime, schedules, tokens, types, work,
-    workers,
+    audit, dlq, events, jobs, objects, queues, runtime, schedules, tokens, types, work, workers,
 };
 use crate::config::Config;
 use crate::governed::{
@@ -18,7 +18,7 @@ use crate::openapi::{Doc, Gives, KeyRule, shape};
 use crate::route::table::{
     ADMINS, ANYONE, LOOKERS, PULLERS, SUBMITTERS, get, open, post, put, roles, route,
 };
-use crate::route::{Route, Rule, Takes};
+use crate::route::{Route, Takes};
 use hyper::Method;
 use mainspring_api as api;
 use mainspring_kernel::Role;
@@ -41,7 +41,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     routes.extend(subscriptions::table());
     routes.extend(admin_routes());
     if config.has_internal_routes {
-        routes.extend(internal_routes());
+        routes.extend(internal::table());
     }
     routes
 }
@@ -573,31 +573,6 @@ fn admin_routes() -> Vec<Route> {
             roles!(LOOKERS, runtime::get),
             Doc::new("admin", "getRuntime", "Read how the server is")
                 .gives(200, Gives::One(shape::<api::runtime::Runtime>)),
-        ),
-    ]
-}
-
-fn internal_routes() -> Vec<Route> {
-    vec![
-        post(
-            "/api/v1/internal/jobs/{job_id}/run",
-            Rule::Internal(|ask, who| Box::pin(internal::run(ask, who))),
-            Takes::Nothing,
-            Doc::new("internal", "runJob", "Run one attempt by hand")
-                .query(&[
-                    ("force_fail", "End in the dead letter queue."),
-                    ("transient_fail", "Fail by the retry rules."),
-                    ("error_code", "The code to fail with."),
-                ])
-                .gives(200, Gives::One(shape::<api::internal::Ran>)),
-        ),
-        post(
-            "/api/v1/internal/jobs/{job_id}/transition",
-            Rule::Internal(|ask, who| Box::pin(internal::transition(ask, who))),
-            Takes::Json,
-            Doc::new("internal", "moveJob", "Move a job by hand")
-                .takes(shape::<api::internal::Transition>)
-                .gives(200, Gives::One(shape::<api::internal::Moved>)),
         ),
     ]
 }

@@ -43,7 +43,7 @@ pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     }
     let secret = match spec.target {
         Target::Webhook { .. } => Some(fresh_secret(&ask)),
-        Target::Nats { .. } => None,
+        Target::Nats { .. } | Target::Consumer { .. } => None,
     };
     let id = EntityId { kind: Kind::Subscription, bits: ask.engine().fresh_id() };
     let after = serde_json::json!({ "name": spec.name, "target": spec.target.kind() });
@@ -278,6 +278,7 @@ fn view(
     let (url, nats_subject) = match &it.spec.target {
         Target::Webhook { url } => (Some(url.to_string()), None),
         Target::Nats { subject } => (None, Some(subject.to_string())),
+        Target::Consumer { .. } => (None, None),
     };
     let time = |at: Timestamp| api::Time(at.0);
     let gap = |gap: &mainspring_kernel::entity::subscription::Gap| {

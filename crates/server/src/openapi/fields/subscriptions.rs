@@ -33,7 +33,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("PauseSubscription", "note") => text(0, MESSAGE_BYTES_MAX, no_control()),
         ("RotateSecret", "overlap_seconds") => whole(0, SUBSCRIPTION_OVERLAP_MS_MAX / 1_000),
         ("Subscription", "status") => states(),
-        ("Subscription", "target") => Allowed::Words(vec!["webhook", "nats"]),
+        ("Subscription", "target") => Allowed::Words(vec!["webhook", "nats", "consumer"]),
         ("Subscription", "events") => events().each(0, None),
         _ => return None,
     })

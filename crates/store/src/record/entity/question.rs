@@ -1,16 +1,16 @@
 //! Questions. What is new goes to the end of its array.
 
 use super::super::BadRecord;
-use super::super::wire::{Pen, Reader};
+use super::super::wire::{Pen, Reader, length};
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
 use mainspring_kernel::{JobId, Timestamp, UserId};
 
 type Read<T> = Result<T, BadRecord>;
 
 pub(super) fn write_question(pen: &mut Pen<'_>, question: &Question, base: Timestamp) {
-    let Question { job, asked, count, standing } = question;
+    let Question { job, asked, count, standing, secret, kept_until } = question;
     let Asked { text, options, default, deadline } = asked;
-    pen.array(7);
+    pen.array(length(7, [secret.is_some(), kept_until.is_some()]));
     pen.bits(job.0); // 0
     pen.text(text); // 1
     pen.array(options.len() as u64); // 2
@@ -19,6 +19,12 @@ pub(super) fn write_question(pen: &mut Pen<'_>, question: &Question, base: Times
     pen.optional(*deadline, |pen, at| pen.instant(at, base)); // 4
     pen.number(*count); // 5
     write_standing(pen, standing, base); // 6
+    if secret.is_some() || kept_until.is_some() {
+        pen.optional(*secret, Pen::bits); // 7
+    }
+    if let Some(at) = kept_until {
+        pen.instant(*at, base); // 8
+    }
 }
 
 pub(super) fn read_question(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Question> {
@@ -33,8 +39,10 @@ pub(super) fn read_question(reader: &mut Reader<'_, '_>, base: Timestamp) -> Rea
     };
     let count = reader.field(at, Reader::small)?;
     let standing = reader.field(at, |reader| read_standing(reader, base))?;
+    let secret = reader.optional(at, Reader::bits)?;
+    let kept_until = reader.optional(at, |reader| reader.instant(base))?;
     reader.end(fields)?;
-    Ok(Question { job, asked, count, standing })
+    Ok(Question { job, asked, count, standing, secret, kept_until })
 }
 
 fn write_standing(pen: &mut Pen<'_>, standing: &Standing, base: Timestamp) {

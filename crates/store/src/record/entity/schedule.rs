@@ -29,9 +29,10 @@ pub(super) fn write_schedule(pen: &mut Pen<'_>, schedule: &Schedule, base: Times
         failures_in_a_row,
         history,
         fired,
+        gone_at,
     } = schedule;
     let stretches = fired.stretches();
-    let tail = [!stretches.is_empty(), task.is_some()];
+    let tail = [!stretches.is_empty(), task.is_some(), gone_at.is_some()];
     pen.array(length(14, tail));
     write_spec(pen, spec, base); // 0
     pen.text(namespace); // 1
@@ -57,7 +58,7 @@ pub(super) fn write_schedule(pen: &mut Pen<'_>, schedule: &Schedule, base: Times
     pen.number(*failures_in_a_row); // 12
     pen.array(history.len() as u64); // 13
     history.iter().for_each(|outcome| write_outcome(pen, outcome, base));
-    if tail != [false, false] {
+    if tail != [false; 3] {
         let stretches = (!stretches.is_empty()).then_some(stretches);
         pen.optional(stretches, |pen, stretches| {
             pen.array(2 * stretches.len() as u64); // 14
@@ -67,12 +68,17 @@ pub(super) fn write_schedule(pen: &mut Pen<'_>, schedule: &Schedule, base: Times
             }
         });
     }
-    if let Some(TaskPlan { job, task_id, window_secs, gone_at }) = task {
-        pen.array(4); // 15
-        pen.bits(job.0); // 0
-        pen.text(task_id); // 1
-        pen.optional(*window_secs, Pen::number); // 2
-        pen.optional(*gone_at, |pen, at| pen.instant(at, base)); // 3
+    if tail[1..] != [false; 2] {
+        pen.optional(task.as_ref(), |pen, TaskPlan { job, task_id, window_secs, gone_at }| {
+            pen.array(4); // 15
+            pen.bits(job.0); // 0
+            pen.text(task_id); // 1
+            pen.optional(*window_secs, Pen::number); // 2
+            pen.optional(*gone_at, |pen, at| pen.instant(at, base)); // 3
+        });
+    }
+    if let Some(gone_at) = gone_at {
+        pen.instant(*gone_at, base); // 16
     }
 }
 
@@ -81,6 +87,7 @@ pub(super) fn read_schedule(reader: &mut Reader<'_, '_>, base: Timestamp) -> Rea
     let at = &mut fields;
     let mut schedule = Schedule {
         task: None,
+        gone_at: None,
         spec: reader.field(at, |reader| read_spec(reader, base))?,
         namespace: reader.field(at, Reader::boxed)?,
         template: reader.optional(at, |reader| {
@@ -133,6 +140,7 @@ pub(super) fn read_schedule(reader: &mut Reader<'_, '_>, base: Timestamp) -> Rea
         reader.end(fields)?;
         Ok(task)
     })?;
+    schedule.gone_at = reader.optional(at, |reader| reader.instant(base))?;
     reader.end(fields)?;
     Ok(schedule)
 }

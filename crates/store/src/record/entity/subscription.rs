@@ -6,19 +6,20 @@ use mainspring_kernel::entity::subscription::{
     EventName, Filter, FormerSecret, Gap, Hold, Pause, SigningSecret, Subscription,
     SubscriptionSpec, Target, Trouble,
 };
-use mainspring_kernel::{JobType, QueueName, Timestamp, UserId};
+use mainspring_kernel::{JobId, JobType, QueueName, Timestamp, UserId};
 
 type Read<T> = Result<T, BadRecord>;
 
 /// Numbers of the kinds of targets. Stored for good: append only.
 const WEBHOOK: u8 = 1;
 const NATS: u8 = 2;
+const CONSUMER: u8 = 3;
 
 pub(super) fn write_subscription(pen: &mut Pen<'_>, it: &Subscription, base: Timestamp) {
     let Subscription { spec, secret, former, pause, position, hold, .. } = it;
     let Subscription { delivered, failed, failures, delivered_at, trouble, .. } = it;
-    let Subscription { missed, gaps, .. } = it;
-    pen.array(13);
+    let Subscription { missed, gaps, ahead, .. } = it;
+    pen.array(if ahead.is_empty() { 13 } else { 14 });
     write_spec(pen, spec); // 0
     pen.optional(secret.as_ref(), |pen, secret| pen.bytes(&secret.0)); // 1
     pen.optional(former.as_ref(), |pen, FormerSecret { secret, until }| {
@@ -54,6 +55,10 @@ pub(super) fn write_subscription(pen: &mut Pen<'_>, it: &Subscription, base: Tim
         pen.number(*to);
         pen.instant(*at, base);
     }
+    if !ahead.is_empty() {
+        pen.array(ahead.len() as u64); // 13
+        ahead.iter().for_each(|job| pen.bits(job.0));
+    }
 }
 
 fn write_spec(pen: &mut Pen<'_>, spec: &SubscriptionSpec) {
@@ -64,6 +69,7 @@ fn write_spec(pen: &mut Pen<'_>, spec: &SubscriptionSpec) {
     let (kind, place) = match target {
         Target::Webhook { url } => (WEBHOOK, url),
         Target::Nats { subject } => (NATS, subject),
+        Target::Consumer { name } => (CONSUMER, name),
     };
     pen.number(kind); // 1
     pen.text(place); // 2
@@ -128,6 +134,9 @@ pub(super) fn read_subscription(
         })?,
         missed: reader.field(at, Reader::number)?,
         gaps: reader.field(at, |reader| reader.list(|reader| read_gap(reader, base)))?,
+        ahead: reader
+            .optional(at, |reader| reader.list(|reader| Ok(JobId(reader.bits()?))))?
+            .unwrap_or_default(),
     };
     reader.end(fields)?;
     Ok(subscription)
@@ -154,6 +163,7 @@ fn read_spec(reader: &mut Reader<'_, '_>) -> Read<SubscriptionSpec> {
     let target = match kind {
         WEBHOOK => Target::Webhook { url: place },
         NATS => Target::Nats { subject: place },
+        CONSUMER => Target::Consumer { name: place },
         _ => return Err(reader.bad("unknown kind of target")),
     };
     let event = |reader: &mut Reader<'_, '_>| {

@@ -89,7 +89,7 @@ fn alert_routes() -> Vec<Route> {
             Doc::new("alerts", "getAlert", "Read an alert").gives(200, alert),
         ),
         post(
-            "/api/v1/alerts/{alert_id}/acknowledge",
+            "/api/v1/alerts/{alert_id}/ack",
             roles!(OPERATORS, alerts::acknowledge),
             Takes::MaybeJson,
             Doc::new("alerts", "acknowledgeAlert", "Take notice of an alert")
