@@ -6,7 +6,7 @@
 mod support;
 
 use mainspring_testkit::blackbox::caller::text;
-use mainspring_testkit::blackbox::{Caller, PerStore, Server, Store, eventually};
+use mainspring_testkit::blackbox::{Caller, PerStore, Response, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
 use support::{
@@ -125,6 +125,21 @@ fn d12_a_gate_closed_after_the_pull_takes_the_job_back(store: Store) {
     }
 }
 
+/// In the words of other systems: take it as a message, drain its queue, have it wait.
+fn others_words_get_it_not(id: &str, internal: &dyn Fn(&str, &str, &Value) -> Response) {
+    for path in ["queue/scheduler/dequeue", "worker/queues/scheduler/drain-once?max_messages=100"] {
+        let told = internal("POST", &format!("/api/v1/internal/{path}"), &json!({})).data();
+        let none = told["messages"].as_array().is_none_or(Vec::is_empty);
+        assert!(none && told["processed"].as_u64().is_none_or(|count| count == 0), "{told}");
+    }
+    let asked = internal(
+        "POST",
+        &format!("/api/v1/internal/jobs/{id}/interrupt"),
+        &json!({ "question": "may it go?" }),
+    );
+    assert_eq!(asked.refusal(), (409, "JOB_GOVERNED".to_owned()));
+}
+
 /// Everything that somebody might try to get a held job done.
 fn d12_ways_around_the_gates_lead_nowhere(store: Store) {
     let server = server(&SERVERS, store);
@@ -169,18 +184,7 @@ fn d12_ways_around_the_gates_lead_nowhere(store: Store) {
         internal("POST", &format!("/tasks/{id}/transition"), &json!({ "to_state": "running" }));
     assert_ne!(task.status, 200, "{}", task.text());
     stays("moves by hand");
-    // In the words of other systems: take it as a message, drain its queue, have it wait.
-    for path in ["queue/scheduler/dequeue", "worker/queues/scheduler/drain-once?max_messages=100"] {
-        let told = internal("POST", &format!("/api/v1/internal/{path}"), &json!({})).data();
-        let none = told["messages"].as_array().is_none_or(Vec::is_empty);
-        assert!(none && told["processed"].as_u64().is_none_or(|count| count == 0), "{told}");
-    }
-    let asked = internal(
-        "POST",
-        &format!("/api/v1/internal/jobs/{id}/interrupt"),
-        &json!({ "question": "may it go?" }),
-    );
-    assert_eq!(asked.refusal(), (409, "JOB_GOVERNED".to_owned()));
+    others_words_get_it_not(&id, &internal);
     stays("other systems' words");
     // 8: resume the queue behind the gate, or set it, under any name it may have.
     for name in ["gate:risk", "gate:objects", "gate:risk:00000000000000000000000000000000"] {

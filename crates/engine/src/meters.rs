@@ -164,7 +164,9 @@ impl Reading {
             }
             Change::Cancelled { .. } => tick.happened(Happening::Cancelled),
             Change::Released { .. } => {}
-            Change::Hastened | Change::DlqRecorded | Change::Failed => return,
+            Change::Hastened | Change::Unblocked { .. } | Change::DlqRecorded | Change::Failed => {
+                return;
+            }
         }
         tick.run.extend(ran);
     }

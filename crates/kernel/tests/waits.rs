@@ -43,6 +43,7 @@ impl World {
         };
         let decision = decide(command, &facts)?;
         for event in decision.events {
+            #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is decided here")]
             match event {
                 Event::JobSubmitted(job) => {
                     self.jobs.insert(job.id, *job);

@@ -4,6 +4,8 @@
 use crate::store::{Desk, Needs};
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::entity::wait::{Member, member_id};
+use mainspring_kernel::event::KeyHolder;
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::governance::{self, Gate, Governance};
 use mainspring_kernel::shared_time::{Jump, Silence};
 use mainspring_kernel::{
@@ -122,6 +124,20 @@ fn new_bytes(decision: &Decision) -> u64 {
     decision.events.iter().map(bytes).sum()
 }
 
+/// Who holds a key. A second job under a key whose first one cannot be read would be done twice.
+fn readable_holder(
+    desk: &dyn Desk,
+    key: Digest,
+    now: Timestamp,
+) -> Result<Option<KeyHolder>, Rejection> {
+    let holder = desk.key_holder(key);
+    let held = holder.filter(|holder| holder.holds_at(now));
+    match held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
+        true => Err(Rejection::JobUnreadable),
+        false => Ok(holder),
+    }
+}
+
 /// Decides one command of several.
 fn decide_part(
     desk: &dyn Desk,
@@ -150,20 +166,11 @@ fn decide_part(
         ..Facts::at(around.now)
     };
     if let Some(key) = command.key() {
-        facts.key_holder = desk.key_holder(key);
-        // A second job under a key whose first one cannot be read would be done twice.
-        let held = facts.key_holder.filter(|holder| holder.holds_at(around.now));
-        if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
-            return Err(Rejection::JobUnreadable);
-        }
+        facts.key_holder = readable_holder(desk, key, around.now)?;
         facts.key_job = facts.key_holder.and_then(|holder| desk.job(holder.job));
     }
     if let Some(alias) = command.alias() {
-        facts.alias_holder = desk.key_holder(alias);
-        let held = facts.alias_holder.filter(|holder| holder.holds_at(around.now));
-        if held.is_some_and(|holder| desk.is_unreadable(holder.job)) {
-            return Err(Rejection::JobUnreadable);
-        }
+        facts.alias_holder = readable_holder(desk, alias, around.now)?;
         facts.alias_job = facts.alias_holder.and_then(|holder| desk.job(holder.job));
     }
     let mut new_job_of = |facts: &mut Facts<'_>, tenant: &TenantId| {

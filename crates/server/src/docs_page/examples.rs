@@ -93,7 +93,7 @@ impl Example {
         if self.verb != "GET" && !(self.verb == "POST" && self.body.is_some()) {
             let _ = write!(text, "-X {} ", self.verb);
         }
-        let _ = write!(text, "\"$MAINSPRING_URL{}\" \\\n", self.path);
+        let _ = writeln!(text, "\"$MAINSPRING_URL{}\" \\", self.path);
         text.push_str("  -H \"Authorization: Bearer $MAINSPRING_TOKEN\"");
         if let Some(body) = &self.body {
             // A body has no quotes of this kind.
@@ -235,10 +235,9 @@ fn sample(name: &str, schema: &Value, document: &Value, depth: usize) -> Value {
             return sample(name, first, document, depth + 1);
         }
     }
-    let kind = match &schema["type"] {
-        Value::Array(kinds) => kinds.first().and_then(Value::as_str).unwrap_or_default(),
-        other => other.as_str().unwrap_or_default(),
-    };
+    let kind = &schema["type"];
+    let kind = kind.as_array().and_then(|kinds| kinds.first()).unwrap_or(kind);
+    let kind = kind.as_str().unwrap_or_default();
     match kind {
         "object" => {
             let required = schema["required"].as_array().into_iter().flatten();

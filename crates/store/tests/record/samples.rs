@@ -381,22 +381,15 @@ fn released(reason: Option<&str>) -> Change {
 }
 
 pub(crate) fn events() -> Vec<(&'static str, Event)> {
-    let renewed = |progress_pct| Event::LeaseRenewed {
+    let renewed = |progress_pct, settled| Event::LeaseRenewed {
         job: id(1),
         fence: 3,
         expires_at: later(99),
         progress_pct,
         note: None,
-        settled: None,
+        settled,
     };
-    let settled = Event::LeaseRenewed {
-        job: id(1),
-        fence: 3,
-        expires_at: later(99),
-        progress_pct: None,
-        note: None,
-        settled: Some((later(990), later(95))),
-    };
+    let settled = renewed(None, Some((later(990), later(95))));
     let effect =
         Effect { name: "charge".into(), value: r#"{"id":17}"#.into(), committed_at: later(5) };
     let changed = |state| Event::ItemChanged {
@@ -410,8 +403,8 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_job_submitted_full", Event::JobSubmitted(Box::new(full_job(State::Queued)))),
         ("event_job_submitted_named", Event::JobSubmitted(Box::new(named_job()))),
         ("event_job_submitted_planned", Event::JobSubmitted(Box::new(planned_job()))),
-        ("event_lease_renewed", renewed(None)),
-        ("event_lease_renewed_with_progress", renewed(Some(40))),
+        ("event_lease_renewed", renewed(None, None)),
+        ("event_lease_renewed_with_progress", renewed(Some(40), None)),
         ("event_lease_renewed_and_settled", settled),
         ("event_effect_committed", Event::EffectCommitted { job: id(1), effect }),
         ("event_item_opened", Event::ItemOpened(Box::new(item(DlqState::Open)))),

@@ -147,7 +147,8 @@ pub(in super::super) async fn nack(ask: Ask, who: Principal) -> Result<Reply, Re
         retryable: wish.requeue.unwrap_or(true),
     };
     let retry_delay_ms = wish.delay_ms;
-    let command = Command::Fail(Fail { job, token, failure, retry_delay_ms, result: None });
+    let (result, snooze_ms) = (None, None);
+    let command = Command::Fail(Fail { job, token, failure, retry_delay_ms, snooze_ms, result });
     settle(&ask, &who, wish.message_id, command).await
 }
 
