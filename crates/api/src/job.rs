@@ -64,8 +64,8 @@ pub struct Submit {
     /// most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_timeout_ms: Option<u32>,
-    /// Jobs that have to end first, at most 100. In a batch, `#0` is its first job, `#1` its second;
-    /// only earlier ones can be named.
+    /// Jobs that have to end first, at most 100. In a batch, `#0` is its first job, `#1` its
+    /// second; only earlier ones can be named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
     /// What has to become of them: `success`, and the job is cancelled if one of them does not end

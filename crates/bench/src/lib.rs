@@ -3,10 +3,11 @@
 //! requests, because every cycle it takes is one the server does not get on a small machine.
 //!
 //! `command.rs` is what can be asked for, `http.rs` the client, `job.rs` the requests, `server.rs`
-//! the server it starts, `workload.rs` what is done to it, `beanstalk.rs`, `echo.rs` and `turn.rs` what it is
-//! compared with, `suite.rs` the whole table and `report.rs` how it is written down. `postgres/` is
-//! the suite of the PostgreSQL store, `neighbours.rs` what a tenant feels of a hostile one and
-//! `schedules.rs` and `triggers.rs` what schedules and triggers cost, all on either store.
+//! the server it starts, `workload.rs` what is done to it, `beanstalk.rs`, `echo.rs` and `turn.rs`
+//! what it is compared with, `suite.rs` the whole table and `report.rs` how it is written down.
+//! `postgres/` is the suite of the PostgreSQL store, `neighbours.rs` what a tenant feels of a
+//! hostile one and `schedules.rs` and `triggers.rs` what schedules and triggers cost, all on either
+//! store.
 
 mod beanstalk;
 mod command;

@@ -1,5 +1,5 @@
-//! Bounds on waiting, what a worker leaves for the next try, snoozes, and jobs that wait for others,
-//! from outside.
+//! Bounds on waiting, what a worker leaves for the next try, snoozes, and jobs that wait for
+//! others, from outside.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

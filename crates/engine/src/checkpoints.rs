@@ -15,8 +15,8 @@ impl Engine {
         self.shared.store.checkpoint(id).await
     }
 
-    /// Brings what workers left for these tries along. It cannot have changed since they were handed
-    /// out: only who holds the lease could, and has not heard of it yet.
+    /// Brings what workers left for these tries along. It cannot have changed since they were
+    /// handed out: only who holds the lease could, and has not heard of it yet.
     ///
     /// # Errors
     /// If the store failed: then the jobs are given back.

@@ -1,5 +1,5 @@
-//! Tells jobs that wait for others of what has ended. A word that gets lost costs time, never a job:
-//! every wait looks for itself now and then (`kernel/src/entity/wait.rs`).
+//! Tells jobs that wait for others of what has ended. A word that gets lost costs time, never a
+//! job: every wait looks for itself now and then (`kernel/src/entity/wait.rs`).
 //!
 //! Which jobs have ended is heard after their commit, and who waits for them is asked of the store
 //! then; so whichever of an end and a wait is committed last finds the other. A wait that was just
@@ -172,8 +172,8 @@ async fn tell_all(shared: &Arc<Shared>) -> Result<usize, Error> {
     Ok(told)
 }
 
-/// Tells whoever waits for these jobs, some at a time: a hundred thousand may wait for one. What was
-/// told is not found again, but for waits on the batch of a job; there are fewer jobs here than
+/// Tells whoever waits for these jobs, some at a time: a hundred thousand may wait for one. What
+/// was told is not found again, but for waits on the batch of a job; there are fewer jobs here than
 /// waits are asked for, so those are not all that is found.
 async fn tell_of(shared: &Arc<Shared>, ended: &[JobId]) -> Result<usize, Error> {
     let mut seen: HashSet<(EntityId, JobId)> = HashSet::new();

@@ -70,8 +70,8 @@ pub const PROGRESS_MESSAGE_BYTES_MAX: usize = 500;
 pub const CHECKPOINT_BYTES_MAX: usize = 64 * 1024;
 /// Most jobs that one job can name to wait for. Of a batch it can follow all.
 pub const AFTER_MAX: usize = 100;
-/// What a job waits for is looked at after this long, should no word of it come; then after twice as
-/// long each time, up to a minute.
+/// What a job waits for is looked at after this long, should no word of it come; then after twice
+/// as long each time, up to a minute.
 pub const WAIT_LOOK_MS_FIRST: u64 = 2_000;
 /// Jobs of a batch that one such look takes in; the rest follow at once.
 pub const WAIT_LOOK_JOBS: usize = 1_000;

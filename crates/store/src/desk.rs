@@ -78,8 +78,8 @@ pub fn decide_on(
     Ok(together::merge(decided))
 }
 
-/// Decides a batch of jobs of which some wait for earlier ones. Their ids follow each other, so that
-/// whoever waits for all of them needs to keep no list.
+/// Decides a batch of jobs of which some wait for earlier ones. Their ids follow each other, so
+/// that whoever waits for all of them needs to keep no list.
 fn decide_batch(
     desk: &dyn Desk,
     parts: &[Command],

@@ -195,8 +195,8 @@ pub(super) struct Told<'a> {
 /// Items of a list, each fine or wrong on its own.
 pub(super) type Items<T> = Vec<Result<T, Refusal>>;
 
-/// Reads `{"jobs":[...],"then":{...}}`. Normally in one go; if that fails, item by item, so that one
-/// wrong job does not spoil its neighbours.
+/// Reads `{"jobs":[...],"then":{...}}`. Normally in one go; if that fails, item by item, so that
+/// one wrong job does not spoil its neighbours.
 pub(super) fn batch(text: &str) -> Result<(Items<Submit<'_>>, Option<Submit<'_>>), Refusal> {
     match json::parse::<Batch<'_, Submit<'_>>>(text) {
         Ok(batch) => Ok((all_fine(batch.jobs)?, batch.then)),
