@@ -59,7 +59,14 @@ pub(super) enum Block {
     /// JSON in lines.
     Json { id: &'static str, name: String, text: String, note: Option<String> },
     /// A text as it was written.
-    Text { id: &'static str, name: &'static str, class: &'static str, bits: Vec<Bit>, text: String },
+    Text {
+        id: &'static str,
+        name: &'static str,
+        class: &'static str,
+        /// What is said of it.
+        bits: Vec<Bit>,
+        text: String,
+    },
     /// A drawing.
     Drawing { id: &'static str, name: &'static str, hint: String, html: Html },
     /// Forms that change something.
