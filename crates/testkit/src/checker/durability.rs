@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::{Findings, firings};
 use crate::history::{Answer, Call, Outcome, Seen};
+use mainspring_kernel::entity::alert::ALERT_TYPE;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
@@ -53,8 +54,11 @@ fn phantoms(facts: &Facts<'_>, found: &mut Findings) {
     }
     let mut made: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let is_fired = |key: &str| firings::source(key).is_some();
+    // Alerts are told by jobs of the server's own.
     let asked = |job: &&&crate::history::JobDump| {
-        job.source_item.is_none() && !job.key.as_deref().is_some_and(is_fired)
+        job.source_item.is_none()
+            && job.job_type != ALERT_TYPE
+            && !job.key.as_deref().is_some_and(is_fired)
     };
     for job in facts.jobs.values().filter(asked) {
         let wish = (&*job.tenant, &*job.payload);
