@@ -206,7 +206,8 @@ impl Browser {
         std::fs::write(path, base64(text)).expect("a place for pictures");
     }
 
-    /// The addresses that pages have asked for since this was last asked.
+    /// The addresses that pages have asked for since this was last asked. What the browser asks of
+    /// itself, such as its page for new windows, is not among them.
     pub fn asked_for(&self) -> Vec<String> {
         let log = self.must("POST", "/se/log", &json!({ "type": "performance" }));
         let messages = log.as_array().into_iter().flatten();
@@ -216,7 +217,10 @@ impl Browser {
             (read["message"]["method"] == "Network.requestWillBeSent")
                 .then(|| read["message"]["params"]["request"]["url"].as_str().map(str::to_owned))?
         });
-        messages.collect()
+        let is_within = |url: &String| {
+            ["chrome:", "data:", "about:", "blob:"].iter().any(|scheme| url.starts_with(scheme))
+        };
+        messages.filter(|url| !is_within(url)).collect()
     }
 
     /// What the browser complained about since this was last asked: scripts that failed, and what
