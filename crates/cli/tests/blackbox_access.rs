@@ -112,6 +112,7 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("POST", "/api/v1/tokens", "admin"),
     ("GET", "/api/v1/tokens", "admin"),
     ("DELETE", "/api/v1/tokens/{token_id}", "admin"),
+    ("POST", "/api/v1/tokens/{token_id}/rotate", "admin"),
     ("GET", "/api/v1/events", ANYONE),
     ("GET", "/api/v1/runtime", "viewer operator approver internal admin"),
     ("POST", "/api/v1/internal/jobs/{job_id}/run", "internal"),
