@@ -364,7 +364,7 @@ fn sign_in_link(
 ) -> Option<(Once, String)> {
     let secret = token.secret(settings).filter(|_| is_loopback(address.ip()))?;
     let (once, path) = mainspring_server::sign_in_once(engine, &secret);
-    Some((once, format!("http://{address}{path}")))
+    Some((once, format!("{}{path}", executing::own_url(settings, address))))
 }
 
 /// Where the last line of each audit trail is noted outside of the store.

@@ -34,7 +34,8 @@ pub(super) fn value(headers: &HeaderMap, name: Name) -> Option<String> {
 
 /// The header that sets a cookie, or takes it away if there is no value.
 pub(super) fn set(ask: &Ask, name: Name, value: Option<&str>) -> HeaderValue {
-    line(&ask.headers, is_encrypted(&ask.headers), name, value)
+    let is_secure = ask.app.config.tls.is_some() || is_encrypted(&ask.headers);
+    line(&ask.headers, is_secure, name, value)
 }
 
 fn line(headers: &HeaderMap, is_secure: bool, name: Name, value: Option<&str>) -> HeaderValue {
