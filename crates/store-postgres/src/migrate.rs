@@ -78,9 +78,9 @@ pub const MIGRATIONS: &[Migration] = &[
         written: include_str!("../migrations/0011_labels_by_the_batch.sql"),
     },
     Migration {
-        version: 13,
+        version: 12,
         name: "checkpoints",
-        written: include_str!("../migrations/0013_checkpoints.sql"),
+        written: include_str!("../migrations/0012_checkpoints.sql"),
     },
 ];
 

@@ -85,7 +85,7 @@ async fn probes_and_pages_answer_without_a_token() {
     let root = server.get("", "/").await;
     assert_eq!(
         (root.status, &root.headers["location"]),
-        (StatusCode::SEE_OTHER, &"/docs".parse().unwrap())
+        (StatusCode::SEE_OTHER, &"/sign-in".parse().unwrap())
     );
     server.engine.stopping().cancel();
     let ready = server.get("", "/readyz").await;

@@ -54,6 +54,33 @@ pub fn fill(admin: &mut Api, history: &mut History) {
             effects.entry(job.clone()).or_default().insert(name.clone());
         }
     }
+    // A server tells of alerts by jobs of its own, at any time: what is counted and what is there
+    // are of one moment if nothing was counted in between.
+    let mut by_state = counts(admin);
+    let (jobs, items, queues) = loop {
+        let all = everything(admin, &effects);
+        let now = counts(admin);
+        if std::mem::replace(&mut by_state, now) == now {
+            break all;
+        }
+    };
+    history.dump =
+        Dump { jobs, items, by_state: Some(by_state), is_settled: true, ..Dump::default() };
+    complete(history, &queues);
+}
+
+/// How many jobs are in each state, as the server counts.
+fn counts(admin: &mut Api) -> [u64; StateName::ALL.len()] {
+    let counted = read(admin, "/api/v1/runtime");
+    let counted = &counted["counters"]["jobs"];
+    StateName::ALL.map(|state| counted[state.as_str()].as_u64().unwrap_or(0))
+}
+
+/// Every job, every dead-letter item, and which queue each job is in.
+fn everything(
+    admin: &mut Api,
+    effects: &BTreeMap<String, BTreeSet<String>>,
+) -> (Vec<JobDump>, Vec<ItemDump>, BTreeMap<String, String>) {
     let (mut jobs, mut queues) = (Vec::new(), BTreeMap::new());
     for job in pages(admin, "/api/v1/jobs?limit=100") {
         let id = text(&job, "job_id");
@@ -65,12 +92,7 @@ pub fn fill(admin: &mut Api, history: &mut History) {
         jobs.push(job_dump(&job, &events, kept));
     }
     let items = pages(admin, "/api/v1/dlq/items?limit=100").iter().map(item_dump).collect();
-    let counted = read(admin, "/api/v1/runtime");
-    let counted = &counted["counters"]["jobs"];
-    let by_state = StateName::ALL.map(|state| counted[state.as_str()].as_u64().unwrap_or(0));
-    let by_state = Some(by_state);
-    history.dump = Dump { jobs, items, by_state, is_settled: true, ..Dump::default() };
-    complete(history, &queues);
+    (jobs, items, queues)
 }
 
 /// Times that an answer did not tell come from the dump: when a job of a batch was made, and when

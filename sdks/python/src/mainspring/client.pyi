@@ -36,6 +36,10 @@ def wish(
     labels: Optional[Mapping[str, str]] = ...,
     subject: Optional[str] = ...,
     expires_at: Optional[str] = ...,
+    deadline_at: Optional[str] = ...,
+    queue_timeout_ms: Optional[int] = ...,
+    after: Optional[Iterable[str]] = ...,
+    after_condition: Optional[str] = ...,
 ) -> dict[str, Any]: ...
 
 class Client:

@@ -144,7 +144,7 @@ fn after(wish: &wire::Submit<'_>) -> Result<(Option<After>, Option<Follows>), Re
             AfterCondition::parse(text).ok_or(field("after_condition", "must be success or end"))?
         }
     };
-    let named = wish.after.as_deref().unwrap_or_default();
+    let named = &wish.after;
     if named.is_empty() {
         return match wish.after_condition {
             // What follows a batch may say on what condition.

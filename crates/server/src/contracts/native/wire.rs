@@ -54,8 +54,8 @@ pub(super) struct Submit<'a> {
     #[serde(borrow)]
     pub(super) deadline_at: Option<Text<'a>>,
     pub(super) queue_timeout_ms: Option<u32>,
-    #[serde(borrow)]
-    pub(super) after: Option<Vec<Text<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) after: Vec<Text<'a>>,
     #[serde(borrow)]
     pub(super) after_condition: Option<Text<'a>>,
 }
