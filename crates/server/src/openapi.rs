@@ -563,7 +563,9 @@ mod tests {
         for name in names.iter().filter(|name| *name != "Time") {
             let schema = &document["components"]["schemas"][name];
             let Some(properties) = schema["properties"].as_object() else {
-                panic!("{name} has no fields: {schema}");
+                // One of several things, which are looked at under names of their own.
+                assert!(schema["oneOf"].is_array(), "{name} has no fields: {schema}");
+                continue;
             };
             for field in properties.keys() {
                 assert!(fields::field(name, field).is_some(), "{name}.{field}");

@@ -8,6 +8,7 @@ use super::{assets, language};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
+use crate::contracts::errors;
 use crate::openapi::Doc;
 use crate::refusal::{self, Kind, Refusal};
 use crate::route::table::{ANYONE, get, open, page, post};
@@ -92,7 +93,7 @@ fn asking(
         style: assets::style_path(),
         script: assets::script_path(),
     };
-    let status = if problem.is_some() { StatusCode::FORBIDDEN } else { StatusCode::OK };
+    let status = if problem.is_some() { errors::status(Kind::Denied) } else { StatusCode::OK };
     Ok(shell::page(&page)?.with_value(SET_COOKIE, cookie).with_status(status))
 }
 
