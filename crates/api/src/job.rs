@@ -57,6 +57,9 @@ pub struct Submit {
     /// Cancelled if not started by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
+    /// What the concurrency limit of its type counts it under, instead of what the type says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_key: Option<String>,
 }
 
 impl Submit {
@@ -79,6 +82,7 @@ impl Submit {
             labels: BTreeMap::new(),
             subject: None,
             expires_at: None,
+            concurrency_key: None,
         }
     }
 }

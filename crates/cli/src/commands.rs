@@ -25,6 +25,7 @@ pub(crate) mod submit;
 pub(crate) mod subscriptions;
 pub(crate) mod supervise;
 pub(crate) mod templates;
+pub(crate) mod tenants;
 pub(crate) mod tokens;
 pub(crate) mod triggers;
 pub(crate) mod types;

@@ -5,6 +5,7 @@
 
 mod executor;
 pub(crate) mod file;
+mod flow;
 pub(crate) mod layers;
 pub(crate) mod reader;
 pub(crate) mod show;

@@ -15,7 +15,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     agent_files, alerts, audit, bench, bulk, completions, config as config_command, conformance,
     dlq, doctor, jobs, migrate, move_store, queues, replay, runs, schedules, serve, subscriptions,
-    supervise, templates, tokens, triggers, types, worker, workers,
+    supervise, templates, tenants, tokens, triggers, types, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -76,6 +76,9 @@ enum Command {
     /// Queues and their numbers
     #[command(subcommand)]
     Queues(queues::Verb),
+    /// What tenants get and may have
+    #[command(subcommand)]
+    Tenants(tenants::Verb),
     /// Workers heard of lately
     Workers,
     /// Access tokens
@@ -166,6 +169,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Bulk(verb) => simple(bulk::run(verb, session()?)),
         Command::Alerts(verb) => simple(alerts::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
+        Command::Tenants(verb) => simple(tenants::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Tokens(verb) => simple(tokens::run(verb, session()?)),
         Command::Templates(verb) => simple(templates::run(verb, session()?)),
@@ -288,6 +292,12 @@ mod tests {
             "export agent d",
             "audit list --limit 5",
             "audit verify",
+            "tenants list",
+            "tenants get t",
+            "tenants set t --weight 3 --backlog-max 10 --backlog-bytes-max none --paused true",
+            "types pause t",
+            "types resume t",
+            "types reset-circuit t",
             "queues list",
             "queues pause q",
             "queues resume q",

@@ -165,6 +165,13 @@ pub enum Command {
     Together(Vec<Command>),
     /// Register or replace a type.
     SetType(Box<TypeSpec>),
+    /// Pause or resume a type, or reset its circuit.
+    ChangeType {
+        /// Which type.
+        name: JobType,
+        /// What to do.
+        change: TypeChange,
+    },
     /// Set how a queue behaves.
     SetQueue(QueueSpec),
     /// Store a new token.
@@ -219,6 +226,8 @@ pub struct Submit {
     pub expires_at: Option<Timestamp>,
     /// How the job ended, if that was elsewhere and before: it is only to be kept.
     pub ended: Option<Box<Ended>>,
+    /// What the concurrency limit counts it under, if the caller says.
+    pub concurrency_key: Option<Box<str>>,
 }
 
 /// How a job ended before it came here. Nobody executes it again.
@@ -272,8 +281,23 @@ impl Submit {
             labels: Vec::new(),
             expires_at: None,
             ended: None,
+            concurrency_key: None,
         }
     }
+}
+
+/// What can be done to a type beside setting it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TypeChange {
+    /// Hand out none of its jobs for now.
+    Pause {
+        /// Who asks.
+        by: UserId,
+    },
+    /// Hand them out again.
+    Resume,
+    /// Have its circuit closed, with nothing in mind.
+    ResetCircuit,
 }
 
 /// Hand a waiting job to a worker.
@@ -471,6 +495,7 @@ impl Command {
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::RevokeToken { .. }
@@ -509,6 +534,7 @@ impl Command {
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::RevokeToken { .. }
@@ -545,6 +571,7 @@ impl Command {
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::RevokeToken { .. }
@@ -638,6 +665,7 @@ impl Command {
             Command::Ring { .. } => "ring",
             Command::Settle { .. } => "settle",
             Command::SetType(_) => "set_type",
+            Command::ChangeType { .. } => "change_type",
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",
             Command::RevokeToken { .. } => "revoke_token",

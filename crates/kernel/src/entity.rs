@@ -15,6 +15,7 @@ pub mod object;
 pub mod question;
 pub mod schedule;
 pub mod subscription;
+pub mod tenant;
 pub mod trigger;
 
 use crate::decide::Decision;
@@ -34,6 +35,7 @@ use question::{Question, QuestionCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
 use subscription::{Subscription, SubscriptionCommand};
+use tenant::{TenantCard, TenantCommand};
 use trigger::{Trigger, TriggerCommand};
 
 /// The kinds of entities. The numbers are stored: append only.
@@ -64,6 +66,8 @@ pub enum Kind {
     BulkPage = 32,
     /// Passes events on; see [`subscription`].
     Subscription = 35,
+    /// What a tenant gets and may have; see [`tenant`].
+    Tenant = 40,
 }
 
 impl Kind {
@@ -81,6 +85,7 @@ impl Kind {
         Kind::Bulk,
         Kind::BulkPage,
         Kind::Subscription,
+        Kind::Tenant,
     ];
 
     /// The number it is stored under.
@@ -108,6 +113,7 @@ impl Kind {
             Kind::Bulk => "bulk",
             Kind::BulkPage => "bulk_page",
             Kind::Subscription => "subscription",
+            Kind::Tenant => "tenant",
         }
     }
 
@@ -126,6 +132,7 @@ impl Kind {
             Kind::Bulk => "blk",
             Kind::BulkPage => "blp",
             Kind::Subscription => "sub",
+            Kind::Tenant => "tnt",
         }
     }
 }
@@ -202,6 +209,8 @@ pub enum Body {
     BulkPage(BulkPage),
     /// A subscription.
     Subscription(Box<Subscription>),
+    /// A tenant.
+    Tenant(TenantCard),
 }
 
 impl Body {
@@ -220,6 +229,7 @@ impl Body {
             Body::Bulk(_) => Kind::Bulk,
             Body::BulkPage(_) => Kind::BulkPage,
             Body::Subscription(_) => Kind::Subscription,
+            Body::Tenant(_) => Kind::Tenant,
         }
     }
 }
@@ -240,6 +250,13 @@ impl Entity {
             Body::Bulk(bulk) => bulk.status.as_str(),
             Body::BulkPage(_) => "kept",
             Body::Subscription(subscription) => subscription.state(),
+            Body::Tenant(card) => {
+                if card.paused.is_some() {
+                    "paused"
+                } else {
+                    "active"
+                }
+            }
         }
     }
 
@@ -255,7 +272,7 @@ impl Entity {
             Body::Alert(alert) => alert.alarm_at(),
             Body::Bulk(bulk) => bulk.alarm_at(),
             Body::BulkPage(page) => Some(page.keep_until),
-            Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => None,
+            Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) | Body::Tenant(_) => None,
         }
     }
 
@@ -270,7 +287,7 @@ impl Entity {
             // A type that is there without being registered.
             Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
             Body::Alert(_) | Body::Bulk(_) | Body::BulkPage(_) => None,
-            Body::Subscription(_) => None,
+            Body::Subscription(_) | Body::Tenant(_) => None,
         }
     }
 
@@ -291,7 +308,7 @@ impl Entity {
             }
             Body::Alert(alert) => visit("rule", alert.rule.as_str()),
             Body::Bulk(bulk) => visit("action", bulk.spec.action.as_str()),
-            Body::BulkPage(_) => {}
+            Body::BulkPage(_) | Body::Tenant(_) => {}
         }
     }
 
@@ -329,6 +346,8 @@ pub enum EntityCommand {
     Bulk(BulkCommand),
     /// Of a subscription.
     Subscription(SubscriptionCommand),
+    /// Of a tenant.
+    Tenant(TenantCommand),
 }
 
 impl EntityCommand {
@@ -345,6 +364,7 @@ impl EntityCommand {
             EntityCommand::Alert(command) => command.entity(),
             EntityCommand::Bulk(command) => command.entity(),
             EntityCommand::Subscription(command) => command.entity(),
+            EntityCommand::Tenant(command) => command.entity(),
         }
     }
 
@@ -361,6 +381,7 @@ impl EntityCommand {
             EntityCommand::Alert(command) => command.name(),
             EntityCommand::Bulk(command) => command.name(),
             EntityCommand::Subscription(command) => command.name(),
+            EntityCommand::Tenant(_) => "set_tenant",
         }
     }
 
@@ -376,7 +397,7 @@ impl EntityCommand {
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_)
             | EntityCommand::Bulk(_) => None,
-            EntityCommand::Subscription(_) => None,
+            EntityCommand::Subscription(_) | EntityCommand::Tenant(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -389,7 +410,8 @@ impl EntityCommand {
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
-            | EntityCommand::Alert(_) => false,
+            | EntityCommand::Alert(_)
+            | EntityCommand::Tenant(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
             EntityCommand::Trigger(command) => command.is_new_work(),
             EntityCommand::Bulk(command) => command.is_new_work(),
@@ -409,7 +431,7 @@ impl EntityCommand {
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_) => &[],
-            EntityCommand::Subscription(_) => &[],
+            EntityCommand::Subscription(_) | EntityCommand::Tenant(_) => &[],
         }
     }
 
@@ -419,6 +441,7 @@ impl EntityCommand {
             EntityCommand::Beacon(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
+            | EntityCommand::Tenant(_)
             | EntityCommand::Subscription(_) => 0,
             EntityCommand::Audit(command) => command.text_bytes(),
             EntityCommand::Alert(command) => command.text_bytes(),
@@ -440,7 +463,7 @@ impl EntityCommand {
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_)
             | EntityCommand::Bulk(_) => None,
-            EntityCommand::Subscription(_) => None,
+            EntityCommand::Subscription(_) | EntityCommand::Tenant(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -465,7 +488,7 @@ impl EntityCommand {
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_) => None,
-            EntityCommand::Subscription(_) => None,
+            EntityCommand::Subscription(_) | EntityCommand::Tenant(_) => None,
             EntityCommand::Question(command) => Some(command.job()),
             EntityCommand::Bulk(command) => command.job(),
         }
@@ -485,6 +508,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
         EntityCommand::Alert(command) => alert::decide(command, facts),
         EntityCommand::Bulk(command) => bulk::decide(command, facts),
         EntityCommand::Subscription(command) => subscription::decide(command, facts),
+        EntityCommand::Tenant(command) => tenant::decide(command, facts),
     }
 }
 
@@ -505,7 +529,9 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Alert(alert) => Ok(alert::ring(entity, alert, at, facts)),
         Body::Bulk(bulk) => Ok(bulk::ring(entity, bulk, facts)),
         Body::BulkPage(_) => Ok(bulk::ring_page(entity)),
-        Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => Err(Rejection::NotDue),
+        Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) | Body::Tenant(_) => {
+            Err(Rejection::NotDue)
+        }
     }
 }
 
@@ -522,7 +548,7 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
         | Body::Alert(_)
         | Body::Bulk(_)
         | Body::BulkPage(_) => Err(Rejection::NotDue),
-        Body::Subscription(_) => Err(Rejection::NotDue),
+        Body::Subscription(_) | Body::Tenant(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
     }

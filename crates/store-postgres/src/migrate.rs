@@ -77,6 +77,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "labels_by_the_batch",
         written: include_str!("../migrations/0011_labels_by_the_batch.sql"),
     },
+    Migration {
+        version: 12,
+        name: "limits",
+        written: include_str!("../migrations/0012_limits.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

@@ -6,6 +6,7 @@ use crate::lanes::Lanes;
 use crate::values::{At, digest, hash_uuid, job_id};
 use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::event::{Change, KeyHolder};
+use mainspring_kernel::flow::LimitKeys;
 use mainspring_kernel::job::{Actor, Effect, EffectTotals, Extras, Idempotency};
 use mainspring_kernel::{
     DlqId, DlqItem, Job, JobEvent, JobId, State, StateName, Timestamp, Transition, UserId, evolve,
@@ -43,7 +44,13 @@ struct More {
     /// Who made the job ready by hand before anybody had started it, and when.
     #[serde(skip_serializing_if = "Option::is_none")]
     hastened: Option<(Box<str>, i64)>,
+    /// The keys that limits count it by: of concurrency and of rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Keys>,
 }
+
+/// Of concurrency and of rate.
+type Keys = (Option<Box<str>>, Option<Box<str>>);
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,6 +104,7 @@ pub(crate) fn more(job: &Job, history: &[Transition]) -> Option<String> {
         plan: job.plan().map(|plan| Uuid::from_u128(plan.bits)),
         traceparent: job.traceparent().map(Into::into),
         hastened: hastened.map(|step| (actor_text(&step.actor), step.at.0)),
+        limits: job.limit_keys().map(|keys| (keys.concurrency.clone(), keys.rate.clone())),
         ..More::default()
     };
     if let Some(extras) = &job.extras {
@@ -206,6 +214,9 @@ fn split(more: More) -> Parts {
         alias: more.alias.map(Key::into_key),
         plan: more.plan.map(|id| EntityId { kind: Kind::Schedule, bits: id.as_u128() }),
         traceparent: more.traceparent,
+        limit_keys: more
+            .limits
+            .map(|(concurrency, rate)| Box::new(LimitKeys { concurrency, rate })),
     };
     let extras = (extras != Extras::default()).then(|| Box::new(extras));
     let hastened = more.hastened.map(|(by, at)| (by, Timestamp(at)));

@@ -1,9 +1,11 @@
 //! From a command to what it has to look at, and from a desk to the facts of a decision. Engine,
 //! simulator and tests all decide by this one way.
 
+use crate::read::Held;
 use crate::store::{Desk, Needs};
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::governance::{self, Gate, Governance};
+use mainspring_kernel::registry::TenantShare;
 use mainspring_kernel::shared_time::{Jump, Silence};
 use mainspring_kernel::{
     Backlog, Command, Decision, Entity, Event, Facts, QueueSpec, Rejection, TenantId, Timestamp,
@@ -54,14 +56,35 @@ pub fn decide_on(
     command: &Command,
     around: &mut Circumstances<'_>,
 ) -> Result<Decision, Rejection> {
-    let Command::Together(parts) = command else { return decide_part(desk, command, around, 0) };
+    let Command::Together(parts) = command else {
+        return decide_part(desk, command, around, Held::default());
+    };
     together::check(parts)?;
     let mut decided = Vec::with_capacity(parts.len());
     for part in parts {
-        let beside = decided.iter().map(new_bytes).sum();
+        let beside = decided.iter().map(new_jobs).fold(Held::default(), |sum, new| Held {
+            jobs: sum.jobs + new.jobs,
+            bytes: sum.bytes + new.bytes,
+        });
         decided.push(decide_part(desk, part, around, beside)?);
     }
     Ok(together::merge(decided))
+}
+
+/// What waits of a tenant and in all, with what is made `beside`, and how much may.
+fn backlog(desk: &dyn Desk, tenant: &TenantId, beside: Held, most: (u64, u64)) -> Backlog {
+    let (held, all) = desk.held(tenant);
+    let (tenant_max, all_max) = most;
+    let share = desk.queue(&governance::tenant_queue(tenant)).and_then(|spec| spec.share);
+    let share = share.unwrap_or(TenantShare::PLAIN);
+    Backlog {
+        tenant: held.bytes + beside.bytes,
+        tenant_max: share.backlog_bytes_max.map_or(tenant_max, |most| most.min(tenant_max)),
+        jobs: held.jobs + beside.jobs,
+        jobs_max: share.backlog_max.unwrap_or(u64::MAX),
+        all: all + beside.bytes,
+        all_max,
+    }
 }
 
 /// A gate of the tenant that is closed.
@@ -69,20 +92,24 @@ fn closed_gate(desk: &dyn Desk, tenant: &TenantId) -> Option<Gate> {
     governance::closed_gate(tenant, &mut |queue| QueueSpec::is_open(desk.queue(queue)))
 }
 
-/// What the jobs take up that a decision makes.
-fn new_bytes(decision: &Decision) -> u64 {
-    let bytes = |event: &Event| {
-        if let Event::JobSubmitted(job) = event { held_bytes(job) } else { 0 }
-    };
-    decision.events.iter().map(bytes).sum()
+/// What the jobs come to that a decision makes.
+fn new_jobs(decision: &Decision) -> Held {
+    let mut made = Held::default();
+    for event in &decision.events {
+        if let Event::JobSubmitted(job) = event {
+            made.jobs += 1;
+            made.bytes += held_bytes(job);
+        }
+    }
+    made
 }
 
-/// Decides one command; jobs that are made beside it take up `beside` bytes.
+/// Decides one command; jobs that are made beside it come to `beside`.
 fn decide_part(
     desk: &dyn Desk,
     command: &Command,
     around: &mut Circumstances<'_>,
-    beside: u64,
+    beside: Held,
 ) -> Result<Decision, Rejection> {
     if command.job().is_some_and(|id| desk.is_unreadable(id)) {
         return Err(Rejection::JobUnreadable);
@@ -121,11 +148,8 @@ fn decide_part(
         facts.alias_job = facts.alias_holder.and_then(|holder| desk.job(holder.job));
     }
     let mut new_job_of = |facts: &mut Facts<'_>, tenant: &TenantId| {
-        let (held, all) = desk.held(tenant);
-        let (tenant_max, all_max) = around.backlog_max;
         facts.fresh_id = (around.fresh_id)();
-        let (tenant, all) = (held + beside, all + beside);
-        facts.backlog = Backlog { tenant, tenant_max, all, all_max };
+        facts.backlog = backlog(desk, tenant, beside, around.backlog_max);
     };
     // A dead letter that is named may run again.
     if let Some(item) = facts.item {
@@ -155,6 +179,7 @@ fn decide_part(
             }
         }
         Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
+        Command::ChangeType { name, .. } => facts.job_type = desk.job_type(name),
         Command::ClaimGoverned(_) => {
             facts.fresh_secret = (around.fresh_secret)();
             facts.entity = job.and_then(governance::object_of).and_then(|id| desk.entity(id));

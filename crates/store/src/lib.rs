@@ -16,8 +16,8 @@ pub use desk::{Circumstances, decide_on, needs_of};
 pub use fatal::Fatal;
 pub use filter::{EntityFilter, EntityTerm, ItemFilter, JobFilter, Scope, Term, entity_terms};
 pub use read::{
-    Counts, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, QueueCount, Recovery,
-    Standing, WorkerNote,
+    Counts, HOLDERS_MAX, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, QueueCount,
+    Recovery, Standing, WorkerNote,
 };
 pub use store::{Desk, Error, Needs, News, PullNeeds, Store, Wake, Work};
 pub use ticket::{Promise, Ticket};

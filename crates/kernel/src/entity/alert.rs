@@ -42,6 +42,8 @@ words! {
         NoWorker = "no_worker",
         /// A schedule left out a firing that was due.
         ScheduleSkipped = "schedule_skipped",
+        /// Jobs of a type wait because too many of them failed.
+        CircuitOpen = "circuit_open",
     }
 }
 
@@ -78,7 +80,8 @@ impl Rule {
             | Rule::DlqGrowth
             | Rule::DeadLetter
             | Rule::Lag
-            | Rule::NoWorker => Severity::P2,
+            | Rule::NoWorker
+            | Rule::CircuitOpen => Severity::P2,
             Rule::ScheduleSkipped => Severity::P3,
         }
     }
@@ -104,6 +107,9 @@ impl Rule {
             }
             Rule::NoWorker => {
                 format!("{value} jobs of type {subject} are due and no worker asks for that type")
+            }
+            Rule::CircuitOpen => {
+                format!("jobs of type {subject} are not handed out: too many of them failed")
             }
             Rule::ScheduleSkipped => format!(
                 "schedule {subject} left out a firing that was due, {value} so far; \
@@ -402,7 +408,8 @@ pub(super) fn ring(entity: &Entity, alert: &Alert, at: Timestamp, facts: &Facts<
         | Rule::InvalidTransitions
         | Rule::Lag
         | Rule::NoWorker
-        | Rule::ScheduleSkipped => {
+        | Rule::ScheduleSkipped
+        | Rule::CircuitOpen => {
             let is_late = facts.now > at.plus_millis(ALERT_LATE_MS);
             let next = match is_late {
                 true => Alert { seen_at: facts.now, ..alert.clone() },

@@ -7,6 +7,7 @@ use super::attempt::{
 };
 use super::wire::{Pen, Reader, length};
 use mainspring_kernel::entity::{EntityId, Kind};
+use mainspring_kernel::flow::LimitKeys;
 use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency, LastFailure, StateName};
 use mainspring_kernel::{
     DlqId, Job, JobId, JobType, QueueName, State, TenantId, Timestamp, UserId,
@@ -279,8 +280,10 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         alias,
         plan,
         traceparent,
+        limit_keys,
     } = extras;
-    let len = length(7, [alias.is_some(), plan.is_some(), false, false, traceparent.is_some()]);
+    let (is_traced, is_keyed) = (traceparent.is_some(), limit_keys.is_some());
+    let len = length(7, [alias.is_some(), plan.is_some(), false, false, is_traced, is_keyed]);
     pen.array(len);
     pen.optional(*parent, |pen, id| pen.bits(id.0)); // 0
     pen.optional(*source_dlq, |pen, id| pen.bits(id.0)); // 1
@@ -302,10 +305,16 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
     if len > 8 {
         pen.optional(plan.as_ref(), |pen, plan| pen.bits(plan.bits)); // 8
     }
-    if let Some(traceparent) = traceparent {
+    if len > 9 {
         pen.null(); // 9: given out
         pen.null(); // 10: given out
-        pen.text(traceparent); // 11
+        pen.optional(traceparent.as_deref(), Pen::text); // 11
+    }
+    if let Some(keys) = limit_keys {
+        let LimitKeys { concurrency, rate } = &**keys;
+        pen.array(2); // 12
+        pen.optional(concurrency.as_deref(), Pen::text);
+        pen.optional(rate.as_deref(), Pen::text);
     }
 }
 
@@ -333,9 +342,21 @@ fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>
             }
             reader.optional(at, Reader::boxed)?
         },
+        limit_keys: reader.optional(at, read_limit_keys)?,
     };
     reader.end(fields)?;
     Ok(Box::new(extras))
+}
+
+fn read_limit_keys(reader: &mut Reader<'_, '_>) -> Read<Box<LimitKeys>> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let keys = LimitKeys {
+        concurrency: reader.optional(at, Reader::boxed)?,
+        rate: reader.optional(at, Reader::boxed)?,
+    };
+    reader.end(fields)?;
+    Ok(Box::new(keys))
 }
 
 type Label = (Box<str>, Box<str>);

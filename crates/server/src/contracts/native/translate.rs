@@ -91,6 +91,7 @@ impl<'a> Submitter<'a> {
             labels: wish.labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone()),
             expires_at: instant("expires_at", wish.expires_at.as_deref())?,
             ended: None,
+            concurrency_key: wish.concurrency_key.as_deref().map(Into::into),
         };
         // A key that is taken must not hide that the rest of the wish makes no sense.
         submit.check()?;

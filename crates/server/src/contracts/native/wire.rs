@@ -51,6 +51,8 @@ pub(super) struct Submit<'a> {
     pub(super) subject: Option<Text<'a>>,
     #[serde(borrow)]
     pub(super) expires_at: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) concurrency_key: Option<Text<'a>>,
 }
 
 /// Labels in the order given.

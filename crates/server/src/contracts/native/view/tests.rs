@@ -50,6 +50,7 @@ fn full(state: State) -> Job {
         alias: None,
         plan: None,
         traceparent: Some("00-a-b-01".into()),
+        limit_keys: None,
     };
     let failure =
         Failure { code: TASK_TIMEOUT.into(), message: "slow \\ late".into(), retryable: true };
