@@ -78,6 +78,11 @@ pub const MIGRATIONS: &[Migration] = &[
         written: include_str!("../migrations/0011_labels_by_the_batch.sql"),
     },
     Migration {
+        version: 12,
+        name: "limits",
+        written: include_str!("../migrations/0012_limits.sql"),
+    },
+    Migration {
         version: 13,
         name: "checkpoints",
         written: include_str!("../migrations/0013_checkpoints.sql"),

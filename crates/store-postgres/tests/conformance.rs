@@ -40,7 +40,7 @@ const FORGET: &str = "
     DELETE FROM mainspring.queue; DELETE FROM mainspring.token; DELETE FROM mainspring.outbox;
     DELETE FROM mainspring.stream; DELETE FROM mainspring.tally; DELETE FROM mainspring.lane;
     DELETE FROM mainspring.node; DELETE FROM mainspring.effect; DELETE FROM mainspring.term;
-    DELETE FROM mainspring.entity; DELETE FROM mainspring.entity_term;
+    DELETE FROM mainspring.meter; DELETE FROM mainspring.entity; DELETE FROM mainspring.entity_term;
     UPDATE mainspring.registry SET version = 1";
 
 /// `MAINSPRING_SEED=n` repeats one seed; `MAINSPRING_TEST=full` lives thousands.
