@@ -17,8 +17,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     agent_files, alerts, audit, backup, bench, bulk, completions, config as config_command,
     conformance, dlq, doctor, errors, export, jobs, man, mcp, migrate, move_store, queues,
-    reference, replay, runs, schedules, serve, subscriptions, supervise, templates, tenants, tokens, top,
-    triggers, types, whoami, worker, workers,
+    reference, replay, runs, schedules, serve, subscriptions, supervise, templates, tenants,
+    tokens, top, triggers, types, whoami, worker, workers,
 };
 use output::Output;
 use session::Session;

@@ -87,7 +87,10 @@ impl CircuitState {
             | Change::DeadLettered { .. }
             | Change::Released { .. }
             | Change::Cancelled { .. } => true,
-            Change::Hastened | Change::DlqRecorded | Change::Failed => false,
+            Change::Hastened
+            | Change::Unblocked { .. }
+            | Change::DlqRecorded
+            | Change::Failed => false,
         }
     }
 
@@ -105,7 +108,10 @@ impl CircuitState {
             Change::RetryScheduled { .. } | Change::DeadLettered { .. } => Some(true),
             // Neither well nor badly: the next one is tried instead.
             Change::Released { .. } | Change::Cancelled { .. } => None,
-            Change::Hastened | Change::DlqRecorded | Change::Failed => return,
+            Change::Hastened
+            | Change::Unblocked { .. }
+            | Change::DlqRecorded
+            | Change::Failed => return,
         };
         *self = match (*self, has_failed) {
             (CircuitState::HalfOpen { probe }, has_failed) if probe == job => match has_failed {
