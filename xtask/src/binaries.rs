@@ -1,6 +1,7 @@
 //! The test binaries of the workspace, two at a time: many of their tests wait for leases, restarts
 //! and databases, so one binary after the other leaves half of the machine idle. What a binary
-//! prints is shown in one piece when it has ended.
+//! prints is shown in one piece when it has ended. A few tests that failed are tried once more when
+//! nothing runs beside them: one that passes then is unsteady, which is a bug and told as one.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -14,9 +15,13 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::cargo;
+use crate::failures::Failures;
 
 /// How many run at a time.
 const LANES: usize = 2;
+
+/// How many tests may pass only at the second try: with more of them something is broken.
+const UNSTEADY_MAX: usize = 3;
 
 /// Those that take longest, started first, so that nothing waits for them in the end.
 const LONG: [&str; 8] = [
@@ -91,7 +96,7 @@ fn rank(file: &Path) -> usize {
 }
 
 /// Runs binaries with what `prepare` gives them and shows `on_line` what they print, each after a
-/// line that names it as cargo would.
+/// line that names it as cargo would. Answers the tests that are unsteady.
 ///
 /// # Errors
 /// If one of them could not be run, or did not end well.
@@ -99,7 +104,7 @@ pub(crate) fn run(
     binaries: Vec<Binary>,
     prepare: &(impl Fn(&mut Command) + Sync),
     mut on_line: impl FnMut(&str),
-) -> Result<()> {
+) -> Result<Vec<String>> {
     let place = cargo::target_directory()?.join("test-output");
     fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
     let waiting = Mutex::new(VecDeque::from(binaries));
@@ -117,15 +122,54 @@ pub(crate) fn run(
             on_line(&format!("     Running {} ({})", binary.source, binary.file.display()));
             text.lines().for_each(&mut on_line);
             if !is_well {
-                bad.push(binary.source);
+                bad.push((binary, failed_tests(&text)));
             }
         }
         Ok::<(), anyhow::Error>(())
     })?;
+    let unsteady = try_again(&mut bad, |binary, failed| {
+        let alone = |command: &mut Command| {
+            command.args(["--exact", "--test-threads=1"]).args(failed);
+            prepare(command);
+        };
+        run_one(binary, &place.join("again"), &alone)
+    })?;
     if !bad.is_empty() {
-        bail!("not all is well in {}", bad.join(", "));
+        let sources: Vec<&str> = bad.iter().map(|(binary, _)| &*binary.source).collect();
+        bail!("not all is well in {}", sources.join(", "));
     }
-    Ok(())
+    Ok(unsteady)
+}
+
+/// The tests that a binary calls failed; none if it died before it could.
+fn failed_tests(text: &str) -> Vec<String> {
+    let mut failures = Failures::default();
+    text.lines().for_each(|line| failures.hear(line));
+    failures.heard().iter().map(|failure| failure.test.clone()).collect()
+}
+
+/// Tries failed tests once more, if they are few; leaves in `bad` what fails again, and answers the
+/// others.
+fn try_again(
+    bad: &mut Vec<(Binary, Vec<String>)>,
+    mut run_alone: impl FnMut(Binary, &[String]) -> Result<Report>,
+) -> Result<Vec<String>> {
+    let is_one_dead = bad.iter().any(|(_, failed)| failed.is_empty());
+    let failed = bad.iter().map(|(_, failed)| failed.len()).sum::<usize>();
+    let mut unsteady = Vec::new();
+    if is_one_dead || failed > UNSTEADY_MAX {
+        return Ok(unsteady);
+    }
+    for (binary, failed) in std::mem::take(bad) {
+        println!("     Running again, alone: {}", failed.join(", "));
+        let report = run_alone(binary, &failed)?;
+        println!("{}", report.text);
+        match report.is_well {
+            true => unsteady.extend(failed),
+            false => bad.push((report.binary, failed)),
+        }
+    }
+    Ok(unsteady)
 }
 
 fn work(
@@ -164,8 +208,8 @@ fn run_one(
 
 #[cfg(test)]
 mod tests {
-    use super::{Binary, rank, read};
-    use std::path::Path;
+    use super::{Binary, Report, rank, read, try_again};
+    use std::path::{Path, PathBuf};
 
     #[test]
     fn test_binaries_are_told_from_everything_else() {
@@ -180,6 +224,37 @@ mod tests {
         };
         assert_eq!(read(messages).ok(), Some(vec![door]));
         assert!(read("not JSON").is_err());
+    }
+
+    /// How many of two binaries stay bad, and which tests are called unsteady, if the second try of
+    /// the first one ends like this.
+    fn tried_again(passes: bool, failed: [&[&str]; 2]) -> (Vec<String>, usize) {
+        let mut bad: Vec<(Binary, Vec<String>)> = failed
+            .iter()
+            .zip(["a", "b"])
+            .map(|(failed, name)| {
+                let binary = Binary {
+                    source: name.to_owned(),
+                    file: PathBuf::new(),
+                    folder: PathBuf::new(),
+                };
+                (binary, failed.iter().map(|test| (*test).to_owned()).collect())
+            })
+            .collect();
+        let unsteady = try_again(&mut bad, |binary, _| {
+            let is_well = passes || binary.source == "b";
+            Ok(Report { binary, text: String::new(), is_well })
+        });
+        (unsteady.unwrap_or_default(), bad.len())
+    }
+
+    #[test]
+    fn only_a_few_tests_that_pass_alone_are_unsteady() {
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(tried_again(true, [&["x", "y"], &["z"]]), (named(&["x", "y", "z"]), 0));
+        assert_eq!(tried_again(false, [&["x"], &["z"]]), (named(&["z"]), 1), "x failed again");
+        assert_eq!(tried_again(true, [&["x"], &[]]), (Vec::new(), 2), "the second one died");
+        assert_eq!(tried_again(true, [&["w", "x"], &["y", "z"]]), (Vec::new(), 2), "too many");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Some tests count: kills, acknowledged changes, tries lost. libtest hides such lines unless asked
 //! with `--show-output`; then it also repeats every name, and that repetition is left out here.
 
+use crate::failures::heading;
+
 /// Asks libtest for the words of tests that passed.
 pub(crate) const SHOW_OUTPUT: [&str; 2] = ["--", "--show-output"];
 
@@ -44,11 +46,6 @@ impl Echo {
             }
         }
     }
-}
-
-/// The test named by `---- path::name stdout ----`.
-fn heading(line: &str) -> Option<&str> {
-    line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
 
 #[cfg(test)]

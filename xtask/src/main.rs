@@ -14,6 +14,7 @@ mod coverage;
 mod deny;
 mod dist;
 mod echo;
+mod failures;
 mod libtest;
 mod limits;
 mod postgres;

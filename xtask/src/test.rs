@@ -4,6 +4,7 @@
 //! The last line is the sum of all tests; the exit code tells whether every step passed.
 
 use std::io::{self, BufRead, BufReader, PipeReader};
+use std::mem;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -13,6 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::coverage::Coverage;
 use crate::echo::Echo;
+use crate::failures::{Failure, Failures};
 use crate::libtest::Log;
 use crate::postgres::Postgres;
 use crate::{binaries, cargo, deny, dist, packages, schemathesis, sdks, tidy};
@@ -38,6 +40,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
     };
     let mut steps = Steps::default();
     let mut log = Log::default();
+    let mut failures = Failures::default();
+    let mut unsteady = Vec::new();
 
     steps.take("packages", || packages::ensure("test"));
     steps.take("format", || if_installed("fmt", &["fmt", "--all", "--check"]));
@@ -60,13 +64,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             };
             let mut ear = Ear::default();
             let ran = binaries::list()
-                .and_then(|binaries| binaries::run(binaries, &prepare, |line| ear.hear(line)));
+                .and_then(|binaries| binaries::run(binaries, &prepare, |line| ear.hear(line)))
+                .map(|tests| unsteady = tests);
             let mut examples = cargo::command();
             examples.args(["test", "--workspace", "--doc", "--locked"]);
             prepare(&mut examples);
             let ran = ran.and(stream(&mut examples, |line| ear.hear(line)));
+            failures = mem::take(&mut ear.failures);
             let (heard, result) = ear.close(ran);
             log = heard;
+            log.passed_again(&unsteady);
             result
         });
         drop(postgres);
@@ -88,7 +95,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             coverage.verdict()
         });
     }
-    Ok(steps.finish(&log))
+    Ok(steps.finish(&log, failures.heard(), &unsteady))
 }
 
 /// Runs a test command, shows the lines as they come, and returns what they said.
@@ -103,6 +110,7 @@ pub(crate) fn listen(command: &mut Command) -> (Log, Result<()>) {
 struct Ear {
     log: Log,
     echo: Echo,
+    failures: Failures,
 }
 
 impl Ear {
@@ -111,6 +119,7 @@ impl Ear {
             println!("{shown}");
         }
         self.log.hear(line);
+        self.failures.hear(line);
     }
 
     fn close(mut self, ran: Result<()>) -> (Log, Result<()>) {
@@ -123,9 +132,10 @@ impl Ear {
     }
 }
 
-/// How tests of this depth are run.
+/// How tests of this depth are run. Many of them make handlers and tasks panic on purpose: their
+/// backtraces would fill the log, and a failed assertion names its line without one.
 fn prepare(command: &mut Command, depth: Depth) {
-    command.env_remove("MAINSPRING_BLESS").env("INSTA_UPDATE", "no");
+    command.env_remove("MAINSPRING_BLESS").env("INSTA_UPDATE", "no").env("RUST_BACKTRACE", "0");
     match depth {
         Depth::Usual => command.env_remove("MAINSPRING_TEST"),
         Depth::Full => command.env("MAINSPRING_TEST", "full"),
@@ -225,7 +235,12 @@ impl Steps {
     }
 
     /// The exit code is the whole verdict: an error's text would follow the sum, which comes last.
-    fn finish(&self, log: &Log) -> ExitCode {
+    fn finish(&self, log: &Log, failures: &[Failure], unsteady: &[String]) -> ExitCode {
+        for failure in failures {
+            let how = if unsteady.contains(&failure.test) { "UNSTEADY" } else { "FAILED" };
+            println!("\n{how} {}", failure.test);
+            failure.words.iter().for_each(|line| println!("    {line}"));
+        }
         println!("\nstep          time      result");
         for step in &self.taken {
             let result = step.problem.as_deref().map_or("ok", |_| "FAILED");

@@ -101,3 +101,19 @@ running 3 tests of patience
     assert!(log.runs.is_empty() && log.died.is_empty());
     assert_eq!((log.passed, log.failed), (0, 0));
 }
+
+#[test]
+fn what_passed_alone_counts_as_passed() {
+    let mut log = heard(
+        "running 3 tests
+test a ... FAILED
+test b ... FAILED
+test c ... ok
+test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s
+",
+    );
+    log.passed_again(&["a".to_owned(), "c".to_owned()]);
+    assert_eq!((log.passed, log.failed), (2, 1));
+    let outcomes: Vec<Outcome> = log.runs.iter().map(|run| run.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Passed, Outcome::Failed, Outcome::Passed]);
+}
