@@ -154,6 +154,16 @@ fn sdks_trust_whom_they_are_told_to(house: &House, ca: &str) {
 }
 
 #[test]
+fn a_hang_up_without_a_certificate_ends_nothing() {
+    let mut server = Server::start(Options::new(BINARY).ephemeral());
+    let id = server.admin().submit_plain("mail");
+    signal(server.pid().unwrap(), Signal::HUP);
+    eventually("it is heard", || server.log().contains("SIGHUP").then_some(()));
+    assert!(server.is_alive());
+    assert_eq!(server.admin().job(&id)["status"], "queued");
+}
+
+#[test]
 fn an_expired_certificate_is_replaced_under_load_without_a_failed_request() {
     let house = House::start(Options::new(BINARY), |ours| ours.expired_server(&HOSTS));
     house.cli(&house.file("ca.pem"), &["jobs", "list"]).expect(3);

@@ -170,7 +170,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
         let url = executing::own_url(&settings, address);
         demo::start(url, token.secret(&settings), has_worker, draining.clone())
     });
-    let _watch = tls.clone().map(|tls| encryption::watch(tls, engine.clone())).transpose()?;
+    let _watch = encryption::watch(tls.clone(), engine.clone())?;
     let config = server_config(&settings, address, templates);
     let config = mainspring_server::Config { tls, once, ..config };
     let served = mainspring_server::serve(listener, engine.clone(), config, shutdown.clone());

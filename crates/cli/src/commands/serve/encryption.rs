@@ -41,13 +41,22 @@ impl Drop for Watch {
     }
 }
 
-pub(super) fn watch(tls: Tls, engine: Engine) -> anyhow::Result<Watch> {
+/// Watches over the files of a certificate. Where there is none, SIGHUP is heard all the same: it
+/// would end the server otherwise.
+pub(super) fn watch(tls: Option<Tls>, engine: Engine) -> anyhow::Result<Watch> {
+    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
+    let Some(tls) = tls else {
+        return Ok(Watch(tokio::spawn(async move {
+            while hang_up.recv().await.is_some() {
+                tracing::info!("SIGHUP takes over a new certificate, and there is none");
+            }
+        })));
+    };
     let until = Time(tls.until().0);
     match tls.until() < engine.now() {
         true => tracing::warn!(%until, "the certificate is out of date; clients will refuse it"),
         false => tracing::info!(%until, "the certificate is valid"),
     }
-    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for SIGHUP")?;
     Ok(Watch(tokio::spawn(async move {
         loop {
             let is_told = tokio::select! {
