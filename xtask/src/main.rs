@@ -17,6 +17,7 @@ mod echo;
 mod failures;
 mod libtest;
 mod limits;
+mod npm;
 mod postgres;
 mod schemathesis;
 mod sdks;
@@ -44,6 +45,7 @@ usage: cargo xtask <task>
   schemathesis [--cases N] [--store NAME] [--seed N]
                                   generated requests against a server on each store
   sdks [--jobs N]                 the Python and TypeScript packages against a server on each store
+  axe                             what the browser tests look at pages with, for a plain `cargo test`
   dist [--binary FILE] [--try]    an archive to install from, in dist/; built for release unless there is a file
   deny                            advisories, licences and sources of all dependencies, by cargo-deny
   bench [args]                    build for release and run `mainspring bench [args]`
@@ -76,6 +78,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "sim" => sim::run(rest),
         "schemathesis" => schemathesis::run(rest),
         "sdks" => sdks::run(rest),
+        "axe" => no_arguments(rest).and_then(|()| axe()),
         "dist" => dist::run(rest),
         "deny" => no_arguments(rest).and_then(|()| deny::run()),
         "bench" => bench::run(rest),
@@ -93,6 +96,11 @@ fn lint() -> Result<()> {
     let clippy = cargo::run(&cargo::CLIPPY);
     let tidy = tidy::run();
     clippy.and(tidy)
+}
+
+fn axe() -> Result<()> {
+    println!("export {}={}", npm::AXE_PLACE, npm::axe()?.display());
+    Ok(())
 }
 
 fn no_arguments(rest: &[String]) -> Result<()> {

@@ -4,7 +4,7 @@
 //! each store, while they are killed at random and told to stop (`sdks/live/`).
 //!
 //! What is needed to build and check them comes from PyPI and npm, in the versions that
-//! `xtask/sdks/` names.
+//! `xtask/sdks/` and `xtask/npm/` name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::postgres::Postgres;
 use crate::server::Server;
-use crate::{cargo, packages};
+use crate::{cargo, npm, packages};
 
 /// Jobs per language and store while workers are killed, unless another number is asked for.
 const JOBS: u64 = 300;
@@ -27,7 +27,7 @@ const NODE_MAJOR_MIN: u32 = 20;
 const PYTHON: &str = "sdks/python";
 const TYPESCRIPT: &str = "sdks/typescript";
 const PINNED: &str = "xtask/sdks/requirements.txt";
-const COMPILER: &str = "xtask/sdks/typescript.txt";
+const COMPILER: &str = "xtask/npm/typescript.txt";
 
 /// Builds the source archive, and the wheel out of what that unpacks to: what is missing in the
 /// archive is missing in the wheel.
@@ -143,28 +143,8 @@ fn python_tools(place: &Place) -> Result<PathBuf> {
 
 /// The TypeScript compiler, installed first if it is not there as pinned.
 fn compiler(place: &Place) -> Result<PathBuf> {
-    let home = place.tools.join("node");
-    let program = home.join("node_modules").join("typescript").join("bin").join("tsc");
-    let pinned = fs::read_to_string(COMPILER).context("cannot read the pinned version")?;
-    let note = home.join("pinned.txt");
-    if program.is_file() && fs::read_to_string(&note).is_ok_and(|had| had == pinned) {
-        return Ok(program);
-    }
-    if home.exists() {
-        fs::remove_dir_all(&home).context("cannot remove the old compiler")?;
-    }
-    fs::create_dir_all(&home).context("cannot make a place for the compiler")?;
-    npm_install(&home, &[], &format!("typescript@{}", pinned.trim()))?;
-    fs::write(&note, pinned).context("cannot note the version")?;
-    Ok(program)
-}
-
-fn npm_install(home: &Path, flags: &[&str], what: &str) -> Result<()> {
-    // Without a file of its own there, npm would look for one further up.
-    fs::write(home.join("package.json"), "{\"private\": true}\n").context("cannot begin")?;
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-package-lock"]);
-    cargo::run_command(npm.args(flags).arg(what).current_dir(home).stdin(Stdio::null()))
+    let package = npm::pinned(&place.tools.join("node"), ("typescript", COMPILER))?;
+    Ok(package.join("bin").join("tsc"))
 }
 
 /// The Python package as it would be published, in a throw-away environment; says which Python.
@@ -192,7 +172,7 @@ fn install_typescript(place: &Place) -> Result<PathBuf> {
     let mut npm = Command::new("npm");
     npm.args(["pack", "--silent", "--pack-destination"]).arg(&home).current_dir(TYPESCRIPT);
     let packed = said(&mut npm)?.trim().to_owned();
-    npm_install(&home, &["--offline"], &format!("./{packed}"))?;
+    npm::install(&home, &["--offline"], &format!("./{packed}"))?;
     copy(&Path::new(TYPESCRIPT).join("test"), &home.join("test"))?;
     Ok(home)
 }

@@ -17,7 +17,7 @@ use crate::echo::Echo;
 use crate::failures::{Failure, Failures};
 use crate::libtest::Log;
 use crate::postgres::Postgres;
-use crate::{binaries, cargo, deny, dist, packages, schemathesis, sdks, tidy};
+use crate::{binaries, cargo, deny, dist, npm, packages, schemathesis, sdks, tidy};
 
 /// How long output may stay silent after cargo's end. A server that a test left behind keeps the
 /// pipe open for ever, and we must not wait for it.
@@ -55,9 +55,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             postgres = Some(Postgres::start()?);
             Ok(())
         });
+        let mut axe = None;
+        steps.take("axe-core", || {
+            axe = Some(npm::axe()?);
+            Ok(())
+        });
         steps.take("test", || {
             let prepare = |command: &mut Command| {
                 prepare(command, depth);
+                if let Some(axe) = &axe {
+                    command.env(npm::AXE_PLACE, axe);
+                }
                 if let Some(postgres) = &postgres {
                     postgres.lend(command);
                 }

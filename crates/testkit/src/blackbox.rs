@@ -8,6 +8,7 @@ pub mod http;
 pub mod nodes;
 pub mod server;
 pub mod stores;
+pub mod visitor;
 
 pub use caller::Caller;
 pub use command::{Ran, run};
@@ -15,6 +16,7 @@ pub use http::{Request, Response};
 pub use nodes::Nodes;
 pub use server::{Options, Server, unpack};
 pub use stores::{PerStore, Store};
+pub use visitor::Visitor;
 
 use std::time::Duration;
 

@@ -4,6 +4,8 @@
 //!
 //! Every browser has a fresh profile and a driver of its own, and both end with it.
 
+pub mod walk;
+
 use crate::blackbox::eventually;
 use crate::blackbox::http::Request;
 use serde_json::{Value, json};
@@ -90,6 +92,26 @@ impl Browser {
     /// If it fails.
     pub fn run(&self, script: &str, arguments: &[Value]) -> Value {
         self.must("POST", "/execute/sync", &json!({ "script": script, "args": arguments }))
+    }
+
+    /// Runs a script in the page that tells what it came to later: the body of a function whose
+    /// argument is whom to tell.
+    ///
+    /// # Panics
+    /// If it fails, or tells nothing within half a minute.
+    pub fn run_until_told(&self, script: &str) -> Value {
+        self.must("POST", "/execute/async", &json!({ "script": script, "args": [] }))
+    }
+
+    /// Signs in to the dashboard of a server with a token.
+    ///
+    /// # Panics
+    /// If that is refused.
+    pub fn sign_in(&self, url: &str, token: &str) {
+        self.go(&format!("{url}/sign-in"));
+        self.fill("#token", token);
+        self.click("button[type=submit]");
+        self.wait_for("h1", |title| title == "Overview" || title == "概览");
     }
 
     /// The text that is seen of the first element of a selector, if there is one.
