@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::text;
-use mainspring_testkit::blackbox::{Caller, PerStore, Server, Store, eventually};
+use mainspring_testkit::blackbox::{PerStore, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use mainspring_testkit::browser::Browser;
+use mainspring_testkit::browser::walk::{is_pictured, walk};
 use serde_json::json;
 
 both_stores![a_failing_job_is_found_understood_requeued_and_seen_to_succeed];
@@ -15,14 +16,11 @@ fn server(store: Store) -> &'static Server {
     SERVERS.get(store, || store.options(env!("CARGO_BIN_EXE_mainspring")))
 }
 
-const EVERYTHING: [&str; 4] = ["submitter", "worker", "operator", "viewer"];
+/// A name that fits nowhere.
+const LONG_NAME: &str =
+    "long-name-long-name-long-name-long-name-long-name-long-name-long-name-long-name";
 
-fn sign_in(browser: &Browser, server: &Server, who: &Caller) {
-    browser.go(&format!("{}/sign-in", server.url));
-    browser.fill("#token", &who.token);
-    browser.click("button[type=submit]");
-    browser.wait_for("h1", |title| title == "Overview" || title == "概览");
-}
+const EVERYTHING: [&str; 4] = ["submitter", "worker", "operator", "viewer"];
 
 /// Nothing was asked of anybody else, and nothing went wrong in the page.
 fn kept_to_itself(browser: &Browser, server: &Server) {
@@ -42,7 +40,7 @@ fn a_failing_job_is_found_understood_requeued_and_seen_to_succeed(store: Store) 
     wes.report("fail", &grant, more);
 
     let browser = Browser::open();
-    sign_in(&browser, server, &wes);
+    browser.sign_in(&server.url, &wes.token);
     // Found by the map of the overview, in the list.
     browser.click(".map-wide .s-failed");
     browser.wait_for("#list", |list| list.contains("NO_PAPER"));
@@ -82,7 +80,7 @@ fn who_may_only_look_has_no_buttons_and_keys_reach_everything() {
     let id = op.submit_plain("b2");
     let looker = server.caller("b2", "vi", &["viewer"]);
     let browser = Browser::open();
-    sign_in(&browser, server, &looker);
+    browser.sign_in(&server.url, &looker.token);
     browser.go(&format!("{}/ui/jobs/{id}", server.url));
     assert_eq!(browser.count("main form"), 0);
     // What the page does not offer is refused to whoever sends it all the same.
@@ -173,7 +171,7 @@ fn hostile_strings_are_only_text() {
         ids.push(text_of(&made));
     }
     let browser = Browser::open();
-    sign_in(&browser, server, &mal);
+    browser.sign_in(&server.url, &mal.token);
     let mut pages: Vec<String> = vec![
         "/ui/jobs".into(),
         "/ui/jobs?status=failed".into(),
@@ -215,27 +213,29 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
 
-/// Every page, wide and narrow, light and dark, in both languages: nothing sticks out. With
-/// `MAINSPRING_PICTURES=docs/screenshots` the pictures are kept, to be looked at.
+/// Every page, wide and narrow, light and dark, in both languages.
 #[test]
 fn pages_fit_wide_and_narrow_in_both_languages() {
     let server = server(Store::Memory);
     let pat = server.caller("b4", "pat", &EVERYTHING);
-    let long = "x".repeat(120);
+    let long = if is_pictured() { "shop".to_owned() } else { "x".repeat(120) };
     let failed = {
-        let payload = json!({ "customer": 42, "note": long, "lines": ["paper", "ink"] });
+        let payload = json!({ "customer": 42, "from": long, "lines": ["paper", "ink"] });
         let wish = json!({ "job_type": "invoice.print", "payload": payload, "max_retries": 0,
             "labels": { "source": long }, "queue": "invoices" });
         let id = text(&pat.submit(&wish), "job_id");
         let grant = pat.pull_one("invoice.print");
-        let message = format!("the printer is empty {long}");
+        let message = format!("the printer of the {long} is empty");
         pat.report("fail", &grant, json!({ "error_code": "NO_PAPER", "message": message }));
         id
     };
     for n in 0..30 {
         pat.submit(&json!({ "job_type": format!("report.number-{}", n % 4), "payload": {} }));
     }
-    let waiting = pat.submit_plain(&"long-name-".repeat(10));
+    let waiting = pat.submit_plain(if is_pictured() { "letter.write" } else { LONG_NAME });
+    let wish = json!({ "job_type": "report.after", "payload": {}, "after": [waiting, failed],
+        "after_condition": "end" });
+    let around = text(&pat.submit(&wish), "job_id");
     let done = pat.submit_plain("report.done");
     pat.report("complete", &pat.pull_one("report.done"), json!({ "result": { "rows": 7 } }));
     let filter = json!({ "status": "queued", "type": "report.number-3" });
@@ -248,6 +248,7 @@ fn pages_fit_wide_and_narrow_in_both_languages() {
         ("job-failed", format!("/ui/jobs/{failed}")),
         ("job-waiting", format!("/ui/jobs/{waiting}")),
         ("job-done", format!("/ui/jobs/{done}")),
+        ("job-around", format!("/ui/jobs/{around}")),
         ("bulk", "/ui/bulk".to_owned()),
         ("bulk-one", format!("/ui/bulk/{bulk}")),
         ("bulk-new", "/ui/bulk/new?action=requeue&type=invoice.print".to_owned()),
@@ -255,33 +256,11 @@ fn pages_fit_wide_and_narrow_in_both_languages() {
         ("sign-in", "/sign-in".to_owned()),
     ];
     let browser = Browser::open();
-    sign_in(&browser, server, &pat);
-    let kept = std::env::var_os("MAINSPRING_PICTURES").map(std::path::PathBuf::from);
-    let mut seen = 0;
-    for (language, short) in [("en", "en"), ("zh-CN", "zh")] {
-        browser.speak(language);
-        for (width, scheme) in [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")] {
-            browser.resize(width, 900);
-            browser.prefer(scheme);
-            for (name, path) in &pages {
-                browser.go(&format!("{}{path}", server.url));
-                let found = browser.run(
-                    "return [document.documentElement.scrollWidth, document.documentElement.lang]",
-                    &[],
-                );
-                assert_eq!(found[1], json!(language), "{name}");
-                let wide = found[0].as_u64().unwrap();
-                assert!(wide <= u64::from(width), "{name} is {wide} wide at {width}, {language}");
-                if let Some(kept) = &kept {
-                    browser.picture(&kept.join(format!("{name}-{width}-{scheme}-{short}.png")));
-                }
-                seen += 1;
-            }
-        }
-    }
+    browser.sign_in(&server.url, &pat.token);
+    let walked = walk(&browser, &server.url, &pages);
     // That a page is not there is one, of the page that is not there.
     let complaints = browser.complaints();
     let others: Vec<_> = complaints.iter().filter(|line| !line.contains("/ui/nothing")).collect();
     assert!(others.is_empty(), "{others:?}");
-    println!("{seen} pictures");
+    println!("{} looks, {} by axe-core", walked.looks, walked.examined);
 }

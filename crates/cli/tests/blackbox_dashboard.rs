@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::text;
+use mainspring_testkit::blackbox::visitor::hidden;
 use mainspring_testkit::blackbox::{
-    Caller, Nodes, PerStore, Request, Response, Server, Store, eventually,
+    Caller, Nodes, PerStore, Request, Server, Store, Visitor, eventually,
 };
 use mainspring_testkit::both_stores;
 use mainspring_testkit::postgres::{Cluster, ClusterOptions};
@@ -21,6 +22,9 @@ both_stores![
     a_dead_letter_runs_again_and_a_job_is_cancelled,
     many_are_cancelled_after_a_look,
     what_is_not_there_or_not_allowed_has_a_page,
+    types_subscriptions_and_triggers_are_made_by_forms,
+    the_jobs_around_a_job_are_drawn,
+    what_needs_a_person_leads_to_where_it_is_dealt_with,
 ];
 
 fn server(store: Store) -> &'static Server {
@@ -29,83 +33,6 @@ fn server(store: Store) -> &'static Server {
 }
 
 const EVERYTHING: [&str; 4] = ["submitter", "worker", "operator", "viewer"];
-
-/// A browser without a window: it has cookies.
-struct Visitor<'a> {
-    server: &'a Server,
-    cookies: Vec<(String, String)>,
-    /// What the forms of this session carry.
-    form: String,
-}
-
-impl<'a> Visitor<'a> {
-    fn new(server: &'a Server) -> Self {
-        Visitor { server, cookies: Vec::new(), form: String::new() }
-    }
-
-    fn signed_in(server: &'a Server, who: &Caller) -> Self {
-        let mut visitor = Visitor::new(server);
-        let entered = visitor.enter(&[("token", &who.token)]);
-        assert_eq!((entered.status, entered.header("location")), (303, Some("/")));
-        visitor.form = hidden(&visitor.get("/").text(), "form");
-        visitor
-    }
-
-    fn request(&self, method: &str, path: &str) -> Request {
-        let cookies: Vec<String> =
-            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        Request::new(method, path).header("cookie", &cookies.join("; "))
-    }
-
-    fn get(&self, path: &str) -> Response {
-        self.server.send(&self.request("GET", path))
-    }
-
-    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Response {
-        let body: Vec<String> =
-            fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-        let request = self.request("POST", path).body(body.join("&"));
-        self.server.send(&request.header("content-type", "application/x-www-form-urlencoded"))
-    }
-
-    /// The same with what proves the form.
-    fn send(&self, path: &str, fields: &[(&str, &str)]) -> Response {
-        let proof = [("form", self.form.as_str())];
-        self.post(path, &[&proof[..], fields].concat())
-    }
-
-    /// Fetches the sign-in form and sends it.
-    fn enter(&mut self, fields: &[(&str, &str)]) -> Response {
-        let page = self.get("/sign-in");
-        self.take_cookies(&page);
-        let form = hidden(&page.text(), "form");
-        let entered = self.post("/sign-in", &[&[("form", form.as_str())], fields].concat());
-        self.take_cookies(&entered);
-        entered
-    }
-
-    fn take_cookies(&mut self, answer: &Response) {
-        for (_, value) in answer.headers.iter().filter(|(name, _)| name == "set-cookie") {
-            let (pair, _) = value.split_once(';').unwrap();
-            let (name, value) = pair.split_once('=').unwrap();
-            self.cookies.retain(|(known, _)| known != name);
-            if !value.is_empty() {
-                self.cookies.push((name.to_owned(), value.to_owned()));
-            }
-        }
-    }
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
-}
-
-/// The value of a hidden field.
-fn hidden(page: &str, name: &str) -> String {
-    let start = format!("name=\"{name}\" value=\"");
-    let (_, rest) = page.split_once(&start).unwrap_or_else(|| panic!("no {name} in {page}"));
-    rest.split_once('"').unwrap().0.to_owned()
-}
 
 fn dead(who: &Caller, job_type: &str) -> String {
     let id = who.submit_plain(job_type);
@@ -434,6 +361,107 @@ fn what_is_not_there_or_not_allowed_has_a_page(store: Store) {
     assert_eq!(server.send(&live).status, 200);
     let nobody = Request::new("GET", "/ui/jobs").header("x-live", "1");
     assert_eq!(server.send(&nobody).status, 401, "the script is told, not sent on");
+}
+
+fn types_subscriptions_and_triggers_are_made_by_forms(store: Store) {
+    let server = server(store);
+    let op = server.caller("d10", "op", &EVERYTHING);
+    let (visitor, admin) =
+        (Visitor::signed_in(server, &op), Visitor::signed_in(server, &server.admin()));
+    // A type: only what an admin may, with what was typed kept when it is refused.
+    assert_eq!(visitor.get("/ui/new-type").status, 403);
+    assert_eq!(visitor.send("/ui/types", &[("name", "d10.made")]).status, 403);
+    let long = [("name", "d10.made"), ("timeout_seconds", "604801"), ("queue", "q10")];
+    let refused = admin.send("/ui/types", &long).text();
+    assert!(refused.contains("say-bad") && refused.contains("value=\"604801\""), "{refused}");
+    let wrong = admin.send("/ui/types", &[("name", "d10.made"), ("max_retries", "many")]).text();
+    assert!(wrong.contains("max_retries"), "{wrong}");
+    let path = "/api/v1/types/d10.made";
+    assert_eq!(op.get(path).status, 404, "nothing was made of it");
+    let executor = json!({ "mode": "pull" });
+    server.admin().put(path, &json!({ "executor": executor, "max_retries": 7 })).data();
+    let form = admin.get("/ui/new-type?name=d10.made").text();
+    assert!(form.contains("value=\"7\""), "the form has what is: {form}");
+    let wish = [("name", "d10.made"), ("timeout_seconds", "61"), ("queue", "q10")];
+    let made = admin.send("/ui/types", &wish);
+    assert_eq!(made.header("location"), Some("/ui/types/d10%2Emade"));
+    let it = op.get(path).data();
+    assert_eq!((&it["timeout_seconds"], &it["queue"]), (&json!(61), &json!("q10")));
+    assert_eq!(it["executor"]["mode"], "pull", "what the form does not show stays");
+    // A subscription: its secret is shown once.
+    let wish = [("name", "hook"), ("url", "nonsense"), ("types", "a, b")];
+    assert!(visitor.send("/ui/subscriptions", &wish).text().contains("say-bad"));
+    let wish = [("name", "hook"), ("url", "https://hooks.example.com/d10"), ("types", "a, b")];
+    let page = visitor.send("/ui/subscriptions", &wish).text();
+    let made = op.get("/api/v1/subscriptions").data()["items"][0].clone();
+    assert_eq!(made["filter"]["types"], json!(["a", "b"]), "{made}");
+    assert!(page.contains("id=\"secret\"") && page.contains(&text(&made, "subscription_id")));
+    // A trigger: only the fields of its kind count.
+    let wish = [("id", "d10-t"), ("kind", "recurring"), ("prompt", "look"), ("interval", "soon")];
+    assert!(visitor.send("/ui/triggers", &wish).text().contains("interval"));
+    let wish = [("id", "d10-t"), ("kind", "recurring"), ("prompt", "look"), ("interval", "3600")];
+    let wish = [&wish[..], &[("condition", "nonsense")]].concat();
+    let made = visitor.send("/ui/triggers", &wish);
+    assert_eq!(made.header("location"), Some("/ui/triggers/d10%2Dt"), "{}", made.text());
+    assert_eq!(op.get("/api/v1/triggers/d10-t").data()["schedule"]["interval"], 3600);
+    let looker = Visitor::signed_in(server, &server.caller("d10", "vi", &["viewer"]));
+    for (list, form) in [
+        ("/ui/types", "/ui/new-type"),
+        ("/ui/subscriptions", "/ui/new-subscription"),
+        ("/ui/triggers", "/ui/new-trigger"),
+    ] {
+        assert!(!looker.get(list).text().contains(form), "{form}");
+        assert!(admin.get(list).text().contains(form), "{form}");
+        assert_eq!((looker.get(form).status, looker.send(list, &wish).status), (403, 403));
+    }
+}
+
+fn the_jobs_around_a_job_are_drawn(store: Store) {
+    let server = server(store);
+    let kim = server.caller("d11", "kim", &EVERYTHING);
+    let visitor = Visitor::signed_in(server, &kim);
+    let alone = kim.submit_plain("d11");
+    let page = visitor.get(&format!("/ui/jobs/{alone}")).text();
+    assert!(!page.contains("map kin"), "a job alone has no drawing");
+    let made = |wish: serde_json::Value| text(&kim.submit(&wish), "job_id");
+    let first = made(json!({ "job_type": "d11<b>", "payload": {}, "trace_id": "t11" }));
+    let wish = json!({ "job_type": "d11", "payload": {}, "trace_id": "t11", "parent_id": first });
+    let child = made(wish);
+    let wish = json!({ "job_type": "d11", "payload": {}, "after": [first] });
+    let waiter = made(wish);
+    let link = |page: &str, id: &str| {
+        page.matches(&format!("class=\"node s-queued\" href=\"/ui/jobs/{id}\"")).count()
+    };
+    let page = visitor.get(&format!("/ui/jobs/{first}")).text();
+    for id in [&first, &child, &waiter] {
+        assert_eq!(link(&page, id), 2, "wide and tall: {page}");
+    }
+    assert!(!page.contains("d11<b>"), "a name is text");
+    let page = visitor.get(&format!("/ui/jobs/{child}")).text();
+    assert_eq!((link(&page, &first), link(&page, &waiter)), (2, 0), "the parent alone");
+    let page = visitor.get(&format!("/ui/jobs/{waiter}")).text();
+    assert_eq!((link(&page, &first), link(&page, &child)), (2, 0), "what it waits for");
+    // Whoever sees only their own is not shown the job of another before or behind it.
+    let other = server.caller("d11", "lee", &["submitter"]);
+    let wish = json!({ "job_type": "d11", "payload": {}, "trace_id": "t11", "parent_id": first });
+    let own = text(&other.submit(&wish), "job_id");
+    let page = Visitor::signed_in(server, &other).get(&format!("/ui/jobs/{own}")).text();
+    assert_eq!(link(&page, &first), 0, "{page}");
+}
+
+fn what_needs_a_person_leads_to_where_it_is_dealt_with(store: Store) {
+    let server = server(store);
+    let ada = server.caller("d12", "ada", &EVERYTHING);
+    server.caller("d12", "bob", &["approver"]);
+    let id = dead(&ada, "d12");
+    let item = eventually("the dead letter is written", || {
+        let found = ada.get("/api/v1/dlq/items?type=d12").data();
+        found["items"][0]["dlq_id"].as_str().map(str::to_owned)
+    });
+    let wish = json!({ "reason": "nobody wants it" });
+    ada.post(&format!("/api/v1/dlq/items/{item}/discard"), &wish).data();
+    let page = Visitor::signed_in(server, &ada).get("/").text();
+    assert!(page.contains(&format!("href=\"/ui/dlq/items/{item}\"")), "{id}: {page}");
 }
 
 /// Only a store that is elsewhere can be away while the server is there.

@@ -33,7 +33,8 @@ pub struct Admitted {
 }
 
 impl Engine {
-    /// What an operation on the things of `tenant` would be about, with `samples` of them.
+    /// What an operation on the things of `tenant` would be about, with `samples` of them; they
+    /// are counted up to `most`, if that is less than one operation may be about.
     ///
     /// # Errors
     /// If the store failed.
@@ -41,10 +42,10 @@ impl Engine {
         &self,
         tenant: &TenantId,
         (action, filter): (BulkAction, &BulkFilter),
-        samples: usize,
+        (samples, most): (usize, usize),
     ) -> Result<Admitted, Error> {
         let until = filter.until.unwrap_or(Timestamp::MAX);
-        let most = usize::try_from(BULK_MAX).unwrap_or(usize::MAX) + 1;
+        let most = most.min(usize::try_from(BULK_MAX).unwrap_or(usize::MAX)) + 1;
         let mut admitted = Admitted { matched: 0, items: Vec::new(), jobs: Vec::new() };
         match action {
             BulkAction::Requeue | BulkAction::Discard => {

@@ -20,15 +20,18 @@ pub struct Grouped {
 }
 
 impl Engine {
-    /// The dead letters that `filter` admits, by their failure.
+    /// The dead letters that `filter` admits, by their failure. No more than `most` are looked at,
+    /// and never more than a bound.
     ///
     /// # Errors
     /// If the store failed.
-    pub async fn dlq_groups(&self, filter: &ItemFilter) -> Result<Grouped, Error> {
+    pub async fn dlq_groups(&self, filter: &ItemFilter, most: usize) -> Result<Grouped, Error> {
+        let most = most.min(GROUPED_MAX);
         let mut groups = Groups::default();
         let (mut looked_at, mut bytes, mut before) = (0, 0, None);
         let is_whole = loop {
-            let page = self.items(filter, before, GROUPED_STEP).await?;
+            let step = GROUPED_STEP.min(most - looked_at);
+            let page = self.items(filter, before, step).await?;
             for item in &page.items {
                 groups.see(item);
                 bytes += weight(item);
@@ -36,7 +39,7 @@ impl Engine {
             looked_at += page.items.len();
             match page.next {
                 None => break true,
-                Some(_) if looked_at >= GROUPED_MAX || bytes >= GROUPED_BYTES_MAX => break false,
+                Some(_) if looked_at >= most || bytes >= GROUPED_BYTES_MAX => break false,
                 Some(next) => before = Some(DlqId(next.0)),
             }
         };

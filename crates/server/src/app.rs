@@ -196,6 +196,7 @@ impl App {
             held,
             trace: ids.is_trace_given.then(|| ids.trace.clone()),
             who: who.clone(),
+            is_glance: false,
         };
         self.perform(route, head.uri.path(), ask, who).await
     }

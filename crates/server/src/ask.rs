@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use mainspring_api::TRACEPARENT_HEADER;
 use mainspring_engine::Engine;
-use mainspring_engine::store::{EntityFilter, Scope};
+use mainspring_engine::store::{Counts, EntityFilter, Scope};
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::limits::{KEY_BYTES_MAX, WAIT_MS_MAX};
 use mainspring_kernel::{Job, Principal, text, traceparent};
@@ -33,11 +33,22 @@ pub(crate) struct Ask {
     pub(crate) who: Option<Principal>,
     /// The trace the caller named in a header.
     pub(crate) trace: Option<String>,
+    /// Whether a page of the dashboard asks: numbers that are a moment old will do for it, and it
+    /// has no use for how long a list is in all.
+    pub(crate) is_glance: bool,
 }
 
 impl Ask {
     pub(crate) fn engine(&self) -> &Engine {
         &self.app.engine
+    }
+
+    /// The numbers of the whole server.
+    pub(crate) async fn counts(&self) -> Result<Counts, Refusal> {
+        Ok(match self.is_glance {
+            true => self.app.dashboard.tallies.counts(self.engine()).await?,
+            false => self.engine().counts().await?,
+        })
     }
 
     /// The body has been read and is not needed any more: whoever waits does not hold on to it.

@@ -38,8 +38,10 @@ mod inside;
 mod job;
 mod jobs;
 mod json_text;
+mod kin;
 mod language;
 mod live;
+mod making;
 mod map;
 mod needs;
 mod objects;
@@ -55,6 +57,7 @@ mod shell;
 mod sign_in;
 mod strip;
 mod subscriptions;
+mod tally;
 mod tokens;
 mod triggers;
 mod types;
@@ -72,11 +75,12 @@ use crate::contracts::native;
 use crate::refusal::{self, Refusal};
 use crate::route::{Route, Router};
 use hyper::HeaderMap;
-use mainspring_engine::Engine;
+use mainspring_engine::{Engine, Grouped};
 use mainspring_kernel::{Principal, Role};
 use pulse::Pulse;
 use session::Sessions;
 use std::sync::Arc;
+use tally::Tallies;
 use watched::Watched;
 
 /// A page that the navigation links.
@@ -140,6 +144,7 @@ pub(crate) static PAGES: &[&Page] = &[
 /// All routes of the dashboard.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes: Vec<Route> = PAGES.iter().flat_map(|page| (page.routes)()).collect();
+    routes.extend(making::routes());
     routes.extend(sign_in::routes());
     routes.extend(language::routes());
     routes.extend(assets::routes());
@@ -152,7 +157,8 @@ pub(crate) struct Dashboard {
     pub(crate) sessions: Sessions,
     pub(crate) once: once::OnceLinks,
     pub(crate) pulse: Arc<Pulse>,
-    pub(crate) watched: Arc<Watched>,
+    pub(crate) tallies: Arc<Tallies>,
+    groups: Arc<Watched<Arc<Grouped>>>,
     /// The routes of the native contract, whether or not others may ask by them.
     native: Router,
 }
@@ -163,7 +169,8 @@ impl Dashboard {
             sessions: Sessions::default(),
             once: once::OnceLinks::new(config.once.clone()),
             pulse: Arc::default(),
-            watched: Arc::default(),
+            tallies: Arc::default(),
+            groups: Arc::default(),
             native: Router::new(native::routes(config)),
         }
     }
@@ -174,7 +181,8 @@ impl Dashboard {
         tokio::select! {
             () = stopping.cancelled() => {}
             () = pulse::run(&self.pulse, &engine) => {}
-            () = watched::run(&self.watched, &engine) => {}
+            () = self.tallies.run(&engine) => {}
+            () = dlq::groups::run(&self.groups, &engine) => {}
         }
     }
 

@@ -120,6 +120,8 @@ pub const SHOWN_BYTES_MAX: usize = 32 << 10;
 pub const SHOWN_MOVES_MAX: usize = 200;
 /// Things that need a person, of each kind, that the overview shows.
 pub const NEEDS_SHOWN_MAX: usize = 5;
+/// Jobs before a job, and as many behind it, that its page draws.
+pub const KIN_SHOWN_MAX: usize = 6;
 /// Samples of the server's pulse: an hour of them.
 pub const PULSE_SAMPLES_MAX: usize = 360;
 /// Seconds between two samples of the server's pulse.
@@ -128,6 +130,11 @@ pub const PULSE_EVERY_SECS: u64 = 10;
 pub const WATCHED_SCOPES_MAX: usize = 64;
 /// How far the jobs of one caller are counted for the dashboard, by state.
 pub const WATCHED_JOBS_MAX: usize = 1_000;
+/// How far the dashboard's preview of a bulk operation counts, unless it has to count further to
+/// tell whether a second person has to agree.
+pub const PREVIEWED_MAX: usize = 1_000;
+/// Dead letters, the latest, that a page of the dashboard groups by failure while it is asked for.
+pub const GROUPED_AT_ONCE_MAX: usize = 400;
 /// Milliseconds between two signs to a page of the dashboard that something has moved.
 pub const LIVE_PACE_MS_MIN: u64 = 700;
 

@@ -134,7 +134,7 @@ fn row(it: &api::audit::AuditLine, lang: Lang) -> Vec<Cell> {
         cell("num", vec![Bit::Text(parts::count(it.seq))]),
         instant(Some(it.at)),
         cell("", vec![Bit::Link { href: of_person, text: it.actor.user_id.clone() }]),
-        cell("", std::iter::once(Bit::Code(it.action.clone())).chain(denied).collect()),
+        cell("c-code", std::iter::once(Bit::Code(it.action.clone())).chain(denied).collect()),
         cell(
             "",
             vec![

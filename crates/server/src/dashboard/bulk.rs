@@ -10,6 +10,7 @@ use super::words::{Lang, words};
 use super::{Group, Page};
 use crate::answer::Reply;
 use crate::ask::{Ask, Query};
+use crate::contracts::native::bulk::glanced_at;
 use crate::governed::OPERATORS;
 use crate::limits::DASHBOARD_PAGE;
 use crate::openapi::Doc;
@@ -217,6 +218,15 @@ fn wish(get: impl Fn(&str) -> Option<String>) -> Result<api::bulk::CreateBulk, R
     })
 }
 
+/// How many fit, as far as they were counted.
+fn matched(ask: &Ask, count: u64) -> String {
+    let most = glanced_at(ask.app.config.bulk_approval_above) as u64;
+    match count > most {
+        true => format!("{}+", parts::count(most)),
+        false => parts::count(count),
+    }
+}
+
 /// What it would be about; nothing is done.
 async fn preview(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let mut known = vec!["action"];
@@ -249,7 +259,7 @@ async fn preview(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     shell::page(&BulkNewPage {
         title: if is_requeue { words.requeue_title } else { words.cancel_title },
         filter: joined(fields.iter().map(|(name, value)| format!("{name}={value}"))),
-        matched: preview.as_ref().map(|it| parts::count(it.matched)).unwrap_or_default(),
+        matched: preview.as_ref().map(|it| matched(&ask, it.matched)).unwrap_or_default(),
         is_requeue,
         back: back.to_owned(),
         action,

@@ -1,9 +1,11 @@
 //! The desk for dead letters: by failure with how many there are, as a list, and one of them with
 //! what may be done about it. Whatever is done is done by the native contract.
 
+pub(super) mod groups;
+
 use super::blocks::{
     self, Bit, Block, BlockPage, Fact, Form, Head, Input, Look, Tab, Table, Tone, cell, instant,
-    number, target, title, when,
+    target, title, when,
 };
 use super::form::Fields;
 use super::inside::Inside;
@@ -15,7 +17,6 @@ use crate::ask::{Ask, Query};
 use crate::auth;
 use crate::contracts::native::{dlq, filters};
 use crate::cursor;
-use crate::governed::OPERATORS;
 use crate::limits::{DASHBOARD_PAGE, SHOWN_BYTES_MAX};
 use crate::openapi::Doc;
 use crate::refusal::{self, Kind, Refusal};
@@ -23,10 +24,8 @@ use crate::route::table::{ANYONE, get, page, post};
 use crate::route::{Route, Takes};
 use hyper::Method;
 use mainspring_api as api;
-use mainspring_api::Time;
 use mainspring_kernel::{DlqId, Principal};
 use serde_json::value::RawValue;
-use std::time::Duration;
 
 pub(super) static PAGE: Page = Page {
     path: "/ui/dlq",
@@ -40,7 +39,7 @@ pub(super) static PAGE: Page = Page {
 fn routes() -> Vec<Route> {
     let form = |path, rule| post(path, rule, Takes::Form, Doc::hidden());
     vec![
-        get("/ui/dlq", page!(ANYONE, groups), Doc::hidden()),
+        get("/ui/dlq", page!(ANYONE, groups::show), Doc::hidden()),
         get("/ui/dlq/items", page!(ANYONE, list), Doc::hidden()),
         get("/ui/dlq/items/{dlq_id}", page!(ANYONE, show), Doc::hidden()),
         form("/ui/dlq/items/{dlq_id}/requeue", page!(ANYONE, requeue)),
@@ -72,7 +71,8 @@ words! {
         day: "the last day", "最近一天";
         week: "the last week", "最近一周";
         show: "Show", "显示";
-        cut: "Only the latest {} dead letters were looked at.", "只查看了最近 {} 条死信。";
+        cut: "The latest {} dead letters were looked at; there are more.", "只查看了最近 {} 条死信，还有更多。";
+        counted: "Counted {} ago.", "{} 前统计。";
         none: "No dead letter waits for a decision. A job ends here when it has failed for good; to see one:", "没有待处理的死信。彻底失败的作业会来到这里；试一试：";
         none_fits: "No dead letter fits.", "没有符合条件的死信。";
         state: "State", "状态";
@@ -132,10 +132,6 @@ words! {
 
 /// The parameters of the list, as native has them.
 const FILTERS: [&str; 5] = ["status", "type", "error_code", "signature", "queue"];
-/// How far back "new" reaches, by the name in the address.
-const SINCE: [(&str, u64); 3] = [("1h", 3_600), ("24h", 86_400), ("7d", 604_800)];
-/// Failures of a page: each may have to be counted.
-const GROUPS_SHOWN: usize = 20;
 
 fn tabs(words: &'static DlqWords, here: &str) -> Block {
     let tab = |(name, code, href): (&'static str, &str, &str)| Tab {
@@ -151,83 +147,6 @@ fn tabs(words: &'static DlqWords, here: &str) -> Block {
         (words.discarded, "discarded", "/ui/dlq/items?status=discarded"),
     ];
     Block::Tabs { name: words.views, tabs: tabs.map(tab).into() }
-}
-
-async fn groups(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    let frame = Frame::new(&ask, &who, &PAGE);
-    let (lang, words) = (frame.lang, DlqWords::of(frame.lang));
-    let query = blocks::query(&ask, &["since", "cursor"])?;
-    let since = query.get("since").unwrap_or("24h");
-    let reach = SINCE.iter().find(|(name, _)| *name == since);
-    let reach = reach.ok_or_else(|| refusal::invalid("since", "must be 1h, 24h or 7d"))?.1;
-    // To the second: the address of the next page is the same whenever it is asked for.
-    let start = ask.engine().now() - Duration::from_secs(reach);
-    let start = Time(start.0 / 1_000_000 * 1_000_000).to_string();
-    let cursor = query.get("cursor").unwrap_or_default();
-    let limit = GROUPS_SHOWN.to_string();
-    let pairs = [("limit", &*limit), ("new_since", &start), ("cursor", cursor)];
-    let found: api::dlq::DlqGroups =
-        Inside::new(&ask, &who).get(&target("/api/v1/dlq/groups", pairs)).await?;
-    let can_bulk = who.roles.any(OPERATORS);
-    let row = |group: &api::dlq::DlqGroup| {
-        let href =
-            target("/ui/dlq/items", [("status", "open"), ("signature", group.signature.as_str())]);
-        let again = target(
-            "/ui/bulk/new",
-            [("action", "requeue"), ("signature", group.signature.as_str())],
-        );
-        let is_new = group.new_since == Some(true);
-        let mark = is_new.then(|| Bit::Mark(blocks::mark(lang, "new")));
-        let name = Bit::Link { href, text: group.pattern.clone() };
-        let code = Bit::Bad(group.error_code.clone());
-        let bulk = Bit::Link { href: again, text: words.requeue_all.to_owned() };
-        let mut cells = vec![
-            cell("c-job c-failure", mark.into_iter().chain([code, name]).collect()),
-            number(group.count),
-            cell("", vec![Bit::Soft(group.job_types.join(", "))]),
-            instant(Some(group.first_at)),
-            instant(Some(group.last_at)),
-        ];
-        if can_bulk {
-            cells.push(cell("", vec![bulk]));
-        }
-        cells
-    };
-    let choices = [("1h", words.hour), ("24h", words.day), ("7d", words.week)];
-    let choices = choices.map(|(value, name)| (value.to_owned(), name.to_owned())).into();
-    let filters = Block::Filters {
-        action: "/ui/dlq",
-        inputs: vec![Input::choice("since", words.new_in, since, choices)],
-        go: words.show,
-        clear: None,
-    };
-    let head = Head { title: frame.title.clone(), ..Head::default() };
-    let mut top = vec![Block::Head(head), tabs(words, "groups")];
-    if found.items.is_empty() && cursor.is_empty() {
-        let commands = "mainspring types set fragile --max-retries 0\n\
-            mainspring jobs submit fragile '{}'\n\
-            mainspring worker --type fragile -- false";
-        top.push(Block::Teach { text: words.none.to_owned(), commands });
-        return BlockPage::plain(frame, top).reply();
-    }
-    let mut heads = vec![words.failure, words.count, words.types, words.first, words.last];
-    heads.extend(can_bulk.then_some(words.what_next));
-    let looked_at = super::parts::count(found.looked_at);
-    let (older, newest) =
-        blocks::pages("/ui/dlq", &query, &["since"], found.next_cursor.as_deref());
-    top.push(filters);
-    top.push(Block::Table(Table {
-        id: "list",
-        hint: (!found.complete).then(|| fill(words.cut, &[&looked_at])),
-        heads,
-        rows: found.items.iter().map(row).collect(),
-        older,
-        newest,
-        // A look goes through thousands of items: not with every move of a job.
-        is_still: true,
-        ..Table::default()
-    }));
-    BlockPage::plain(frame, top).reply()
 }
 
 async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {

@@ -30,6 +30,11 @@ impl Fields {
         fields.collect::<Result<_, _>>().map(Fields)
     }
 
+    /// As if somebody had filled them in.
+    pub(super) fn known(pairs: impl IntoIterator<Item = (&'static str, String)>) -> Self {
+        Fields(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
     /// The first field of that name.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -103,6 +103,7 @@ impl<'a> Inside<'a> {
             held: None,
             who: Some(self.who.clone()),
             trace: self.ask.trace.clone(),
+            is_glance: true,
         };
         // The future of a handler that is chosen at run time is in a box of its own already.
         Box::pin(app.perform(route, path, ask, Some(self.who.clone()))).await

@@ -2,10 +2,10 @@
 
 use super::inside::Inside;
 use super::jobs::PAGE;
-use super::json_text;
 use super::parts::{self, Chip, Html, When};
 use super::shell::{self, Frame};
 use super::words::{self, Lang, fill, words};
+use super::{json_text, kin};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
@@ -41,6 +41,7 @@ words! {
         retryable: "trying again could help", "重试可能有用";
         permanent: "trying again cannot help", "重试没有用";
         exhausted: "no try was left", "次数已用尽";
+        kin: "Jobs around this one", "相关作业";
         timeline: "Timeline", "时间线";
         timeline_cut: "Only the latest 200 moves are shown.", "只显示最近 200 次变化。";
         attempt: "Try", "第几次";
@@ -145,6 +146,7 @@ struct JobPage {
     earliest: Option<When>,
     failed: Option<Failed>,
     strip: Html,
+    kin: Option<Html>,
     steps: Vec<Step>,
     is_cut: bool,
     facts: Vec<Fact>,
@@ -190,6 +192,7 @@ async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         earliest: told.earliest.filter(|_| is_waiting).map(When),
         failed: failed(job, words),
         strip: strip(history, job, now, lang),
+        kin: kin::drawn(&ask, &who, (job, item.as_ref()), lang).await?,
         is_cut: history.len() > SHOWN_MOVES_MAX,
         steps: steps(history, lang, now),
         facts: facts(job, item.as_ref(), words),
@@ -280,6 +283,7 @@ fn worded(code: &str, lang: Lang) -> Option<String> {
         "QUEUE_PAUSED" => "所在队列已暂停",
         "CONCURRENCY_LIMIT_EXCEEDED" => "同类型的作业已达到并发上限",
         "JOBS_AHEAD" => "前面还有其他作业",
+        "WAITS_FOR" => "等待其他作业先结束",
         "NO_WORKER" => "最近没有 worker 领取这种类型的作业",
         "READY" => "将交给下一个来领取的 worker",
         _ => return None,
@@ -405,7 +409,7 @@ fn facts(job: &Job, item: Option<&DlqItem>, words: &'static JobWords) -> Vec<Fac
     }
     let times = [
         (words.created, Some(job.created_at)),
-        (words.run_at, Some(job.run_at).filter(|at| *at > job.created_at)),
+        (words.run_at, Some(job.run_at).filter(|at| is_told(*at) && *at > job.created_at)),
         (words.started, job.started_at),
         (words.finished, job.finished_at()),
         (words.expires, job.expires_at()),
@@ -416,6 +420,11 @@ fn facts(job: &Job, item: Option<&DlqItem>, words: &'static JobWords) -> Vec<Fac
         }
     }
     facts
+}
+
+/// A job that waits for something else than time has no instant of its own.
+fn is_told(at: Timestamp) -> bool {
+    at != Timestamp::NEVER
 }
 
 /// The same job in the words of each contract.

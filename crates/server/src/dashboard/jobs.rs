@@ -182,7 +182,7 @@ async fn tabs(
     // Of a part of the jobs there are no numbers that anybody keeps.
     let tally = match is_filtered {
         true => None,
-        false => Some(ask.app.dashboard.watched.tally(ask.engine(), auth::scope(who)).await?),
+        false => Some(ask.app.dashboard.tallies.of(ask.engine(), &auth::scope(who)).await),
     };
     let here = query.get("status").unwrap_or_default();
     let all = Tab {

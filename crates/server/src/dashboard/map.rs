@@ -3,7 +3,7 @@
 
 use super::parts::{self, Html};
 use super::pulse::Rates;
-use super::watched::Tally;
+use super::tally::Tally;
 use super::words::{self, Lang};
 use mainspring_kernel::StateName;
 use std::fmt::Write;

@@ -12,7 +12,7 @@ use mainspring_kernel::access::Sight;
 use mainspring_kernel::entity::alert::{AlertState, Rule};
 use mainspring_kernel::entity::question::Question;
 use mainspring_kernel::entity::{Body, Kind};
-use mainspring_kernel::{DlqState, Principal};
+use mainspring_kernel::{DlqState, Entity, Principal};
 
 words! {
     Needs {
@@ -31,7 +31,8 @@ pub(super) struct Need {
     pub(super) kind: &'static str,
     pub(super) text: String,
     pub(super) since: When,
-    pub(super) href: Option<String>,
+    /// Where it is dealt with.
+    pub(super) href: String,
 }
 
 /// The first few, and whether there are more.
@@ -42,29 +43,39 @@ pub(super) struct NeedList {
 }
 
 pub(super) async fn list(ask: &Ask, who: &Principal, lang: Lang) -> Result<NeedList, Refusal> {
+    let words = Needs::of(lang);
     let mut needs = NeedList::default();
     if who.sight() != Sight::Own {
-        alerts(ask, who, lang, &mut needs).await?;
+        alerts(ask, who, words, &mut needs).await?;
     }
-    discards(ask, who, lang, &mut needs).await?;
-    questions(ask, who, lang, &mut needs).await?;
+    discards(ask, who, words, &mut needs).await?;
+    questions(ask, who, words, &mut needs).await?;
     Ok(needs)
+}
+
+/// The first entities of a kind that are in a state.
+async fn first(
+    ask: &Ask,
+    (kind, state): (Kind, &str),
+    scope: Scope,
+    needs: &mut NeedList,
+) -> Result<Vec<Entity>, Refusal> {
+    let state = Some(state.to_owned());
+    let filter = EntityFilter { state, ..EntityFilter::of(kind, scope) };
+    let page = ask.engine().entities(&filter, None, NEEDS_SHOWN_MAX).await?;
+    needs.has_more |= page.next.is_some();
+    Ok(page.items)
 }
 
 async fn alerts(
     ask: &Ask,
     who: &Principal,
-    lang: Lang,
+    words: &'static Needs,
     needs: &mut NeedList,
 ) -> Result<(), Refusal> {
-    let words = Needs::of(lang);
-    let filter = EntityFilter {
-        state: Some(AlertState::Open.as_str().to_owned()),
-        ..EntityFilter::of(Kind::Alert, Scope::Tenant(who.tenant.clone()))
-    };
-    let page = ask.engine().entities(&filter, None, NEEDS_SHOWN_MAX).await?;
-    needs.has_more |= page.next.is_some();
-    for entity in page.items {
+    let (which, whose) =
+        ((Kind::Alert, AlertState::Open.as_str()), Scope::Tenant(who.tenant.clone()));
+    for entity in first(ask, which, whose, needs).await? {
         let Body::Alert(alert) = &entity.body else { continue };
         let is_skip = alert.rule == Rule::ScheduleSkipped;
         needs.items.push(Need {
@@ -72,7 +83,7 @@ async fn alerts(
             kind: if is_skip { words.skipped } else { words.alert },
             text: format!("{} {}", alert.rule.severity().as_str(), alert.message),
             since: When(alert.raised_at),
-            href: None,
+            href: format!("/ui/alerts/{}", entity.id),
         });
     }
     Ok(())
@@ -81,10 +92,9 @@ async fn alerts(
 async fn discards(
     ask: &Ask,
     who: &Principal,
-    lang: Lang,
+    words: &'static Needs,
     needs: &mut NeedList,
 ) -> Result<(), Refusal> {
-    let words = Needs::of(lang);
     let filter = ItemFilter {
         state: Some(DlqState::WAITING_NAMES[1].to_owned()),
         job: JobFilter::of(auth::scope(who)),
@@ -102,7 +112,7 @@ async fn discards(
             kind: words.discard,
             text: fill(words.discard_text, &[&by, &job_type, &asked.reason]),
             since: When(asked.at),
-            href: Some(format!("/ui/jobs/{}", item.job.id)),
+            href: format!("/ui/dlq/items/{}", item.id),
         });
     }
     Ok(())
@@ -111,22 +121,19 @@ async fn discards(
 async fn questions(
     ask: &Ask,
     who: &Principal,
-    lang: Lang,
+    words: &'static Needs,
     needs: &mut NeedList,
 ) -> Result<(), Refusal> {
-    let state = Some(Question::STATES[0].to_owned());
-    let filter = EntityFilter { state, ..EntityFilter::of(Kind::Question, auth::scope(who)) };
-    let page = ask.engine().entities(&filter, None, NEEDS_SHOWN_MAX).await?;
-    needs.has_more |= page.next.is_some();
-    for entity in page.items {
+    let which = (Kind::Question, Question::STATES[0]);
+    for entity in first(ask, which, auth::scope(who), needs).await? {
         let Body::Question(question) = &entity.body else { continue };
         let Some(found) = ask.engine().job(question.job).await? else { continue };
         needs.items.push(Need {
             class: "need-question",
-            kind: Needs::of(lang).question,
+            kind: words.question,
             text: question.asked.text.to_string(),
             since: When(found.job.updated_at),
-            href: Some(format!("/ui/jobs/{}", question.job)),
+            href: "/ui/questions".to_owned(),
         });
     }
     Ok(())

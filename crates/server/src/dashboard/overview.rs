@@ -79,7 +79,7 @@ async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let frame = Frame::new(&ask, &who, &PAGE);
     let words = Overview::of(frame.lang);
     let (engine, dashboard) = (ask.engine(), &ask.app.dashboard);
-    let tally = dashboard.watched.tally(engine, auth::scope(&who)).await?;
+    let tally = dashboard.tallies.of(engine, &auth::scope(&who)).await;
     // What the whole server does is shown to whom `/metrics` shows it.
     let sees_whole = who.is_admin() || !ask.app.config.is_public;
     let rates = who.is_admin().then(|| dashboard.pulse.rates());

@@ -57,6 +57,22 @@ impl fmt::Display for Chip {
     }
 }
 
+/// A text that cannot be taken for anything else between tags or quotes.
+pub(super) fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
 /// A number with its thousands apart.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -127,6 +143,11 @@ mod tests {
         {
             assert_eq!(rate(rated), text);
         }
+    }
+
+    #[test]
+    fn what_is_escaped_leaves_no_tag_and_no_quote() {
+        assert_eq!(escaped("<a b='c\">&"), "&lt;a b=&#39;c&quot;&gt;&amp;");
     }
 
     #[test]

@@ -2,15 +2,15 @@
 //! clocks of the schedule's zone show. Drawn as SVG from numbers of our own; colours come from the
 //! style sheet.
 
-use super::parts::Html;
+use super::parts::{Html, escaped};
 use super::words::Lang;
 use mainspring_api::schedule::PreviewItem;
 use std::fmt::Write;
 
 /// Rows that are drawn.
 const DAYS_SHOWN: usize = 14;
-const LABEL: f64 = 124.0;
-const WIDTH: f64 = 960.0;
+const LABEL: f64 = 104.0;
+const WIDTH: f64 = 532.0;
 const ROW: f64 = 24.0;
 const FOOT: f64 = 20.0;
 
@@ -44,9 +44,12 @@ pub(super) fn days(items: &[PreviewItem], name: &str, lang: Lang) -> Html {
         let label = weekday.map_or("", |day| lang.of_two(WEEKDAYS[day]));
         let _ = write!(
             svg,
-            "<text x=\"0\" y=\"{:.0}\">{} {label}</text><rect class=\"day{rest}\" x=\"{LABEL}\" \
-             y=\"{:.0}\" width=\"{WIDTH}\" height=\"{:.0}\" rx=\"4\"/>",
-            y + 16.0,
+            "<text x=\"0\" y=\"{:.0}\">{} {label}<title>{}</title></text><rect \
+             class=\"day{rest}\" x=\"{LABEL}\" y=\"{:.0}\" width=\"{WIDTH}\" \
+             height=\"{:.0}\" rx=\"4\"/>",
+            y + 17.0,
+            // The year goes without saying; it is there for whoever points at the day.
+            escaped(day.get(5..).unwrap_or(day)),
             escaped(day),
             y + 2.0,
             ROW - 4.0
@@ -111,10 +114,6 @@ fn weekday(day: &str) -> Option<usize> {
     usize::try_from(date.weekday().to_monday_zero_offset()).ok()
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,7 +134,10 @@ mod tests {
         assert_eq!(svg.matches("class=\"day").count(), 3, "{svg}");
         assert_eq!(svg.matches("class=\"day is-rest").count(), 1, "Saturday: {svg}");
         assert_eq!(svg.matches("class=\"fire").count(), 3, "{svg}");
-        assert!(svg.contains("2026-11-18 Wed") && svg.contains("a &quot;b&quot;"), "{svg}");
+        assert!(
+            svg.contains(">11-18 Wed<title>2026-11-18<") && svg.contains("a &quot;b&quot;"),
+            "{svg}"
+        );
         assert_eq!(days(&[item("nonsense")], "", Lang::En).0, "");
     }
 

@@ -9,7 +9,7 @@ use super::form::Fields;
 use super::inside::Inside;
 use super::shell::{self, Frame, encoded};
 use super::words::{Lang, fill, words};
-use super::{Group, Page, parts};
+use super::{Group, Page, making, parts};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::limits::DASHBOARD_PAGE;
@@ -47,6 +47,7 @@ words! {
         failing: "failing", "投递失败";
         paused: "paused", "已暂停";
         views: "States", "状态";
+        new: "New subscription", "新建订阅";
         state: "State", "状态";
         name: "Subscription", "订阅";
         target: "To", "目标";
@@ -93,8 +94,9 @@ async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let status = query.get("status").unwrap_or_default();
     let (cursor, limit) = (query.get("cursor").unwrap_or_default(), DASHBOARD_PAGE.to_string());
     let pairs = [("status", status), ("cursor", cursor), ("limit", &*limit)];
+    let inside = Inside::new(&ask, &who);
     let found: api::Page<api::subscription::Subscription> =
-        Inside::new(&ask, &who).get(&target("/api/v1/subscriptions", pairs)).await?;
+        inside.get(&target("/api/v1/subscriptions", pairs)).await?;
     let tab = |(name, code): (&'static str, &str)| Tab {
         name,
         href: target("/ui/subscriptions", [("status", code)]),
@@ -106,7 +108,10 @@ async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         (words.failing, "failing"),
         (words.paused, "paused"),
     ];
-    let head = Head { title: frame.title.clone(), ..Head::default() };
+    let may_make = inside.may(&Method::POST, "/api/v1/subscriptions");
+    let new = may_make.then(|| (making::NEW_SUBSCRIPTION.to_owned(), words.new));
+    let links = new.into_iter().collect();
+    let head = Head { title: frame.title.clone(), links, ..Head::default() };
     let tabs = Block::Tabs { name: words.views, tabs: tabs.map(tab).into() };
     let mut top = vec![Block::Head(head), tabs];
     if found.items.is_empty() {

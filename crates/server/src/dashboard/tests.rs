@@ -29,6 +29,8 @@ fn both_languages_have_every_text() {
         subscriptions::SubscriptionWords::ALL,
         tokens::TokenWords::ALL,
         health::HealthWords::ALL,
+        making::MakingWords::ALL,
+        kin::KinWords::ALL,
     ];
     for (key, en, zh) in tables.into_iter().flatten() {
         assert!(!en.trim().is_empty() && !zh.trim().is_empty(), "{key}");

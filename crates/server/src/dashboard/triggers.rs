@@ -9,7 +9,7 @@ use super::form::Fields;
 use super::inside::Inside;
 use super::shell::{self, Frame, encoded};
 use super::words::{Lang, fill, words};
-use super::{Group, Page, parts, schedules};
+use super::{Group, Page, making, parts, schedules};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::limits::DASHBOARD_PAGE;
@@ -48,6 +48,7 @@ words! {
         active: "active", "启用";
         paused: "paused", "已暂停";
         views: "States", "状态";
+        new: "New trigger", "新建触发器";
         state: "State", "状态";
         trigger: "Trigger", "触发器";
         kind: "Kind", "方式";
@@ -116,7 +117,8 @@ async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let limit = DASHBOARD_PAGE.to_string();
     let kept = blocks::kept(&query, &known);
     let path = target("/api/v1/triggers", kept.into_iter().chain([("limit", &*limit)]));
-    let asked = Inside::new(&ask, &who).get(&path).await;
+    let inside = Inside::new(&ask, &who);
+    let asked = inside.get(&path).await;
     let (found, problem): (api::Page<api::trigger::Trigger>, _) = match asked {
         Ok(found) => (found, None),
         Err(no) if no.kind == Kind::Wrong => {
@@ -148,7 +150,10 @@ async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         go: words.filter,
         clear: None,
     };
-    let head = Head { title: frame.title.clone(), ..Head::default() };
+    let may_make = inside.may(&Method::POST, "/api/v1/triggers");
+    let new = may_make.then(|| (making::NEW_TRIGGER.to_owned(), words.new));
+    let links = new.into_iter().collect();
+    let head = Head { title: frame.title.clone(), links, ..Head::default() };
     let tabs = Block::Tabs { name: words.views, tabs: tabs.map(tab).into() };
     let mut top = vec![Block::Head(head), tabs, filters];
     let is_all = status.is_empty() && kind.is_empty() && query.get("cursor").is_none();

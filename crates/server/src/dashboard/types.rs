@@ -8,7 +8,7 @@ use super::blocks::{
 use super::inside::Inside;
 use super::shell::{self, Frame, encoded};
 use super::words::{Lang, words};
-use super::{Group, Page, parts};
+use super::{Group, Page, making, parts};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::limits::DASHBOARD_PAGE;
@@ -16,6 +16,7 @@ use crate::openapi::Doc;
 use crate::refusal::Refusal;
 use crate::route::table::{ADMINS, ANYONE, LOOKERS, get, page, post};
 use crate::route::{Route, Takes};
+use hyper::Method;
 use mainspring_api as api;
 use mainspring_kernel::Principal;
 use std::time::Duration;
@@ -90,7 +91,8 @@ words! {
         command: "Command", "命令";
         url: "URL", "URL";
         no_types: "No type is registered yet. A job needs one:", "还没有注册类型。作业需要类型：";
-        change: "To change it, in a terminal:", "在终端中修改：";
+        new: "New type", "新建类型";
+        edit: "Change it", "修改";
         state: "State", "状态";
         ready: "Ready", "就绪";
         pending: "Not due yet", "未到期";
@@ -121,8 +123,8 @@ words! {
 async fn types(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let frame = Frame::new(&ask, &who, &TYPES);
     let words = HouseWords::of(frame.lang);
-    let found: api::Page<api::registry::Type> =
-        Inside::new(&ask, &who).get("/api/v1/types").await?;
+    let inside = Inside::new(&ask, &who);
+    let found: api::Page<api::registry::Type> = inside.get("/api/v1/types").await?;
     let row = |it: &api::registry::Type| {
         vec![
             title(format!("/ui/types/{}", encoded(&it.job_type)), &it.job_type, ""),
@@ -135,7 +137,10 @@ async fn types(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
             cell("c-named", vec![Bit::Text(mode(it, words))]),
         ]
     };
-    let head = Head { title: frame.title.clone(), ..Head::default() };
+    let may_set = inside.may(&Method::PUT, "/api/v1/types/x");
+    let new = may_set.then(|| (making::NEW_TYPE.to_owned(), words.new));
+    let links = new.into_iter().collect();
+    let head = Head { title: frame.title.clone(), links, ..Head::default() };
     let mut top = vec![Block::Head(head)];
     if found.items.is_empty() {
         let commands = "mainspring types set hello --timeout 60s --max-retries 3";
@@ -177,7 +182,8 @@ fn mode(it: &api::registry::Type, words: &'static HouseWords) -> String {
 
 async fn one_type(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let path = format!("/api/v1/types/{}", encoded(ask.param()));
-    let it: api::registry::Type = Inside::new(&ask, &who).get(&path).await?;
+    let inside = Inside::new(&ask, &who);
+    let it: api::registry::Type = inside.get(&path).await?;
     let frame = Frame::new(&ask, &who, &TYPES);
     let words = HouseWords::of(frame.lang);
     let frame = frame.titled(&it.job_type, format!("/ui/types/{}", encoded(&it.job_type)));
@@ -214,12 +220,11 @@ async fn one_type(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     ];
     let leads = leads.map(|(name, href)| Bit::Link { href, text: name.to_owned() });
     facts.push(Fact::new("→", separated(leads.into())));
-    let head = Head { title: it.job_type.clone(), ..Head::default() };
-    let top = vec![
-        Block::Head(head),
-        Block::Facts { id: "facts", name: words.promised, facts },
-        Block::Teach { text: words.change.to_owned(), commands: "mainspring types set --help" },
-    ];
+    let may_set = inside.may(&Method::PUT, "/api/v1/types/x");
+    let edit = may_set.then(|| (target(making::NEW_TYPE, [("name", name)]), words.edit));
+    let links = edit.into_iter().collect();
+    let head = Head { title: it.job_type.clone(), links, ..Head::default() };
+    let top = vec![Block::Head(head), Block::Facts { id: "facts", name: words.promised, facts }];
     BlockPage::plain(frame, top).reply()
 }
 

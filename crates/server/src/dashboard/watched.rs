@@ -1,88 +1,91 @@
-//! How many jobs of a caller are in each state, for those who look at the dashboard now. Whoever
-//! sees everything is told the numbers that the store keeps; of one tenant or user there are none,
-//! so a task counts them up to a bound, every few seconds, for as long as somebody looks.
+//! What is counted for those who look at the dashboard now, never because a page is asked for: a
+//! task counts every few seconds for as long as somebody looks, and pages show what it last came
+//! to. Read next: `tally.rs` and `dlq/groups.rs` for what is counted.
 
-use crate::limits::{WATCHED_JOBS_MAX, WATCHED_SCOPES_MAX};
-use mainspring_engine::store::{JobFilter, Scope};
+use crate::limits::WATCHED_SCOPES_MAX;
+use futures_util::future::BoxFuture;
+use mainspring_engine::store::Scope;
 use mainspring_engine::{Engine, Error};
-use mainspring_kernel::{StateName, Timestamp};
+use mainspring_kernel::Timestamp;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How often is counted while somebody looks.
-const EVERY: Duration = Duration::from_secs(3);
 /// For how long somebody is taken to look on.
 const LOOKS_FOR: Duration = Duration::from_secs(15);
-/// How long a page waits for the first count.
-const PATIENCE: Duration = Duration::from_millis(250);
 
-/// How many are in each state, indexed like [`StateName::ALL`]; `None` while nobody has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tally {
-    counts: [Option<u64>; 8],
-    /// Whether a count stops at a bound.
-    is_bounded: bool,
-}
-
-impl Tally {
-    pub(super) fn of(&self, state: StateName) -> Option<u64> {
-        let mut found = StateName::ALL.iter().zip(self.counts);
-        found.find(|(one, _)| **one == state).and_then(|(_, count)| count)
-    }
-
-    /// The same as text.
-    pub(super) fn text(&self, state: StateName) -> String {
-        match self.of(state) {
-            Some(count) if self.is_bounded && count >= WATCHED_JOBS_MAX as u64 => {
-                format!("{}+", super::parts::count(WATCHED_JOBS_MAX as u64))
-            }
-            Some(count) => super::parts::count(count),
-            None => "–".to_owned(),
-        }
-    }
-}
+/// What a count of somebody's things takes.
+pub(super) type Count<T> = for<'a> fn(&'a Engine, &'a Scope) -> BoxFuture<'a, Result<T, Error>>;
 
 #[derive(Debug)]
-struct Entry {
+struct Entry<T> {
     scope: Scope,
     looked_at: Timestamp,
-    tally: Option<Tally>,
+    /// When it was counted, and what it came to.
+    counted: Option<(Timestamp, T)>,
 }
 
-/// Whose jobs are counted.
-#[derive(Debug, Default)]
-pub(crate) struct Watched {
-    entries: Mutex<Vec<Entry>>,
-    /// Somebody looks whose jobs nobody has counted.
+/// Whose things are counted, and what they came to.
+#[derive(Debug)]
+pub(crate) struct Watched<T> {
+    entries: Mutex<Vec<Entry<T>>>,
+    /// Somebody looks whose things nobody has counted.
     wanted: Notify,
     counted: Notify,
 }
 
-impl Watched {
-    /// The numbers of a caller.
-    pub(super) async fn tally(&self, engine: &Engine, scope: Scope) -> Result<Tally, Error> {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
+impl<T> Default for Watched<T> {
+    fn default() -> Self {
+        let entries = Mutex::new(Vec::new());
+        Watched { entries, wanted: Notify::new(), counted: Notify::new() }
+    }
+}
+
+impl<T: Clone> Watched<T> {
+    /// What the things of a caller last came to, and when; the first one who looks waits for it,
+    /// but not for longer than `patience`.
+    pub(super) async fn latest(
+        &self,
+        engine: &Engine,
+        scope: &Scope,
+        patience: Duration,
+    ) -> Option<(Timestamp, T)> {
+        let deadline = tokio::time::Instant::now() + patience;
         loop {
             let counted = self.counted.notified();
-            if let Some(tally) = self.look(&scope, engine.now()) {
-                return Ok(tally);
+            if let Some(found) = self.look(scope, engine.now()) {
+                return Some(found);
             }
             self.wanted.notify_one();
             tokio::select! {
                 () = counted => {}
-                () = tokio::time::sleep_until(deadline) => return Ok(Tally::default()),
+                () = tokio::time::sleep_until(deadline) => return None,
+            }
+        }
+    }
+
+    /// Counts every so often until the task ends.
+    pub(super) async fn run(&self, engine: &Engine, every: Duration, count: Count<T>) {
+        loop {
+            for scope in self.due(engine.now(), every) {
+                if let Ok(found) = count(engine, &scope).await {
+                    self.note(&scope, engine.now(), found);
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(every) => {}
+                () = self.wanted.notified() => {}
             }
         }
     }
 
     /// What was counted, noting that somebody looks. Of too many the one that nobody has looked at
     /// for longest goes.
-    fn look(&self, scope: &Scope, now: Timestamp) -> Option<Tally> {
+    fn look(&self, scope: &Scope, now: Timestamp) -> Option<(Timestamp, T)> {
         let mut entries = self.entries();
         if let Some(entry) = entries.iter_mut().find(|entry| entry.scope == *scope) {
             entry.looked_at = now;
-            return entry.tally;
+            return entry.counted.clone();
         }
         if entries.len() >= WATCHED_SCOPES_MAX {
             let oldest = entries.iter().enumerate().min_by_key(|(_, entry)| entry.looked_at);
@@ -90,57 +93,34 @@ impl Watched {
                 entries.swap_remove(index);
             }
         }
-        entries.push(Entry { scope: scope.clone(), looked_at: now, tally: None });
+        entries.push(Entry { scope: scope.clone(), looked_at: now, counted: None });
         None
     }
 
-    /// Whose jobs are to be counted now.
-    fn due(&self, now: Timestamp) -> Vec<Scope> {
+    /// Whose things are to be counted now: those of whoever looks that were not counted lately. A
+    /// clock that was set back makes nothing new of what is old.
+    fn due(&self, now: Timestamp, every: Duration) -> Vec<Scope> {
         let mut entries = self.entries();
         entries.retain(|entry| now.since(entry.looked_at) < LOOKS_FOR);
-        entries.iter().map(|entry| entry.scope.clone()).collect()
+        let is_old = |entry: &&Entry<T>| {
+            let counted = entry.counted.as_ref().map(|(at, _)| *at);
+            counted.is_none_or(|at| now < at || now.since(at) >= every / 2)
+        };
+        entries.iter().filter(is_old).map(|entry| entry.scope.clone()).collect()
     }
 
-    fn note(&self, scope: &Scope, tally: Tally) {
+    fn note(&self, scope: &Scope, at: Timestamp, found: T) {
         let mut entries = self.entries();
         if let Some(entry) = entries.iter_mut().find(|entry| entry.scope == *scope) {
-            entry.tally = Some(tally);
+            entry.counted = Some((at, found));
         }
         drop(entries);
         self.counted.notify_waiters();
     }
 
-    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry<T>>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Counts until the task ends.
-pub(super) async fn run(watched: &Watched, engine: &Engine) {
-    loop {
-        for scope in watched.due(engine.now()) {
-            if let Ok(tally) = counted(engine, &scope).await {
-                watched.note(&scope, tally);
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
-            () = watched.wanted.notified() => {}
-        }
-    }
-}
-
-async fn counted(engine: &Engine, scope: &Scope) -> Result<Tally, Error> {
-    if *scope == Scope::All {
-        let counts = engine.counts().await?.by_state.map(Some);
-        return Ok(Tally { counts, is_bounded: false });
-    }
-    let mut tally = Tally { is_bounded: true, ..Tally::default() };
-    for (state, count) in StateName::ALL.into_iter().zip(&mut tally.counts) {
-        let filter = JobFilter { state: Some(state), ..JobFilter::of(scope.clone()) };
-        *count = Some(engine.count_jobs(&filter, WATCHED_JOBS_MAX).await? as u64);
-    }
-    Ok(tally)
 }
 
 #[cfg(test)]
@@ -148,32 +128,34 @@ mod tests {
     use super::*;
     use mainspring_kernel::TenantId;
 
+    const EVERY: Duration = Duration::from_secs(3);
+
     fn tenant(n: usize) -> Scope {
         Scope::Tenant(TenantId::new(&format!("t{n}")).unwrap())
     }
 
     #[test]
     fn only_those_who_look_are_counted_for_and_only_so_many() {
-        let watched = Watched::default();
+        let watched = Watched::<u8>::default();
         for n in 0..WATCHED_SCOPES_MAX + 1 {
             assert_eq!(watched.look(&tenant(n), Timestamp(n as i64)), None);
         }
-        let due = watched.due(Timestamp(100));
+        let due = watched.due(Timestamp(100), EVERY);
         assert_eq!(due.len(), WATCHED_SCOPES_MAX);
         assert!(!due.contains(&tenant(0)), "who looked first made room");
-        let tally = Tally { counts: [Some(1); 8], is_bounded: true };
-        watched.note(&tenant(5), tally);
-        assert_eq!(watched.look(&tenant(5), Timestamp(200)), Some(tally));
+        watched.note(&tenant(5), Timestamp(150), 7);
+        assert_eq!(watched.look(&tenant(5), Timestamp(200)), Some((Timestamp(150), 7)));
         let late = Timestamp(200) + LOOKS_FOR - Duration::from_micros(50);
-        assert_eq!(watched.due(late), [tenant(5)], "the others have gone");
+        assert_eq!(watched.due(late, EVERY), [tenant(5)], "the others have gone");
     }
 
     #[test]
-    fn a_bound_is_told() {
-        let mut tally = Tally { counts: [Some(1_000); 8], is_bounded: true };
-        assert_eq!(tally.text(StateName::Queued), "1,000+");
-        tally.is_bounded = false;
-        assert_eq!(tally.text(StateName::Queued), "1,000");
-        assert_eq!(Tally::default().text(StateName::Failed), "–");
+    fn what_was_just_counted_is_not_counted_again_because_another_looks() {
+        let watched = Watched::<u8>::default();
+        assert_eq!(watched.look(&tenant(1), Timestamp(0)), None);
+        watched.note(&tenant(1), Timestamp(0), 7);
+        assert_eq!(watched.look(&tenant(2), Timestamp(1)), None);
+        assert_eq!(watched.due(Timestamp(1), EVERY), [tenant(2)]);
+        assert_eq!(watched.due(Timestamp(0) + EVERY, EVERY), [tenant(1), tenant(2)]);
     }
 }

@@ -181,9 +181,8 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let found = triggers::list(&ask, &who, &query).await?;
     let items =
         found.entities.iter().map(|entity| shown(&ask, entity)).collect::<Result<_, _>>()?;
-    let is_exact = found.total <= TOTAL_MAX;
-    let total = is_exact.then_some(found.total as u64);
-    let total_at_least = (!is_exact).then_some(TOTAL_MAX as u64);
+    let total = found.total.filter(|total| *total <= TOTAL_MAX).map(|total| total as u64);
+    let total_at_least = found.total.filter(|total| *total > TOTAL_MAX).map(|_| TOTAL_MAX as u64);
     let page = AgentTriggers { items, next_cursor: found.next, total, total_at_least };
     Ok(bare(StatusCode::OK, &page))
 }

@@ -37,11 +37,10 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     };
     let before = filters::before(&query, place)?.map(|bits| EntityId { kind: Kind::Alert, bits });
     let page = ask.engine().entities(&filter, before, query.limit()?).await?;
-    let total = match (before, page.next) {
-        (None, None) => page.items.len(),
-        _ => ask.engine().count_entities(&filter, filters::COUNTED).await?,
-    };
-    let Total { exact: total, at_least: total_at_least } = Total::of(total);
+    let whole = (before.is_none() && page.next.is_none()).then_some(page.items.len());
+    let count = ask.engine().count_entities(&filter, filters::COUNTED);
+    let Total { exact: total, at_least: total_at_least } =
+        filters::total(&ask, whole, count).await?;
     let items = page.items.iter().map(shown).collect::<Result<_, _>>()?;
     let next_cursor = page.next.map(|next| cursor::write(place, next.bits));
     Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least }))

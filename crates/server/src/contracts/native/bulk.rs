@@ -9,7 +9,7 @@ use crate::ask::Ask;
 use crate::audit::{self, Note};
 use crate::cursor;
 use crate::json;
-use crate::limits::{BULKS_PER_TENANT_MAX, SAMPLES_MAX};
+use crate::limits::{BULKS_PER_TENANT_MAX, PREVIEWED_MAX, SAMPLES_MAX};
 use crate::refusal::{self, Refusal};
 use hyper::StatusCode;
 use mainspring_api as api;
@@ -34,8 +34,10 @@ pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     spec.check()?;
     let about = (spec.action, &spec.filter);
     let samples = if is_dry { SAMPLES_MAX } else { 1 };
-    let admitted = ask.engine().bulk_preview(&who.tenant, about, samples).await?;
-    let (matched, approval_above) = (admitted.matched, ask.app.config.bulk_approval_above);
+    let approval_above = ask.app.config.bulk_approval_above;
+    let most = if is_dry && ask.is_glance { glanced_at(approval_above) } else { usize::MAX };
+    let admitted = ask.engine().bulk_preview(&who.tenant, about, (samples, most)).await?;
+    let matched = admitted.matched;
     if is_dry {
         let needs_approval = matched > approval_above;
         return Ok(Reply::data(&sampled(spec.action, &admitted, needs_approval)));
@@ -58,6 +60,12 @@ pub(super) async fn create(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     Ok(Reply::status_data(StatusCode::CREATED, &shown(&made, body(&made)?)))
 }
 
+/// How far a page of the dashboard counts what an operation would be about: far enough to tell
+/// whether a second person has to agree.
+pub(crate) fn glanced_at(approval_above: u64) -> usize {
+    usize::try_from(approval_above).unwrap_or(usize::MAX).max(PREVIEWED_MAX)
+}
+
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let query = ask.query(&FILTERS.map(|(name, _)| name))?;
     let status = query.get("status");
@@ -72,11 +80,10 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     };
     let before = filters::before(&query, place)?.map(|bits| EntityId { kind: Kind::Bulk, bits });
     let page = ask.engine().entities(&filter, before, query.limit()?).await?;
-    let total = match (before, page.next) {
-        (None, None) => page.items.len(),
-        _ => ask.engine().count_entities(&filter, filters::COUNTED).await?,
-    };
-    let Total { exact: total, at_least: total_at_least } = Total::of(total);
+    let whole = (before.is_none() && page.next.is_none()).then_some(page.items.len());
+    let count = ask.engine().count_entities(&filter, filters::COUNTED);
+    let Total { exact: total, at_least: total_at_least } =
+        filters::total(&ask, whole, count).await?;
     let show = |entity: &Entity| Ok::<_, Refusal>(shown(entity, body(entity)?));
     let items = page.items.iter().map(show).collect::<Result<_, _>>()?;
     let next_cursor = page.next.map(|next| cursor::write(place, next.bits));

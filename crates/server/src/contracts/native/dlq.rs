@@ -27,11 +27,10 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let list = filters::item_list(&filter);
     let before = filters::before(&query, list)?.map(DlqId);
     let page = ask.engine().items(&filter, before, query.limit()?).await?;
-    let total = match (before, page.next) {
-        (None, None) => page.items.len(),
-        _ => ask.engine().count_items(&filter, filters::COUNTED).await?,
-    };
-    let Total { exact: total, at_least: total_at_least } = Total::of(total);
+    let whole = (before.is_none() && page.next.is_none()).then_some(page.items.len());
+    let count = ask.engine().count_items(&filter, filters::COUNTED);
+    let Total { exact: total, at_least: total_at_least } =
+        filters::total(&ask, whole, count).await?;
     let items = page.items.iter().map(shown).collect();
     let next_cursor = page.next.map(|next| cursor::write(list, next.0));
     Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least }))
@@ -45,7 +44,8 @@ pub(super) async fn groups(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let since = filters::time(&query, "new_since")?;
     let list = digest(&[b"groups", &filters::item_list(&filter).0]);
     let (before, limit) = (filters::before(&query, list)?, query.limit()?);
-    let Grouped { groups, looked_at, is_whole } = ask.engine().dlq_groups(&filter).await?;
+    let Grouped { groups, looked_at, is_whole } =
+        ask.engine().dlq_groups(&filter, usize::MAX).await?;
     let total = groups.len() as u64;
     let behind = |group: &Group| before.is_none_or(|before| group.place() < before);
     let mut rest = groups.into_iter().filter(behind).peekable();

@@ -1,9 +1,10 @@
 //! What lists are asked for: the parameters, the filters they make, and the frame of a page.
 
-use crate::ask::Query;
+use crate::ask::{Ask, Query};
 use crate::cursor;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
+use mainspring_engine::Error;
 use mainspring_engine::store::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::{
@@ -228,7 +229,24 @@ pub(super) struct Total {
 /// How far matches are counted to tell a total.
 pub(super) const COUNTED: usize = TOTAL_MAX + 1;
 
+/// How many matches a list has in all. A list that is `whole` need not be counted, and a page of
+/// the dashboard shows no such number.
+pub(super) async fn total(
+    ask: &Ask,
+    whole: Option<usize>,
+    count: impl Future<Output = Result<usize, Error>>,
+) -> Result<Total, Refusal> {
+    Ok(match whole {
+        Some(all) => Total::of(all),
+        None if ask.is_glance => Total::UNTOLD,
+        None => Total::of(count.await?),
+    })
+}
+
 impl Total {
+    /// Nobody has counted.
+    pub(super) const UNTOLD: Self = Total { exact: None, at_least: None };
+
     /// Of a count up to [`COUNTED`].
     pub(super) fn of(count: usize) -> Self {
         if count > TOTAL_MAX {

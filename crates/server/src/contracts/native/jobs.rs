@@ -1,6 +1,6 @@
 //! Jobs: submit, list, read, explain, cancel.
 
-use super::filters::{self, Total};
+use super::filters;
 use super::translate::Submitter;
 use super::{view, wire};
 use crate::answer::Reply;
@@ -191,11 +191,9 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let before = filters::before(&query, list)?.map(JobId);
     let page = ask.engine().jobs(&filter, before, query.limit()?).await?;
     // A page that is all there is need not be counted.
-    let total = match (before, page.next) {
-        (None, None) => page.items.len(),
-        _ => ask.engine().count_jobs(&filter, filters::COUNTED).await?,
-    };
-    let total = Total::of(total);
+    let whole = (before.is_none() && page.next.is_none()).then_some(page.items.len());
+    let count = ask.engine().count_jobs(&filter, filters::COUNTED);
+    let total = filters::total(&ask, whole, count).await?;
     let mut out = Out::data(page.items.iter().map(view::job_bytes).sum());
     out.raw("{\"items\":[");
     for (index, job) in page.items.iter().enumerate() {

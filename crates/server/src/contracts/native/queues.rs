@@ -69,13 +69,13 @@ async fn change(
 async fn is_used(ask: &Ask, name: &QueueName) -> Result<bool, Refusal> {
     Ok(*name == QueueSpec::default_name()
         || ask.engine().types().await?.iter().any(|spec| spec.queue == *name)
-        || ask.engine().counts().await?.queues.iter().any(|count| count.name == *name))
+        || ask.counts().await?.queues.iter().any(|count| count.name == *name))
 }
 
 /// Every queue that was configured or has jobs, by name.
 async fn numbered(ask: &Ask) -> Result<Vec<api::registry::Queue>, Refusal> {
     let specs = ask.engine().queues().await?;
-    let counts = ask.engine().counts().await?;
+    let counts = ask.counts().await?;
     let mut all: BTreeMap<QueueName, api::registry::Queue> =
         specs.iter().map(|spec| (spec.name.clone(), shown(spec))).collect();
     for count in counts.queues {

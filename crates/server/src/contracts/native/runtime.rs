@@ -4,7 +4,6 @@ use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::refusal::Refusal;
 use mainspring_api as api;
-use mainspring_engine::Engine;
 use mainspring_kernel::{Principal, StateName};
 
 pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
@@ -12,7 +11,7 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let health = engine.health();
     let held = engine.held_by(&who.tenant).await?;
     let counters = match who.is_admin() {
-        true => Some(counters(engine).await?),
+        true => Some(counters(&ask).await?),
         false => None,
     };
     let recovery = who.is_admin().then_some(api::runtime::Recovery {
@@ -46,8 +45,8 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     }))
 }
 
-async fn counters(engine: &Engine) -> Result<api::runtime::Counters, Refusal> {
-    let (status, counts) = (engine.status(), engine.counts().await?);
+async fn counters(ask: &Ask) -> Result<api::runtime::Counters, Refusal> {
+    let (status, counts) = (ask.engine().status(), ask.counts().await?);
     let by_state = StateName::ALL.iter().zip(counts.by_state);
     Ok(api::runtime::Counters {
         started_at: api::Time(status.started_at.0),

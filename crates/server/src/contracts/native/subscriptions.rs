@@ -20,7 +20,7 @@ use mainspring_kernel::entity::subscription::{
 };
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::fingerprint::digest;
-use mainspring_kernel::limits::{SUBSCRIPTION_OVERLAP_MS_DEFAULT, TOTAL_MAX};
+use mainspring_kernel::limits::SUBSCRIPTION_OVERLAP_MS_DEFAULT;
 use mainspring_kernel::{Entity, EntityId, JobType, Principal, QueueName, Rejection, Timestamp};
 use std::time::Duration;
 
@@ -75,15 +75,14 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let before =
         filters::before(&query, place)?.map(|bits| EntityId { kind: Kind::Subscription, bits });
     let page = ask.engine().entities(&filter, before, query.limit()?).await?;
-    let total = match (before, page.next) {
-        (None, None) => page.items.len(),
-        _ => ask.engine().count_entities(&filter, TOTAL_MAX + 1).await?,
-    };
+    let whole = (before.is_none() && page.next.is_none()).then_some(page.items.len());
+    let count = ask.engine().count_entities(&filter, filters::COUNTED);
+    let Total { exact: total, at_least: total_at_least } =
+        filters::total(&ask, whole, count).await?;
     let newest = newest(&ask).await?;
     let items =
         page.items.iter().map(|entity| view(entity, newest, None)).collect::<Result<_, _>>()?;
     let next_cursor = page.next.map(|next| cursor::write(place, next.bits));
-    let Total { exact: total, at_least: total_at_least } = Total::of(total);
     Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least }))
 }
 

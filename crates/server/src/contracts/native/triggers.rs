@@ -32,7 +32,8 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let found = triggers::list(&ask, &who, &query).await?;
     let items =
         found.entities.iter().map(|entity| shown(&ask, entity)).collect::<Result<_, _>>()?;
-    let Total { exact: total, at_least: total_at_least } = Total::of(found.total);
+    let Total { exact: total, at_least: total_at_least } =
+        found.total.map_or(Total::UNTOLD, Total::of);
     Ok(Reply::data(&api::Page { items, next_cursor: found.next, total, total_at_least }))
 }
 
