@@ -165,6 +165,13 @@ pub enum Command {
     Together(Vec<Command>),
     /// Register or replace a type.
     SetType(Box<TypeSpec>),
+    /// Pause or resume a type, or reset its circuit.
+    ChangeType {
+        /// Which type.
+        name: JobType,
+        /// What to do.
+        change: TypeChange,
+    },
     /// Set how a queue behaves.
     SetQueue(QueueSpec),
     /// Store a new token.
@@ -232,6 +239,8 @@ pub struct Submit {
     pub may_name_others: bool,
     /// How the job ended, if that was elsewhere and before: it is only to be kept.
     pub ended: Option<Box<Ended>>,
+    /// What the concurrency limit counts it under, if the caller says.
+    pub concurrency_key: Option<Box<str>>,
 }
 
 /// Which jobs of its own batch a job waits for.
@@ -297,8 +306,23 @@ impl Submit {
             follows: None,
             may_name_others: false,
             ended: None,
+            concurrency_key: None,
         }
     }
+}
+
+/// What can be done to a type beside setting it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TypeChange {
+    /// Hand out none of its jobs for now.
+    Pause {
+        /// Who asks.
+        by: UserId,
+    },
+    /// Hand them out again.
+    Resume,
+    /// Have its circuit closed, with nothing in mind.
+    ResetCircuit,
 }
 
 /// Hand a waiting job to a worker.
@@ -498,6 +522,7 @@ impl Command {
             | Command::DiscardReviewed { .. }
             | Command::BreakGlass { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::ExpireToken { .. }
@@ -541,6 +566,7 @@ impl Command {
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::ExpireToken { .. }
@@ -578,6 +604,7 @@ impl Command {
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::ExpireToken { .. }
@@ -673,6 +700,7 @@ impl Command {
             Command::Ring { .. } => "ring",
             Command::Settle { .. } => "settle",
             Command::SetType(_) => "set_type",
+            Command::ChangeType { .. } => "change_type",
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",
             Command::ExpireToken { .. } => "expire_token",

@@ -11,17 +11,21 @@ use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
 use mainspring_kernel::entity::schedule::Schedule;
+use mainspring_kernel::entity::tenant::TenantCard;
 use mainspring_kernel::entity::trigger::Trigger;
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::{
+    Bucket, Circuit, CircuitState, Flow, KeySource, LimitKeys, Meter, Pause, RateLimit,
+};
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
     ProgressNote,
 };
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{
     DlqItem, DlqState, Entity, EntityId, Event, Failure, Job, JobEvent, JobId, JobType, Lease,
@@ -152,6 +156,7 @@ pub(crate) fn full_job(state: State) -> Job {
             traceparent: None,
             bounds: None,
             course: None,
+            limit_keys: None,
         })),
         state,
         ..plain_job(r#"{"n":1.50,"text":"ä"}"#)
@@ -269,7 +274,7 @@ fn webhook() -> Webhook {
 }
 
 fn queue(is_paused: bool, order: QueueOrder) -> QueueSpec {
-    QueueSpec { name: QueueName::stored("slow".into()), is_paused, order }
+    QueueSpec { is_paused, order, ..QueueSpec::plain(QueueName::stored("slow".into())) }
 }
 
 #[expect(clippy::too_many_lines, reason = "a flat list")]
@@ -450,6 +455,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_object_plain", governed(Kind::Object, plain_object())),
         ("event_object", governed(Kind::Object, object("exp_1", Some(later(70)), 3))),
         ("event_gate", governed(Kind::Gate, gate(None))),
+        ("event_tenant", governed(Kind::Tenant, tenant_card())),
         ("event_audit_head", governed(Kind::AuditHead, audit_head())),
         ("event_audit_entry", governed(Kind::AuditEntry, audit_entry(Some("{}"), 12))),
         ("event_audit_denied", governed(Kind::AuditEntry, audit_entry(None, 13))),
@@ -506,6 +512,47 @@ fn traced() -> JobWithHistory {
     let extras = Some(Box::new(Extras { traceparent, ..Extras::default() }));
     let job = Job { extras, ..plain_job("{}") };
     JobWithHistory { history: vec![Transition::submitted(&job)], job }
+}
+
+/// A job that limits count by key.
+fn keyed() -> JobWithHistory {
+    let keys = LimitKeys { concurrency: Some("customer-7".into()), rate: None };
+    let extras = Some(Box::new(Extras { limit_keys: Some(Box::new(keys)), ..Extras::default() }));
+    let job = Job { extras, ..plain_job("{}") };
+    JobWithHistory { history: vec![Transition::submitted(&job)], job }
+}
+
+fn share() -> TenantShare {
+    TenantShare { weight: 5, backlog_max: Some(1_000), backlog_bytes_max: None }
+}
+
+fn share_of_tenant() -> QueueSpec {
+    let name = QueueName::stored("gate:tenant:acme".into());
+    QueueSpec { share: Some(share()), ..QueueSpec::plain(name) }
+}
+
+fn tenant_card() -> Body {
+    let pause = Pause { by: UserId::stored("ada".into()), at: later(6) };
+    Body::Tenant(TenantCard { share: share(), paused: Some(pause) })
+}
+
+fn flowing() -> TypeSpec {
+    let flow = Flow {
+        concurrency_key: Some(KeySource::new("customer")),
+        rate_limit: Some(RateLimit::new(2.5, Some(10), Some(KeySource::new("/customer/id")))),
+        circuit: Some(Circuit { failure_permille: 500, min_calls: 20, open_secs: 30 }),
+        circuit_turn: 3,
+        paused: Some(Pause { by: UserId::stored("ada".into()), at: later(5) }),
+    };
+    TypeSpec { flow: Box::new(flow), ..spec(Some(4), ConcurrencyScope::Tenant) }
+}
+
+fn meter(meter: Meter) -> Record {
+    Record::Meter { key: hash("bucket"), meter }
+}
+
+fn circuit(state: CircuitState) -> Record {
+    meter(Meter::Circuit { state, at: later(9) })
 }
 
 fn full_subscription() -> Body {
@@ -683,5 +730,12 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("entity_job_traced", Record::Job(Box::new(traced()))),
         ("entity_job_bounded", Record::Job(Box::new(bounded()))),
         ("entity_moves", Record::Moves(subscriptions::moves())),
+        ("entity_job_keyed", Record::Job(Box::new(keyed()))),
+        ("entity_type_flow", whole(flowing())),
+        ("entity_queue_of_tenant", Record::Queue(share_of_tenant())),
+        ("entity_bucket", meter(Meter::Bucket(Bucket { full_at: 1_790_000_000_123_456_789 }))),
+        ("entity_circuit_closed", circuit(CircuitState::Closed { ends: 0b1011, count: 4 })),
+        ("entity_circuit_open", circuit(CircuitState::Open { until: later(30) })),
+        ("entity_circuit_half_open", circuit(CircuitState::HalfOpen { probe: id(7) })),
     ]
 }
