@@ -180,6 +180,26 @@ CREATE FUNCTION mainspring.first_id(at timestamp with time zone) RETURNS uuid
     SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
 $$;
 
+CREATE FUNCTION mainspring.forget_lanes(most integer) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('mainspring.registry', 0));
+    DELETE FROM mainspring.lane l WHERE l.lane IN (
+        SELECT n.lane FROM mainspring.lane n
+        WHERE strpos(n.user_id, chr(31)) > 0
+            AND NOT EXISTS (SELECT FROM mainspring.ready r WHERE r.lane = n.lane)
+            AND NOT EXISTS (SELECT FROM mainspring.waiting q WHERE q.lane = n.lane)
+        ORDER BY n.lane LIMIT most);
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    IF gone > 0 THEN
+        UPDATE mainspring.registry SET version = version + 1;
+    END IF;
+    RETURN gone;
+END $$;
+
 CREATE FUNCTION mainspring.fresh_id(at timestamp with time zone) RETURNS uuid
     LANGUAGE sql
     AS $$
@@ -276,6 +296,58 @@ BEGIN
         VALUES (tenant, queue, type, user_id)
         ON CONFLICT DO NOTHING;
     END LOOP;
+END $$;
+
+CREATE FUNCTION mainspring.lane_part(user_id text, is_by_user boolean, is_limited boolean, is_rated boolean, keys json) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT p.by || CASE WHEN p.concurrency IS NULL AND p.rate IS NULL THEN '' ELSE
+        chr(31) || coalesce('=' || p.concurrency, '') || chr(31) || coalesce('=' || p.rate, '') END
+    FROM (SELECT CASE WHEN is_by_user THEN user_id ELSE '' END AS by,
+        CASE WHEN is_limited THEN keys ->> 0 END AS concurrency,
+        CASE WHEN is_rated THEN keys ->> 1 END AS rate) p
+$$;
+
+CREATE FUNCTION mainspring.limit_key(source text, more json, body text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    found text;
+    place json;
+    part text;
+BEGIN
+    IF source IS NULL THEN
+        RETURN NULL;
+    ELSIF left(source, 1) <> '/' THEN
+        SELECT l.pair ->> 1 INTO found FROM json_array_elements(more -> 'labels') l (pair)
+        WHERE l.pair ->> 0 = source LIMIT 1;
+    ELSE
+        place := mainspring.readable(body)::json;
+        FOREACH part IN ARRAY CASE source WHEN '/' THEN ARRAY['']
+            ELSE string_to_array(substr(source, 2), '/') END
+        LOOP
+            part := replace(replace(part, '~1', '/'), '~0', '~');
+            place := CASE json_typeof(place)
+                WHEN 'object' THEN place -> part
+                WHEN 'array' THEN CASE WHEN part SIMILAR TO '(0|[1-9][0-9]{0,8})' THEN place -> part::int END
+                END;
+            IF place IS NULL THEN
+                RETURN NULL;
+            END IF;
+        END LOOP;
+        found := CASE json_typeof(place)
+            WHEN 'string' THEN place #>> '{}'
+            WHEN 'number' THEN place::text
+            WHEN 'boolean' THEN place::text
+            END;
+    END IF;
+    IF strpos(found, chr(65535)) > 0 THEN
+        -- What stands for what no text can have here: see readable().
+        RETURN NULL;
+    ELSIF octet_length(found) > 200 OR mainspring.has_control(found) THEN
+        RETURN '#' || replace(mainspring.digest('limit-key', found)::text, '-', '');
+    END IF;
+    RETURN found;
 END $$;
 
 CREATE FUNCTION mainspring.list_end() RETURNS trigger
@@ -478,6 +550,10 @@ CREATE FUNCTION mainspring.take_place() RETURNS trigger
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 DECLARE
+    spec record;
+    keys json;
+    more json := NEW.more;
+    home int;
     place int;
     key bigint;
     is_ready boolean;
@@ -488,17 +564,31 @@ BEGIN
         -- with a serialization error, as anything else that changed under it would.
         PERFORM FROM mainspring.registry r FOR SHARE;
     END IF;
-    place := mainspring.lane_of(NEW.tenant, NEW.queue, NEW.type, CASE WHEN EXISTS (
-        SELECT FROM mainspring.type t WHERE t.name = NEW.type AND t.is_limited_by_user
-    ) THEN NEW.user_id ELSE '' END);
+    SELECT t.is_limited_by_user, t.is_limited, t.concurrency_key, t.rate_key INTO spec
+    FROM mainspring.type t WHERE t.name = NEW.type;
+    home := mainspring.lane_of(NEW.tenant, NEW.queue, NEW.type,
+        CASE WHEN spec.is_limited_by_user THEN NEW.user_id ELSE '' END);
+    place := home;
+    IF coalesce(spec.concurrency_key, spec.rate_key) IS NOT NULL THEN
+        keys := json_build_array(mainspring.limit_key(spec.concurrency_key, NEW.more, NEW.payload),
+            mainspring.limit_key(spec.rate_key, NEW.more, NEW.payload));
+        IF coalesce(keys ->> 0, keys ->> 1) IS NOT NULL THEN
+            -- As store-postgres/src/rows.rs reads it.
+            more := CASE WHEN more IS NULL THEN json_build_object('limits', keys)
+                ELSE (left(rtrim(more::text), -1) || ',"limits":' || keys::text || '}')::json END;
+            place := mainspring.lane_of(NEW.tenant, NEW.queue, NEW.type,
+                mainspring.lane_part(NEW.user_id, spec.is_limited_by_user, spec.is_limited,
+                    spec.rate_key IS NOT NULL, keys));
+        END IF;
+    END IF;
     key := mainspring.order_key(EXISTS (
         SELECT FROM mainspring.queue q WHERE q.name = NEW.queue AND q.is_by_due
     ), NEW.run_at, NEW.priority);
     is_ready := NEW.run_at <= clock_timestamp();
     INSERT INTO mainspring.job (id, lane, priority, max_retries, timeout_ms, created_at, run_at,
         user_id, payload, trace, more)
-    VALUES (NEW.id, place, NEW.priority, NEW.max_retries, NEW.timeout_ms, NEW.created_at,
-        NEW.run_at, NEW.user_id, NEW.payload, NEW.trace, NEW.more);
+    VALUES (NEW.id, home, NEW.priority, NEW.max_retries, NEW.timeout_ms, NEW.created_at,
+        NEW.run_at, NEW.user_id, NEW.payload, NEW.trace, more);
     IF is_ready THEN
         INSERT INTO mainspring.ready (lane, key, id, due_at, is_retry)
         VALUES (place, key, NEW.id, NEW.run_at, false);
@@ -739,6 +829,12 @@ WITH (fillfactor='80');
 
 ALTER TABLE ONLY mainspring.live ALTER COLUMN record SET COMPRESSION lz4;
 
+CREATE TABLE mainspring.meter (
+    key uuid NOT NULL,
+    idle_from timestamp with time zone NOT NULL,
+    record bytea NOT NULL
+);
+
 CREATE TABLE mainspring.migration (
     version integer NOT NULL,
     name text NOT NULL,
@@ -781,7 +877,10 @@ ALTER TABLE mainspring.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
 CREATE TABLE mainspring.queue (
     name text NOT NULL,
     is_paused boolean NOT NULL,
-    is_by_due boolean NOT NULL
+    is_by_due boolean NOT NULL,
+    weight integer,
+    backlog_max bigint,
+    backlog_bytes_max bigint
 );
 
 CREATE TABLE mainspring.ready (
@@ -865,7 +964,10 @@ CREATE TABLE mainspring.type (
     max_retries smallint NOT NULL,
     timeout_ms integer NOT NULL,
     is_limited_by_user boolean NOT NULL,
-    record bytea NOT NULL
+    record bytea NOT NULL,
+    is_limited boolean DEFAULT false NOT NULL,
+    concurrency_key text,
+    rate_key text
 );
 
 ALTER TABLE ONLY mainspring.type ALTER COLUMN record SET COMPRESSION lz4;
@@ -938,6 +1040,9 @@ ALTER TABLE ONLY mainspring.lane
 ALTER TABLE ONLY mainspring.live
     ADD CONSTRAINT live_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY mainspring.meter
+    ADD CONSTRAINT meter_pkey PRIMARY KEY (key);
+
 ALTER TABLE ONLY mainspring.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (version);
 
@@ -1007,6 +1112,8 @@ CREATE INDEX job_old_user_id_lane_id_idx ON mainspring.job_old USING btree (user
 CREATE INDEX live_alarm ON mainspring.live USING btree (alarm_at) WHERE (alarm_at IS NOT NULL);
 
 CREATE INDEX live_limit ON mainspring.live USING btree (limit_key) WHERE (limit_key IS NOT NULL);
+
+CREATE INDEX meter_idle ON mainspring.meter USING btree (idle_from);
 
 CREATE INDEX stream_last ON ONLY mainspring.stream USING btree (last);
 

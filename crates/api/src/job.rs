@@ -72,6 +72,9 @@ pub struct Submit {
     /// well; or `end`. `success` if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_condition: Option<String>,
+    /// What the concurrency limit of its type counts it under, instead of what the type says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_key: Option<String>,
 }
 
 impl Submit {
@@ -98,6 +101,7 @@ impl Submit {
             queue_timeout_ms: None,
             after: Vec::new(),
             after_condition: None,
+            concurrency_key: None,
         }
     }
 }

@@ -41,6 +41,56 @@ pub struct SetType {
     /// How its jobs are executed; as the deployment says if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<TypeExecutor>,
+    /// Where a job has the key that the concurrency limit counts by: the name of a label, or a JSON
+    /// pointer into the payload such as `/customer/id`. One count for all jobs if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_key: Option<String>,
+    /// How many jobs may be handed out in a time; no limit if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<TypeRateLimit>,
+    /// When to stop handing out jobs because too many fail; never if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub circuit: Option<TypeCircuit>,
+}
+
+/// How many jobs of a type may be handed out in a time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TypeRateLimit {
+    /// So many a second, over time.
+    pub per_second: f64,
+    /// So many at once after a pause; as many as fall into a second if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+    /// Where a job has the key that has a limit of its own: the name of a label, or a JSON pointer
+    /// into the payload. One limit for all jobs if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// When to stop handing out jobs because too many fail.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TypeCircuit {
+    /// The share of attempts that fail from which on it opens.
+    pub failure_ratio: f64,
+    /// Of the last so many attempts that ended.
+    pub min_calls: u8,
+    /// For how long it stays open before one job is tried.
+    pub open_seconds: u32,
+}
+
+/// Where the circuit of a type stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TypeCircuitState {
+    /// `closed`: jobs are handed out. `open`: none is. `half_open`: one is, or was, and how it ends
+    /// decides.
+    pub state: String,
+    /// Until when it is open.
+    pub until: Option<Time>,
 }
 
 /// How jobs of a type are executed. Which fields may be said depends on the mode.
@@ -78,7 +128,7 @@ pub struct TypeExecutor {
 }
 
 /// A kind of work and what is promised for it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Type {
     /// Its name.
@@ -106,6 +156,24 @@ pub struct Type {
     /// How its jobs are executed; null is as the deployment says. All but the mode is for admins.
     #[serde(default)]
     pub executor: Option<TypeExecutor>,
+    /// Where a job has the key that the concurrency limit counts by; null is one count for all.
+    #[serde(default)]
+    pub concurrency_key: Option<String>,
+    /// How many jobs may be handed out in a time; null is no limit.
+    #[serde(default)]
+    pub rate_limit: Option<TypeRateLimit>,
+    /// When jobs are handed out no more because too many fail; null is never.
+    #[serde(default)]
+    pub circuit: Option<TypeCircuit>,
+    /// Where its circuit stands; null if it has none.
+    #[serde(default)]
+    pub circuit_state: Option<TypeCircuitState>,
+    /// Who paused it; null if nobody did.
+    #[serde(default)]
+    pub paused_by: Option<String>,
+    /// Since when.
+    #[serde(default)]
+    pub paused_at: Option<Time>,
 }
 
 /// How a queue hands out its jobs.
@@ -133,6 +201,49 @@ pub struct Queue {
     pub pending: u64,
     /// Held by workers.
     pub running: u64,
+}
+
+/// What a tenant gets and may have. What is left out is as for a tenant that nobody has set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SetTenant {
+    /// Its turns to one of another tenant; 1 if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u16>,
+    /// Most jobs of it that have not ended; no limit if left out or null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_max: Option<u64>,
+    /// What those may take up; what the server allows every tenant if left out or null.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backlog_bytes_max: Option<u64>,
+    /// Whether nothing of it is handed out; false if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+}
+
+/// What a tenant gets, may have, and has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Tenant {
+    /// Its name.
+    pub tenant_id: String,
+    /// Its turns to one of another tenant.
+    pub weight: u16,
+    /// Most jobs of it that have not ended; null is no limit.
+    pub backlog_max: Option<u64>,
+    /// What those may take up; null is what the server allows every tenant.
+    pub backlog_bytes_max: Option<u64>,
+    /// Whether nothing of it is handed out.
+    pub paused: bool,
+    /// Who paused it.
+    pub paused_by: Option<String>,
+    /// Since when.
+    pub paused_at: Option<Time>,
+    /// Jobs of it that have not ended.
+    pub backlog: u64,
+    /// What they take up.
+    pub backlog_bytes: u64,
 }
 
 /// A worker heard of lately.

@@ -4,7 +4,7 @@
 use crate::postgres::stand::{Plan, Stand, Store};
 use crate::postgres::suite as postgres;
 use crate::report::{self, Row};
-use crate::{echo as bare, neighbours, schedules, suite, turn as limit};
+use crate::{echo as bare, limits, neighbours, schedules, suite, turn as limit};
 use anyhow::bail;
 use jiff::SignedDuration;
 use std::net::SocketAddr;
@@ -43,6 +43,10 @@ On either store, what schedules and triggers cost:
   S1   ten thousand due at once            S3   ten thousand triggers on files
   S2   a hundred thousand far ahead
 
+On either store, what limits are for (or --scenario):
+  L1   noisy-tenant: one tenant floods, nine quiet ones are measured
+  L2   retry-storm: one type fails over and over, another goes on
+
 Every figure is the median of some runs. Compare ratios within one run, never figures of two days.")]
 pub struct Args {
     /// Workloads, such as E1 or ram
@@ -54,6 +58,9 @@ pub struct Args {
     /// All workloads of the store: E1 to E8, or P1 to idle
     #[arg(long)]
     suite: bool,
+    /// What limits are for: L1 and L2 by name
+    #[arg(long, value_enum, value_name = "NAME")]
+    scenario: Option<Scenario>,
     /// The neighbours of every hostile client: N1 to N12
     #[arg(long)]
     neighbours: bool,
@@ -147,6 +154,7 @@ pub fn run(args: &Args, show: Show<'_>) -> anyhow::Result<()> {
         Some(Some(Suite::Postgres)) => run_postgres(&names, args, show),
         Some(Some(Suite::Neighbours)) => run_neighbours(&names, args, show),
         Some(Some(Suite::Schedules)) => run_schedules(&names, args, show),
+        Some(Some(Suite::Limits)) => run_limits(&names, args, show),
         Some(Some(Suite::Journal) | None) | None => run_journal(&names, args, show),
     }
 }
@@ -158,6 +166,14 @@ enum Suite {
     Postgres,
     Neighbours,
     Schedules,
+    Limits,
+}
+
+/// L1 and L2 by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Scenario {
+    NoisyTenant,
+    RetryStorm,
 }
 
 impl Suite {
@@ -169,6 +185,7 @@ impl Suite {
             (true, _, _) => Some(Suite::Journal),
             (_, true, _) => Some(Suite::Postgres),
             (_, _, true) => Some(Suite::Neighbours),
+            (false, false, false) if limits::NAMES.contains(&name) => Some(Suite::Limits),
             (false, false, false) => schedules::NAMES.contains(&name).then_some(Suite::Schedules),
         }
     }
@@ -185,6 +202,30 @@ fn run_neighbours(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Resu
         let section = match args.store {
             Store::Memory => &report::NEIGHBOURS,
             Store::Postgres => &report::NEIGHBOURS_POSTGRES,
+        };
+        report::write(path, section, &[], &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+fn run_limits(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<()> {
+    let plan = schedules::Plan {
+        store: args.store,
+        runs: runs(args),
+        due: 0,
+        ahead: Duration::ZERO,
+        far: 0,
+        idle: span(args),
+        directory: suite::directory(args.dir.as_deref()),
+    };
+    let flood = if args.quick { 10_000 } else { 100_000 };
+    warn_if_busy();
+    let rows = taken(names, &plan.directory, |name| limits::run(name, &plan, flood), show)?;
+    if let Some(path) = &args.write {
+        let section = match args.store {
+            Store::Memory => &report::LIMITS,
+            Store::Postgres => &report::LIMITS_POSTGRES,
         };
         report::write(path, section, &[], &rows)?;
         eprintln!("written to {}", path.display());
@@ -336,6 +377,10 @@ fn read_span(text: &str) -> Result<Duration, String> {
 fn names(args: &Args) -> anyhow::Result<Vec<String>> {
     let named = args.only.iter().chain(&args.rows);
     let mut names: Vec<String> = named.map(|name| name.trim().to_uppercase()).collect();
+    names.extend(args.scenario.map(|scenario| match scenario {
+        Scenario::NoisyTenant => "L1".to_owned(),
+        Scenario::RetryStorm => "L2".to_owned(),
+    }));
     if args.neighbours {
         names.extend(neighbours::names().map(ToOwned::to_owned));
     }
@@ -390,6 +435,8 @@ mod tests {
         assert_eq!(named("bench n1 N12").unwrap(), ["N1", "N12"]);
         assert_eq!(named("bench --store postgres s1 S3").unwrap(), ["S1", "S3"]);
         assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 12);
+        assert_eq!(named("bench --scenario noisy-tenant").unwrap(), ["L1"]);
+        assert_eq!(named("bench --store postgres --scenario retry-storm").unwrap(), ["L2"]);
         for refused in [
             "bench",
             "bench P9",
@@ -397,6 +444,8 @@ mod tests {
             "bench N1 E1",
             "bench S1 N1",
             "bench S4",
+            "bench L3",
+            "bench L1 S1",
             "bench N13",
             "bench --store postgres E1",
             "bench --quick --full raw",

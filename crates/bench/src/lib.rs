@@ -15,6 +15,7 @@ mod echo;
 mod http;
 mod job;
 mod latency;
+mod limits;
 mod neighbours;
 mod postgres;
 mod report;

@@ -132,6 +132,20 @@ pub(crate) const SCHEDULES_POSTGRES: Section = Section {
     heading: "## Schedules, PostgreSQL store",
 };
 
+/// L1 and L2 on the memory store.
+pub(crate) const LIMITS: Section = Section {
+    begin: "<!-- bench-limits:begin -->",
+    end: "<!-- bench-limits:end -->",
+    heading: "## Limits, memory store",
+};
+
+/// L1 and L2 on the PostgreSQL store.
+pub(crate) const LIMITS_POSTGRES: Section = Section {
+    begin: "<!-- bench-limits-postgres:begin -->",
+    end: "<!-- bench-limits-postgres:end -->",
+    heading: "## Limits, PostgreSQL store",
+};
+
 /// Puts the notes and the table into their section of the file; both are made if need be.
 pub(crate) fn write(
     path: &Path,

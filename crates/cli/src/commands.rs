@@ -32,6 +32,7 @@ pub(crate) mod subscriptions;
 pub(crate) mod supervise;
 pub(crate) mod tail;
 pub(crate) mod templates;
+pub(crate) mod tenants;
 pub(crate) mod tokens;
 pub(crate) mod top;
 pub(crate) mod triggers;

@@ -5,6 +5,7 @@
 
 mod executor;
 pub(crate) mod file;
+mod flow;
 pub(crate) mod layers;
 mod otel;
 pub(crate) mod reader;

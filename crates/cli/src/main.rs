@@ -17,8 +17,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
     agent_files, alerts, audit, backup, bench, bulk, completions, config as config_command,
     conformance, dlq, doctor, errors, export, jobs, man, mcp, migrate, move_store, queues,
-    reference, replay, runs, schedules, serve, subscriptions, supervise, templates, tokens, top,
-    triggers, types, whoami, worker, workers,
+    reference, replay, runs, schedules, serve, subscriptions, supervise, templates, tenants,
+    tokens, top, triggers, types, whoami, worker, workers,
 };
 use output::Output;
 use session::Session;
@@ -81,6 +81,9 @@ enum Command {
     /// Queues and their numbers
     #[command(subcommand)]
     Queues(queues::Verb),
+    /// What tenants get and may have
+    #[command(subcommand)]
+    Tenants(tenants::Verb),
     /// Workers heard of lately
     Workers,
     /// What the server does, drawn anew every so often
@@ -198,6 +201,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
         Command::Bulk(verb) => simple(bulk::run(verb, session()?)),
         Command::Alerts(verb) => simple(alerts::run(verb, session()?)),
         Command::Queues(verb) => simple(queues::run(verb, session()?)),
+        Command::Tenants(verb) => simple(tenants::run(verb, session()?)),
         Command::Workers => simple(workers::run(session()?)),
         Command::Top(args) => simple(top::run(args, session()?)),
         Command::Whoami => simple(whoami::run(session()?)),
@@ -344,6 +348,12 @@ mod tests {
             "export audit",
             "audit list --limit 5",
             "audit verify",
+            "tenants list",
+            "tenants get t",
+            "tenants set t --weight 3 --backlog-max 10 --backlog-bytes-max none --paused true",
+            "types pause t",
+            "types resume t",
+            "types reset-circuit t",
             "queues list",
             "queues pause q",
             "queues resume q",

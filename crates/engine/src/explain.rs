@@ -6,10 +6,12 @@ use crate::governed;
 use crate::limits::WAITED_FOR_SHOWN;
 use mainspring_kernel::dispatch::has_room;
 use mainspring_kernel::entity::Body;
+use mainspring_kernel::entity::tenant::tenant_id;
 use mainspring_kernel::entity::wait::Wait;
+use mainspring_kernel::flow::{Held, HeldBy, Pause};
 use mainspring_kernel::job::AfterCondition;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp};
-use mainspring_store::{Error, JobWithHistory, Standing};
+use mainspring_store::{Error, JobWithHistory, Scope, Standing};
 
 /// What a job is doing and, if it waits, for what.
 #[derive(Debug, Clone)]
@@ -36,17 +38,29 @@ pub struct WhyWaiting {
 pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explanation>, Error> {
     let now = shared.clock.now();
     let Some(found) = shared.store.job(id).await? else { return Ok(None) };
-    let standing = shared.store.standing(id, now).await?;
+    let mut standing = shared.store.standing(id, now).await?;
     let JobWithHistory { job, history } = found;
+    if let Some(standing) = &mut standing {
+        standing.holders = own(shared, &job, &standing.holders).await?;
+    }
     let held = match waits_for(shared, &job).await? {
         Some(waits) => Some(waits),
         None => governed::held(shared, &job, &history).await?,
     };
     let workers = colleagues::everywhere(shared).await?;
     let has_worker = workers.iter().any(|seen| seen.wants(&job.tenant, &job.job_type, &job.queue));
-    let reasons = reasons(&job, (standing.as_ref(), held), has_worker, now);
+    let mut reasons = reasons(&job, (standing.as_ref(), held), has_worker, now);
+    if job.due_at().is_some()
+        && let Some(Pause { by, .. }) = tenant_pause(shared, &job).await?
+    {
+        reasons.retain(|why| why.code != "READY");
+        let message = format!("tenant {} was paused by {by}", job.tenant);
+        reasons.insert(0, WhyWaiting { code: "TENANT_PAUSED", message });
+    }
     let summary = summary(&job, &reasons);
-    let earliest = job.due_at().filter(|at| *at != Timestamp::NEVER || job.plan().is_some());
+    let opens_at = standing.as_ref().and_then(|standing| standing.held?.until);
+    let due_at = job.due_at().map(|at| opens_at.map_or(at, |opens_at| at.max(opens_at)));
+    let earliest = due_at.filter(|at| *at != Timestamp::NEVER || job.plan().is_some());
     Ok(Some(Explanation { job, summary, reasons, earliest }))
 }
 
@@ -65,8 +79,50 @@ async fn waits_for(shared: &Shared, job: &Job) -> Result<Option<WhyWaiting>, Err
         AfterCondition::Success => "to end well",
         AfterCondition::End => "to end",
     };
-    let message = format!("{left} jobs have {how} first: {}{rest}", named.join(", "));
+    let jobs = if left == 1 { "1 job has".to_owned() } else { format!("{left} jobs have") };
+    let message = format!("{jobs} {how} first: {}{rest}", named.join(", "));
     Ok(Some(WhyWaiting { code: "WAITS_FOR", message }))
+}
+
+/// Who paused the tenant of a job, if somebody did.
+async fn tenant_pause(shared: &Shared, job: &Job) -> Result<Option<Pause>, Error> {
+    let found = shared.store.entity(tenant_id(&job.tenant)).await?;
+    Ok(found.and_then(|it| if let Body::Tenant(card) = it.body { card.paused } else { None }))
+}
+
+/// Those of `jobs` that belong to the tenant of `job`: the others are nobody's business.
+async fn own(shared: &Shared, job: &Job, jobs: &[JobId]) -> Result<Vec<JobId>, Error> {
+    let mut own = Vec::new();
+    let scope = Scope::Tenant(job.tenant.clone());
+    for id in jobs {
+        own.extend(shared.store.job_within(*id, &scope).await?.map(|found| found.job.id));
+    }
+    Ok(own)
+}
+
+/// What a bucket or a circuit does to a job.
+fn held(job: &Job, held: &Held, now: Timestamp) -> WhyWaiting {
+    let seconds = held.until.map(|until| until.since(now).as_secs_f64());
+    let (code, message) = match (held.by, seconds) {
+        (HeldBy::Rate, seconds) => {
+            let seconds = seconds.unwrap_or(0.0);
+            let message =
+                format!("the rate limit of type {} has room in {seconds:.1} s", job.job_type);
+            ("RATE_LIMITED", message)
+        }
+        (HeldBy::Circuit, Some(seconds)) => {
+            let name = &job.job_type;
+            (
+                "CIRCUIT_OPEN",
+                format!("too many jobs of type {name} fail: one is tried in {seconds:.1} s"),
+            )
+        }
+        (HeldBy::Circuit, None) => {
+            let name = &job.job_type;
+            ("CIRCUIT_OPEN", format!("too many jobs of type {name} failed: one is being tried"))
+        }
+    };
+    WhyWaiting { code, message }
 }
 
 fn reasons(
@@ -91,14 +147,23 @@ fn reasons(
         if standing.is_queue_paused {
             because("QUEUE_PAUSED", format!("queue {} is paused", job.queue));
         }
+        if let Some(Pause { by, .. }) = &standing.type_paused {
+            because("TYPE_PAUSED", format!("type {} was paused by {by}", job.job_type));
+        }
         if let Some((limit, used)) = standing.limit.filter(|(limit, used)| !has_room(*used, *limit))
         {
-            let message =
-                format!("{used} of {limit} jobs of type {} may run at a time", job.job_type);
-            because("CONCURRENCY_LIMIT_EXCEEDED", message);
+            because("CONCURRENCY_LIMIT_EXCEEDED", full(job, (limit, used), &standing.holders));
+        }
+        if let Some(found) = &standing.held {
+            let WhyWaiting { code, message } = self::held(job, found, now);
+            because(code, message);
         }
         if standing.ahead > 0 && due_at <= now {
-            because("JOBS_AHEAD", format!("{} jobs go before it", standing.ahead));
+            let message = match standing.ahead {
+                1 => "1 job goes before it".to_owned(),
+                ahead => format!("{ahead} jobs go before it"),
+            };
+            because("JOBS_AHEAD", message);
         }
     }
     if !has_worker {
@@ -113,6 +178,18 @@ fn reasons(
         });
     }
     reasons
+}
+
+/// That a concurrency limit is used up, and by whom.
+fn full(job: &Job, (limit, used): (u32, u32), holders: &[JobId]) -> String {
+    let key = job.limit_keys().and_then(|keys| keys.concurrency.as_deref());
+    let key = key.map(|key| format!(" with key {key:?}")).unwrap_or_default();
+    let names: Vec<String> = holders.iter().map(ToString::to_string).collect();
+    let by = match names.is_empty() {
+        true => String::new(),
+        false => format!("; running: {}", names.join(", ")),
+    };
+    format!("{used} of {limit} jobs of type {}{key} may run at a time{by}", job.job_type)
 }
 
 fn summary(job: &Job, reasons: &[WhyWaiting]) -> String {

@@ -2,6 +2,7 @@
 //! store answers; nothing here waits for anything else.
 
 use crate::engine::Engine;
+use mainspring_kernel::flow::{CircuitState, Meter, Meters};
 use mainspring_kernel::governance::is_reserved;
 use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
@@ -101,6 +102,18 @@ impl Engine {
     /// If the store failed.
     pub async fn types(&self) -> Result<Vec<TypeSpec>, Error> {
         self.shared.store.types().await
+    }
+
+    /// Where the circuit of a type stands, if it has one.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn circuit(&self, spec: &TypeSpec) -> Result<Option<CircuitState>, Error> {
+        let Some(key) = Meters::circuit_key(spec) else { return Ok(None) };
+        Ok(Some(match self.shared.store.meter(key).await? {
+            Some(Meter::Circuit { state, .. }) => state,
+            Some(Meter::Bucket(_)) | None => CircuitState::default(),
+        }))
     }
 
     /// Rings when types may have changed, here or elsewhere. A hint.

@@ -13,6 +13,10 @@ pub struct Backlog {
     pub tenant: u64,
     /// How many the tenant may have.
     pub tenant_max: u64,
+    /// The tenant's jobs.
+    pub jobs: u64,
+    /// How many of those it may have.
+    pub jobs_max: u64,
     /// Bytes of everybody's jobs.
     pub all: u64,
     /// How many all may have together.
@@ -21,8 +25,14 @@ pub struct Backlog {
 
 impl Backlog {
     /// Nothing waits, and anything may.
-    pub const UNBOUNDED: Backlog =
-        Backlog { tenant: 0, tenant_max: u64::MAX, all: 0, all_max: u64::MAX };
+    pub const UNBOUNDED: Backlog = Backlog {
+        tenant: 0,
+        tenant_max: u64::MAX,
+        jobs: 0,
+        jobs_max: u64::MAX,
+        all: 0,
+        all_max: u64::MAX,
+    };
 
     /// Whether there is room for `job`.
     ///
@@ -30,7 +40,7 @@ impl Backlog {
     /// If its tenant, or everybody, has as much as they may.
     pub fn admit(&self, job: &Job) -> Result<(), Rejection> {
         let bytes = held_bytes(job);
-        if self.tenant.saturating_add(bytes) > self.tenant_max {
+        if self.tenant.saturating_add(bytes) > self.tenant_max || self.jobs >= self.jobs_max {
             return Err(Rejection::TenantBacklogFull);
         }
         if self.all.saturating_add(bytes) > self.all_max {

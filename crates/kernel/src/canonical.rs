@@ -124,7 +124,7 @@ fn key_of(member: &str) -> &str {
 }
 
 /// Appends the string whose content starts at `at`; answers with the place behind it.
-fn push_string(json: &str, mut at: usize, text: &mut String) -> usize {
+pub(crate) fn push_string(json: &str, mut at: usize, text: &mut String) -> usize {
     let bytes = json.as_bytes();
     text.push('"');
     loop {

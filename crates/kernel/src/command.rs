@@ -13,6 +13,8 @@ use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
 use crate::view::{jobs, tasks};
 
+pub use crate::flow::TypeChange;
+
 /// A request to change something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
@@ -165,6 +167,13 @@ pub enum Command {
     Together(Vec<Command>),
     /// Register or replace a type.
     SetType(Box<TypeSpec>),
+    /// Pause or resume a type, or reset its circuit.
+    ChangeType {
+        /// Which type.
+        name: JobType,
+        /// What to do.
+        change: TypeChange,
+    },
     /// Set how a queue behaves.
     SetQueue(QueueSpec),
     /// Store a new token.
@@ -232,6 +241,8 @@ pub struct Submit {
     pub may_name_others: bool,
     /// How the job ended, if that was elsewhere and before: it is only to be kept.
     pub ended: Option<Box<Ended>>,
+    /// What the concurrency limit counts it under, if the caller says.
+    pub concurrency_key: Option<Box<str>>,
 }
 
 /// Which jobs of its own batch a job waits for.
@@ -297,6 +308,7 @@ impl Submit {
             follows: None,
             may_name_others: false,
             ended: None,
+            concurrency_key: None,
         }
     }
 }
@@ -498,6 +510,7 @@ impl Command {
             | Command::DiscardReviewed { .. }
             | Command::BreakGlass { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::ExpireToken { .. }
@@ -541,6 +554,7 @@ impl Command {
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::ExpireToken { .. }
@@ -578,6 +592,7 @@ impl Command {
             | Command::Ring { .. }
             | Command::Settle { .. }
             | Command::SetType(_)
+            | Command::ChangeType { .. }
             | Command::SetQueue(_)
             | Command::IssueToken(_)
             | Command::ExpireToken { .. }
@@ -673,6 +688,7 @@ impl Command {
             Command::Ring { .. } => "ring",
             Command::Settle { .. } => "settle",
             Command::SetType(_) => "set_type",
+            Command::ChangeType { .. } => "change_type",
             Command::SetQueue(_) => "set_queue",
             Command::IssueToken(_) => "issue_token",
             Command::ExpireToken { .. } => "expire_token",

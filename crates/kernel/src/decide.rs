@@ -179,6 +179,7 @@ pub fn decide(command: &Command, facts: &Facts<'_>) -> Result<Decision, Rejectio
         Command::Settle { .. } => entity::settle(facts),
         Command::Together(_) => unreachable!("each part is decided on facts of its own"),
         Command::SetType(spec) => registry::set_type(spec, facts),
+        Command::ChangeType { name, change } => registry::change_type(name, change, facts),
         Command::SetQueue(spec) => registry::set_queue(spec),
         Command::IssueToken(token) => Ok(done(Event::TokenIssued(token.clone()))),
         Command::ExpireToken { at, .. } => match facts.token {

@@ -7,7 +7,7 @@ mod lane;
 mod turns;
 
 pub use book::{Book, Place, Rank, Wanted};
-pub use lane::{LaneKey, LimitKey, Taken, has_room};
+pub use lane::{LaneKey, LimitKey, Room, Taken, has_room};
 
 use crate::agent;
 use crate::job::Job;
@@ -20,6 +20,10 @@ pub const WAITING_CODES: &[&str] = &[
     "NOT_DUE",
     "RETRY_BACKOFF",
     "QUEUE_PAUSED",
+    "TYPE_PAUSED",
+    "TENANT_PAUSED",
+    "CIRCUIT_OPEN",
+    "RATE_LIMITED",
     "GATE_CLOSED",
     "OBJECT_UNCERTAIN",
     "AUTO_VERIFY_BUDGET",

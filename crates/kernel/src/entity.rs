@@ -15,6 +15,7 @@ pub mod object;
 pub mod question;
 pub mod schedule;
 pub mod subscription;
+pub mod tenant;
 pub mod trigger;
 pub mod wait;
 
@@ -35,6 +36,7 @@ use question::{Question, QuestionCommand};
 use schedule::{Schedule, ScheduleCommand};
 use std::fmt;
 use subscription::{Subscription, SubscriptionCommand};
+use tenant::{TenantCard, TenantCommand};
 use trigger::{Trigger, TriggerCommand};
 use wait::Wait;
 
@@ -68,6 +70,8 @@ pub enum Kind {
     Subscription = 35,
     /// A job waits for others; see [`wait`].
     Wait = 40,
+    /// What a tenant gets and may have; see [`tenant`].
+    Tenant = 45,
 }
 
 impl Kind {
@@ -86,6 +90,7 @@ impl Kind {
         Kind::BulkPage,
         Kind::Subscription,
         Kind::Wait,
+        Kind::Tenant,
     ];
 
     /// The number it is stored under.
@@ -114,6 +119,7 @@ impl Kind {
             Kind::BulkPage => "bulk_page",
             Kind::Subscription => "subscription",
             Kind::Wait => "wait",
+            Kind::Tenant => "tenant",
         }
     }
 
@@ -133,6 +139,7 @@ impl Kind {
             Kind::BulkPage => "blp",
             Kind::Subscription => "sub",
             Kind::Wait => "wai",
+            Kind::Tenant => "tnt",
         }
     }
 }
@@ -211,6 +218,8 @@ pub enum Body {
     Subscription(Box<Subscription>),
     /// What a job waits for.
     Wait(Box<Wait>),
+    /// A tenant.
+    Tenant(TenantCard),
 }
 
 impl Body {
@@ -230,6 +239,7 @@ impl Body {
             Body::BulkPage(_) => Kind::BulkPage,
             Body::Subscription(_) => Kind::Subscription,
             Body::Wait(_) => Kind::Wait,
+            Body::Tenant(_) => Kind::Tenant,
         }
     }
 }
@@ -251,6 +261,13 @@ impl Entity {
             Body::BulkPage(_) => "kept",
             Body::Subscription(subscription) => subscription.state(),
             Body::Wait(_) => "open",
+            Body::Tenant(card) => {
+                if card.paused.is_some() {
+                    "paused"
+                } else {
+                    "active"
+                }
+            }
         }
     }
 
@@ -267,7 +284,7 @@ impl Entity {
             Body::Bulk(bulk) => bulk.alarm_at(),
             Body::BulkPage(page) => Some(page.keep_until),
             Body::Wait(wait) => Some(wait.look_at),
-            Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => None,
+            Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) | Body::Tenant(_) => None,
         }
     }
 
@@ -282,7 +299,7 @@ impl Entity {
             // A type that is there without being registered.
             Body::Object(_) | Body::Gate(_) | Body::AuditHead(_) | Body::AuditEntry(_) => None,
             Body::Alert(_) | Body::Bulk(_) | Body::BulkPage(_) => None,
-            Body::Subscription(_) | Body::Wait(_) => None,
+            Body::Subscription(_) | Body::Wait(_) | Body::Tenant(_) => None,
         }
     }
 
@@ -304,7 +321,7 @@ impl Entity {
             }
             Body::Alert(alert) => visit("rule", alert.rule.as_str()),
             Body::Bulk(bulk) => visit("action", bulk.spec.action.as_str()),
-            Body::BulkPage(_) => {}
+            Body::BulkPage(_) | Body::Tenant(_) => {}
             Body::Wait(wait) => {
                 wait.open.iter().for_each(|job| visit("job", &job.to_string()));
                 wait.members
@@ -348,6 +365,8 @@ pub enum EntityCommand {
     Bulk(BulkCommand),
     /// Of a subscription.
     Subscription(SubscriptionCommand),
+    /// Of a tenant.
+    Tenant(TenantCommand),
 }
 
 impl EntityCommand {
@@ -364,6 +383,7 @@ impl EntityCommand {
             EntityCommand::Alert(command) => command.entity(),
             EntityCommand::Bulk(command) => command.entity(),
             EntityCommand::Subscription(command) => command.entity(),
+            EntityCommand::Tenant(command) => command.entity(),
         }
     }
 
@@ -380,6 +400,7 @@ impl EntityCommand {
             EntityCommand::Alert(command) => command.name(),
             EntityCommand::Bulk(command) => command.name(),
             EntityCommand::Subscription(command) => command.name(),
+            EntityCommand::Tenant(_) => "set_tenant",
         }
     }
 
@@ -395,7 +416,7 @@ impl EntityCommand {
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_)
             | EntityCommand::Bulk(_) => None,
-            EntityCommand::Subscription(_) => None,
+            EntityCommand::Subscription(_) | EntityCommand::Tenant(_) => None,
             EntityCommand::Schedule(command) => command.key(),
         }
     }
@@ -408,7 +429,8 @@ impl EntityCommand {
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
-            | EntityCommand::Alert(_) => false,
+            | EntityCommand::Alert(_)
+            | EntityCommand::Tenant(_) => false,
             EntityCommand::Schedule(command) => command.is_new_work(),
             EntityCommand::Trigger(command) => command.is_new_work(),
             EntityCommand::Bulk(command) => command.is_new_work(),
@@ -428,7 +450,7 @@ impl EntityCommand {
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_) => &[],
-            EntityCommand::Subscription(_) => &[],
+            EntityCommand::Subscription(_) | EntityCommand::Tenant(_) => &[],
         }
     }
 
@@ -438,6 +460,7 @@ impl EntityCommand {
             EntityCommand::Beacon(_)
             | EntityCommand::Object(_)
             | EntityCommand::Gate(_)
+            | EntityCommand::Tenant(_)
             | EntityCommand::Subscription(_) => 0,
             EntityCommand::Audit(command) => command.text_bytes(),
             EntityCommand::Alert(command) => command.text_bytes(),
@@ -459,7 +482,7 @@ impl EntityCommand {
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_)
             | EntityCommand::Bulk(_) => None,
-            EntityCommand::Subscription(_) => None,
+            EntityCommand::Subscription(_) | EntityCommand::Tenant(_) => None,
             EntityCommand::Schedule(command) => command.job_type(),
         }
     }
@@ -484,7 +507,7 @@ impl EntityCommand {
             | EntityCommand::Gate(_)
             | EntityCommand::Audit(_)
             | EntityCommand::Alert(_) => None,
-            EntityCommand::Subscription(_) => None,
+            EntityCommand::Subscription(_) | EntityCommand::Tenant(_) => None,
             EntityCommand::Question(command) => Some(command.job()),
             EntityCommand::Bulk(command) => command.job(),
         }
@@ -504,6 +527,7 @@ pub(crate) fn decide(command: &EntityCommand, facts: &Facts<'_>) -> Result<Decis
         EntityCommand::Alert(command) => alert::decide(command, facts),
         EntityCommand::Bulk(command) => bulk::decide(command, facts),
         EntityCommand::Subscription(command) => subscription::decide(command, facts),
+        EntityCommand::Tenant(command) => tenant::decide(command, facts),
     }
 }
 
@@ -525,7 +549,9 @@ pub(crate) fn ring(at: Timestamp, facts: &Facts<'_>) -> Result<Decision, Rejecti
         Body::Bulk(bulk) => Ok(bulk::ring(entity, bulk, facts)),
         Body::BulkPage(_) => Ok(bulk::ring_page(entity)),
         Body::Wait(wait) => Ok(wait::ring(entity, wait, facts)),
-        Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) => Err(Rejection::NotDue),
+        Body::Gate(_) | Body::AuditHead(_) | Body::Subscription(_) | Body::Tenant(_) => {
+            Err(Rejection::NotDue)
+        }
     }
 }
 
@@ -542,7 +568,7 @@ pub(crate) fn settle(facts: &Facts<'_>) -> Result<Decision, Rejection> {
         | Body::Alert(_)
         | Body::Bulk(_)
         | Body::BulkPage(_) => Err(Rejection::NotDue),
-        Body::Subscription(_) => Err(Rejection::NotDue),
+        Body::Subscription(_) | Body::Tenant(_) => Err(Rejection::NotDue),
         Body::Schedule(schedule) => schedule::settle(entity, schedule, facts),
         Body::Trigger(trigger) => trigger::settle(entity, trigger, facts),
         Body::Wait(wait) => wait::settle(entity, wait, facts),

@@ -13,6 +13,7 @@ use crate::fingerprint::digest;
 use crate::id::JobId;
 use crate::job::Job;
 use crate::name::{JobType, QueueName, TenantId};
+use crate::registry::QueueSpec;
 
 /// An enum with its wire names.
 macro_rules! words {
@@ -109,6 +110,8 @@ words! {
 const TYPES: &str = "scheduler.";
 /// What the names of the queues of gates begin with; nobody else may have such a queue.
 const GATES: &str = "gate:";
+/// What the names of the queues of tenants begin with.
+const TENANTS: &str = "gate:tenant:";
 /// The queue of governed jobs, unless they are sharded.
 pub const QUEUE: &str = "scheduler";
 /// The scope of the keys of governed jobs.
@@ -210,6 +213,22 @@ pub fn gate_queue(tenant: &TenantId, gate: Gate) -> QueueName {
     QueueName::stored(format!("{GATES}{}:{tenant:032x}", gate.as_str()).into())
 }
 
+/// The queue that has what a tenant gets and may have, and is paused while the tenant is. No job
+/// stands in it.
+pub fn tenant_queue(tenant: &TenantId) -> QueueName {
+    QueueName::stored(format!("{TENANTS}{tenant}").into())
+}
+
+/// The tenant whose queue it is.
+pub fn tenant_of(queue: &QueueName) -> Option<TenantId> {
+    queue.as_str().strip_prefix(TENANTS).map(|tenant| TenantId::stored(tenant.into()))
+}
+
+/// How many turns the tenant of such a queue has; none while it is paused.
+pub fn weight_of(spec: &QueueSpec) -> u32 {
+    if spec.is_paused { 0 } else { spec.share.map_or(1, |share| share.weight.into()) }
+}
+
 /// Whether a queue is a gate's, and so nobody's to set.
 pub fn is_reserved(queue: &QueueName) -> bool {
     queue.as_str().starts_with(GATES)
@@ -274,6 +293,7 @@ mod tests {
                     queue: QueueName::stored(QUEUE.into()),
                     job_type: duty.job_type(),
                     user: None,
+                    keys: None,
                 };
                 let expected = duty.risk_tier == RiskTier::High && tenant == &acme;
                 assert_eq!(is_held(&lane, &mut is_open), expected);

@@ -11,6 +11,7 @@ pub use lease::{Lease, LeaseToken, Settled};
 use crate::entity::EntityId;
 use crate::event::KeyHolder;
 use crate::fingerprint::Digest;
+use crate::flow::LimitKeys;
 use crate::id::{DlqId, JobId};
 use crate::limits::DLQ_UNFINISHED_MS;
 use crate::name::{JobType, QueueName, TenantId, UserId, WorkerId};
@@ -314,6 +315,8 @@ pub struct Extras {
     pub bounds: Option<Box<Bounds>>,
     /// How it went so far.
     pub course: Option<Box<Course>>,
+    /// The keys that limits count it by.
+    pub limit_keys: Option<Box<LimitKeys>>,
 }
 
 /// A job.
@@ -489,6 +492,11 @@ impl Job {
     /// The step of another system's trace that submitted it.
     pub fn traceparent(&self) -> Option<&str> {
         self.extras.as_ref()?.traceparent.as_deref()
+    }
+
+    /// The keys that limits count it by.
+    pub fn limit_keys(&self) -> Option<&LimitKeys> {
+        self.extras.as_ref()?.limit_keys.as_deref()
     }
 
     /// The name that the caller chose for the job.

@@ -37,6 +37,7 @@ pub mod error_class;
 pub mod evolve;
 pub mod fingerprint;
 pub mod firing;
+pub mod flow;
 pub mod governance;
 pub mod retry;
 pub mod signature;

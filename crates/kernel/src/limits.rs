@@ -75,6 +75,21 @@ pub const AFTER_MAX: usize = 100;
 pub const WAIT_LOOK_MS_FIRST: u64 = 2_000;
 /// Jobs of a batch that one such look takes in; the rest follow at once.
 pub const WAIT_LOOK_JOBS: usize = 1_000;
+/// Most turns of a tenant to one of another.
+pub const TENANT_WEIGHT_MAX: u16 = 100;
+/// Highest rate at which jobs of a type may be handed out, a second.
+pub const RATE_PER_SECOND_MAX: u32 = 100_000;
+/// Most jobs that a rate limit lets through at once after a pause.
+pub const RATE_BURST_MAX: u32 = 10_000;
+/// Lowest rate, in billionths of a job a second: about one a day. A bucket that is full is
+/// forgotten, so there are never more of them than jobs were handed out while one fills up.
+pub const RATE_NANOS_MIN: u64 = 10_000;
+/// Most attempts that a circuit looks back at.
+pub const CIRCUIT_CALLS_MAX: u8 = 100;
+/// Longest time for which a circuit stays open before a job is tried: one day.
+pub const CIRCUIT_OPEN_SECS_MAX: u32 = 24 * 3600;
+/// For so long a circuit is kept in mind after its type last ran: thirty days.
+pub const CIRCUIT_KEPT_MS: u64 = 30 * 24 * 3600 * 1000;
 /// Most arguments of a command that runs the jobs of a type.
 pub const EXECUTOR_ARGS_MAX: usize = 100;
 /// Most variables such a command is given besides those of its job.

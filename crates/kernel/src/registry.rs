@@ -1,9 +1,11 @@
 //! The registries: what kinds of work exist with their service levels, and how queues behave.
 
 use crate::agent::{self, Purpose};
+use crate::command::Submit;
 use crate::entity::alert::ALERT_TYPE;
 use crate::executor::{Executor, Mode};
 use crate::fingerprint::Digest;
+use crate::flow::{Flow, KeySource, LimitKeys};
 use crate::governance::{self, Duty};
 use crate::limits::{
     EVALUATION_TIMEOUT_MS, PRIORITY_DEFAULT, RETRIES_DEFAULT, RUN_CONCURRENCY_DEFAULT,
@@ -72,6 +74,8 @@ pub struct TypeSpec {
     pub file_entry: Option<Digest>,
     /// How its jobs are executed; as the deployment says if `None`.
     pub executor: Option<Box<Executor>>,
+    /// What else holds its jobs back.
+    pub flow: Box<Flow>,
 }
 
 impl TypeSpec {
@@ -90,6 +94,7 @@ impl TypeSpec {
             backoff: Backoff::DEFAULT,
             file_entry: None,
             executor: None,
+            flow: Box::default(),
         }
     }
 
@@ -176,6 +181,24 @@ impl TypeSpec {
         self.executor.as_ref().map_or(otherwise, |executor| executor.mode())
     }
 
+    /// The keys that a job is counted by: its caller's, or those that are found in it.
+    pub fn keys_of(&self, wish: &Submit) -> Option<Box<LimitKeys>> {
+        let find = |source: &KeySource| source.find(&wish.labels, &wish.payload);
+        let own = || self.flow.concurrency_key.as_ref().and_then(find);
+        let rate = self.flow.rate_limit.as_ref().and_then(|limit| limit.key.as_ref());
+        let keys = LimitKeys {
+            concurrency: wish.concurrency_key.clone().or_else(own),
+            rate: rate.and_then(find),
+        };
+        (!keys.is_empty()).then(|| Box::new(keys))
+    }
+
+    /// Whether jobs of one lane and another may differ in what they are counted by.
+    pub fn is_limited_by_key(&self) -> bool {
+        let is_rate = self.flow.rate_limit.as_ref().is_some_and(|limit| limit.key.is_some());
+        is_rate || self.concurrency_limit.is_some()
+    }
+
     /// Whether each user of a tenant has a limit of its own.
     pub fn is_limited_by_user(&self) -> bool {
         self.concurrency_limit.is_some() && self.concurrency_scope == ConcurrencyScope::User
@@ -218,12 +241,31 @@ pub struct QueueSpec {
     pub is_paused: bool,
     /// In which order it hands out jobs.
     pub order: QueueOrder,
+    /// What a tenant gets and may have, if the queue is that of a tenant.
+    pub share: Option<TenantShare>,
+}
+
+/// What a tenant gets and may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenantShare {
+    /// Its turns to one of a tenant that nobody has set.
+    pub weight: u16,
+    /// Most jobs of it that have not ended.
+    pub backlog_max: Option<u64>,
+    /// What those may take up.
+    pub backlog_bytes_max: Option<u64>,
+}
+
+impl TenantShare {
+    /// That of a tenant that nobody has set.
+    pub const PLAIN: TenantShare =
+        TenantShare { weight: 1, backlog_max: None, backlog_bytes_max: None };
 }
 
 impl QueueSpec {
     /// A queue as it is before anybody configures it.
     pub fn plain(name: QueueName) -> Self {
-        QueueSpec { name, is_paused: false, order: QueueSpec::order_of(None) }
+        QueueSpec { name, is_paused: false, order: QueueSpec::order_of(None), share: None }
     }
 
     /// What is kept of a queue that somebody configures: that of agent runs has an order of its

@@ -409,7 +409,8 @@ fn what_waits_has_a_bound_for_the_tenant_and_one_for_all() {
     };
     let bytes = held_bytes(job);
     let asked = |tenant: u64, all: u64| {
-        let backlog = Backlog { tenant, tenant_max: 10_000, all, all_max: 20_000 };
+        let backlog =
+            Backlog { tenant, tenant_max: 10_000, all, all_max: 20_000, ..Backlog::UNBOUNDED };
         submit(wish(), &Facts { backlog, ..facts() }).map(|_| ()).map_err(|no| no.code())
     };
     assert_eq!(asked(10_000 - bytes, 20_000 - bytes), Ok(()), "up to the last byte");
@@ -417,7 +418,13 @@ fn what_waits_has_a_bound_for_the_tenant_and_one_for_all() {
     assert_eq!(asked(0, 20_001 - bytes), Err("BACKLOG_FULL"));
     assert_eq!(asked(u64::MAX, u64::MAX), Err("TENANT_BACKLOG_FULL"), "one's own is told first");
     // A repeat makes nothing that could wait, and a bad wish is bad whatever waits.
-    let full = Backlog { tenant: 10_000, tenant_max: 10_000, all: 20_000, all_max: 20_000 };
+    let full = Backlog {
+        tenant: 10_000,
+        tenant_max: 10_000,
+        all: 20_000,
+        all_max: 20_000,
+        ..Backlog::UNBOUNDED
+    };
     let holder = KeyHolder { job: JobId(9), fingerprint: None, free_at: None };
     let known = Facts { key_holder: Some(holder), backlog: full, ..facts() };
     assert!(submit(Submit { idempotency: key("k"), ..wish() }, &known).is_ok());

@@ -3,10 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a test may panic")]
 
-use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Wanted, order_key};
+use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Room, Wanted, order_key};
+use mainspring_kernel::fingerprint::digest;
+use mainspring_kernel::flow::LimitKeys;
 use mainspring_kernel::{JobType, QueueName, QueueOrder, TenantId, Timestamp, UserId};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -47,6 +50,7 @@ fn lane() -> impl Strategy<Value = LaneKey> {
         queue,
         job_type,
         user,
+        keys: None,
     })
 }
 
@@ -152,14 +156,14 @@ fn take(book: &mut Book<u32>, pull: &Pull) -> Vec<u32> {
     let mut room = pull.room.clone();
     let mut is_open = |queue: &QueueName| !pull.paused.contains(queue);
     let mut has_room = |lane: &LaneKey| match room.get_mut(&lane.job_type) {
-        Some(0) => false,
+        Some(0) => Room::Full,
         Some(free) => {
             *free -= 1;
-            true
+            Room::Free
         }
-        None => true,
+        None => Room::Free,
     };
-    book.take(&wanted, pull.limit, &mut is_open, &mut has_room)
+    book.take(&wanted, pull.limit, &|_| 1, &mut is_open, &mut has_room)
 }
 
 fn rank(key: i64, id: u32) -> Rank {
@@ -259,7 +263,7 @@ proptest! {
             book.insert(lane, rank(*key, u32::try_from(id).unwrap()), id);
         }
         let all = Wanted { tenant: None, types: None, queues: None };
-        let mut taken = book.take(&all, usize::MAX, &mut |_| true, &mut |_| true);
+        let mut taken = book.take(&all, usize::MAX, &|_| 1, &mut |_| true, &mut |_| Room::Free);
         prop_assert!(book.is_empty());
         taken.sort_unstable();
         prop_assert_eq!(taken, (0..lanes.len()).collect::<Vec<_>>());
@@ -289,13 +293,14 @@ fn simple(tenant: &str, queue: &str, job_type: &str) -> LaneKey {
         queue: QueueName::new(queue).unwrap(),
         job_type: JobType::new(job_type).unwrap(),
         user: None,
+        keys: None,
     }
 }
 
 const ALL: Wanted<'static> = Wanted { tenant: None, types: None, queues: None };
 
 fn take_one(book: &mut Book<&'static str>, wanted: &Wanted<'_>) -> Option<&'static str> {
-    book.take(wanted, 1, &mut |_| true, &mut |_| true).pop()
+    book.take(wanted, 1, &|_| 1, &mut |_| true, &mut |_| Room::Free).pop()
 }
 
 /// With a cursor in a ring, the pulls for `b` put the turn back behind `b` every time, and `a`
@@ -339,8 +344,8 @@ fn a_full_lane_hides_nobody_behind_it() {
     let mut book = Book::default();
     book.insert(&simple("t", "q", "full"), rank(0, 0), "full");
     book.insert(&simple("t", "q", "free"), rank(9, 1), "free");
-    let mut has_room = |lane: &LaneKey| lane.job_type.as_str() != "full";
-    assert_eq!(book.take(&ALL, 9, &mut |_| true, &mut has_room), ["free"]);
+    let mut has_room = |lane: &LaneKey| Room::from(lane.job_type.as_str() != "full");
+    assert_eq!(book.take(&ALL, 9, &|_| 1, &mut |_| true, &mut has_room), ["free"]);
     assert_eq!(book.len(), 1);
 }
 
@@ -351,4 +356,92 @@ fn waiting_makes_up_for_priority() {
     assert!(key(0, 10) < key(0, 5), "of the same age, the higher priority goes first");
     assert!(key(0, 5) < key(6, 10), "six seconds older outranks five points");
     assert_eq!(key(0, 5), key(5, 10), "one point is worth one second");
+}
+
+/// A lane of one of many keys.
+fn keyed(tenant: &str, key: usize) -> LaneKey {
+    let keys = LimitKeys { concurrency: Some(key.to_string().into()), rate: None };
+    LaneKey { keys: Some(Arc::new(keys)), ..simple(tenant, "q", "t") }
+}
+
+/// Keys that are full cost a pull nothing from the second time on, and nobody behind them waits.
+#[test]
+fn a_key_that_is_full_is_asked_about_once() {
+    let mut book = Book::default();
+    let under = |key: usize| digest(&[&key.to_be_bytes()]);
+    for key in 0..1_000 {
+        for job in 0..2u32 {
+            book.insert(&keyed("a", key), rank(key as i64, job), (key, job));
+        }
+    }
+    book.insert(&keyed("b", 5_000), rank(0, 0), (5_000, 0));
+    let mut asked = 0;
+    let mut pull = |book: &mut Book<(usize, u32)>, free: usize, limit: usize| {
+        asked = 0;
+        let mut has_room = |lane: &LaneKey| {
+            asked += 1;
+            let key: usize = lane.concurrency_key().unwrap().parse().unwrap();
+            if key == free { Room::Free } else { Room::Aside(under(key)) }
+        };
+        let taken = book.take(&ALL, limit, &|_| 1, &mut |_| true, &mut has_room);
+        (taken, asked)
+    };
+    let (taken, asked) = pull(&mut book, 999, 1);
+    assert_eq!((taken, asked), (vec![(999, 0)], 1_000), "it stands behind all others");
+    let (taken, asked) = pull(&mut book, 999, 1);
+    // The other tenant's turn came first.
+    assert_eq!((taken, asked), (vec![(999, 1)], 2));
+    assert_eq!(pull(&mut book, 0, 9), (vec![], 0), "all are aside");
+    // Another one of a key that is aside stands aside, too.
+    book.insert(&keyed("a", 7), rank(-1, 9), (7, 9));
+    assert_eq!(pull(&mut book, 7, 9), (vec![], 0));
+    book.free(under(7));
+    assert_eq!(pull(&mut book, 7, 9).0, [(7, 9), (7, 0), (7, 1)]);
+    assert_eq!(book.len(), 2_002 - 5, "the others are still there");
+    // A lane that is emptied while it is aside is forgotten, and made anew.
+    let lane = keyed("b", 5_000);
+    let place = book.insert(&lane, rank(1, 1), (5_000, 1));
+    assert!(book.remove(place, rank(0, 0), (5_000, 0)));
+    assert!(book.remove(place, rank(1, 1), (5_000, 1)));
+    book.insert(&lane, rank(2, 2), (5_000, 2));
+    assert_eq!(pull(&mut book, 5_000, 9).0, [(5_000, 2)]);
+    book.free(under(5_000));
+    assert_eq!(pull(&mut book, 5_000, 9), (vec![], 0));
+}
+
+#[test]
+fn tenants_get_turns_by_their_weight_and_none_while_they_are_paused() {
+    let mut book = Book::default();
+    for number in 0..60 {
+        for tenant in ["a", "b", "c", "p"] {
+            book.insert(&simple(tenant, "q", "t"), rank(0, number), tenant);
+        }
+    }
+    let weight = |tenant: &TenantId| match tenant.as_str() {
+        "a" => 3,
+        "b" => 2,
+        "p" => 0,
+        _ => 1,
+    };
+    let mut served = Vec::new();
+    for limit in [1, 1, 4, 2, 4, 12] {
+        // What is undone was no turn.
+        book.mark();
+        let undone = book.take(&ALL, limit, &weight, &mut |_| true, &mut |_| Room::Free);
+        book.undo_servings();
+        for (number, tenant) in undone.iter().enumerate() {
+            book.insert(&simple(tenant, "q", "t"), rank(-1, number as u32), *tenant);
+        }
+        book.mark();
+        let taken = book.take(&ALL, limit, &weight, &mut |_| true, &mut |_| Room::Free);
+        assert_eq!(taken, undone);
+        served.extend(taken);
+    }
+    let round = ["a", "a", "a", "b", "b", "c"];
+    assert_eq!(served, [round; 4].concat());
+    // Coming back gains nothing: who is there alone is served, and goes behind whoever comes.
+    let only = Wanted { tenant: Some(&TenantId::new("a").unwrap()), ..ALL };
+    assert_eq!(book.take(&only, 5, &weight, &mut |_| true, &mut |_| Room::Free), ["a"; 5]);
+    let next = book.take(&ALL, 3, &weight, &mut |_| true, &mut |_| Room::Free);
+    assert_eq!(next, ["b", "b", "c"]);
 }

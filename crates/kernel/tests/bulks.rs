@@ -256,7 +256,7 @@ fn strangers_and_full_backlogs_are_left_alone() {
     foreign.job.tenant = tenant("other");
     assert_eq!(step(&entity, &foreign, 1), Err(Rejection::NotDue));
     let item = item(5);
-    let backlog = Backlog { tenant: 1, tenant_max: 1, all: 1, all_max: 1 };
+    let backlog = Backlog { tenant: 1, tenant_max: 1, ..Backlog::UNBOUNDED };
     let facts =
         Facts { entity: Some(&entity), item: Some(&item), backlog, fresh_id: 9, ..Facts::at(NOW) };
     let target = Target::Item(item.id);

@@ -122,7 +122,8 @@ const DENIED_PATH_BYTES: usize = 150;
 
 /// Whether a route is about what is governed or administered.
 fn is_sensitive(path: &str) -> bool {
-    const PATHS: [&str; 10] = [
+    const PATHS: [&str; 11] = [
+        "/api/v1/tenants",
         "/api/v1/tokens",
         "/api/v1/types",
         "/api/v1/queues",

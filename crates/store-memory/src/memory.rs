@@ -22,6 +22,7 @@ use crate::state::State;
 use keeper::Keeper;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meters;
 use mainspring_kernel::{JobId, Timestamp};
 use mainspring_store::record::{BadRecord, Names, Record, decode_job, job_owner};
 use mainspring_store::{Error, Fatal, JobWithHistory, Recovery, Scope};
@@ -258,6 +259,11 @@ impl MemoryStore {
             stream::write_until(&self.memory, disk, newest_move)?;
         }
         if is_full { keeper::archive_finished(&self.memory, disk) } else { Ok(()) }
+    }
+
+    /// Buckets and circuits.
+    pub(crate) fn meters(&self) -> Meters {
+        self.memory.read().index.meters.clone()
     }
 
     /// Idempotency keys and totals, which no read of a store tells.

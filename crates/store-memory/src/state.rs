@@ -61,7 +61,7 @@ pub(crate) struct State {
 impl State {
     /// Notes the instant of a commit: what is due by then is ready.
     pub(crate) fn begin(&mut self, now: Timestamp) {
-        self.index.promote(&mut self.slab, now);
+        self.index.begin(&mut self.slab, now);
     }
 
     /// Puts back what was taken and not claimed.
@@ -159,6 +159,7 @@ impl State {
         entry.spot = Spot::Nowhere;
         let step = evolve(&mut entry.job, event)?;
         if !self.is_counted {
+            self.index.note(&entry.job, event);
             self.totals.count(&step, &entry.job);
             self.moves.push(&entry.job, step.clone());
         }

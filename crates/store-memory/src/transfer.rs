@@ -94,8 +94,10 @@ impl MemoryExport {
             Stage::Rest => {
                 let (keys, counters) = self.store.inner();
                 let keys = keys.into_iter().map(|(hash, holder)| Record::Key { hash, holder });
+                let meters = self.store.meters();
+                let meters = meters.iter().map(|(key, meter)| Record::Meter { key, meter });
                 let last = std::iter::once(Record::Counters(counters));
-                (keys.chain(last).collect(), Stage::Over)
+                (keys.chain(meters).chain(last).collect(), Stage::Over)
             }
             Stage::Over => return Ok(None),
         };

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `write_registry_changes`, if any | `registry`, `lane`, `live` | `type`, `queue`, `token` |
 //! | ... and jobs that count or stand elsewhere by it | | `lane`, `ready`, `waiting`, `live` |
-//! | `count_limited`, if limits matter | `live`, with a lock per limit | |
+//! | `count_limited`, if limits matter | `live`, `meter`, with a lock per limit | |
 //! | `gather_offers` (`offers.rs`), for pulls | `ready`, `job`, `live` | `waiting`, `ready` |
 //! | `recall`: jobs that this server handed out | | |
 //! | `load_named` (`load.rs`) | `job`, `live`, `finished`, `effect` | |
@@ -35,6 +35,7 @@ pub(crate) mod items;
 mod keys;
 mod lessons;
 pub(crate) mod load;
+pub(crate) mod meters;
 mod offers;
 mod registry_changes;
 mod suspects;
@@ -47,6 +48,7 @@ use crate::commit::consequences::Consequences;
 use crate::commit::desk::{Ground, PostgresDesk};
 use crate::commit::lessons::Lessons;
 use crate::commit::load::{Loaded, Wants};
+use crate::commit::meters::{DeskMeters, load_meters};
 use crate::commit::suspects::Suspects;
 use crate::commit::transaction::Transaction;
 use crate::connections::{Call, Wait};
@@ -59,9 +61,10 @@ use crate::this_server::ThisServer;
 use crate::values::{Map, digest, hash_uuid};
 use mainspring_kernel::dispatch::Book;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meters;
 use mainspring_kernel::{Job, JobId, Timestamp};
 use mainspring_store::{Needs, Work};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -101,6 +104,7 @@ impl Writer {
         work: &mut Work<'_>,
     ) -> Result<(), Fault> {
         let mut lessons = Lessons::default();
+        self.foresee_meters(server, needs, &mut lessons);
         let mut last = Fault::Conflict;
         for tries in 0..TRIES_MAX {
             self.book.mark();
@@ -156,6 +160,18 @@ impl Writer {
         Err(last)
     }
 
+    /// Reports on jobs whose type has a circuit need it: that is known before the first try.
+    fn foresee_meters(&self, server: &ThisServer, needs: &Needs, lessons: &mut Lessons) {
+        let registry = server.registry();
+        for stored in needs.jobs.iter().filter_map(|id| self.handed_out.get(id)) {
+            if let Some(spec) = registry.metered(&stored.job.job_type)
+                && spec.flow.circuit.is_some()
+            {
+                lessons.meters.extend(Meters::keys_of(spec, None).last());
+            }
+        }
+    }
+
     /// The steps of one try, as the table above has them.
     async fn try_once(
         &mut self,
@@ -167,7 +183,7 @@ impl Writer {
         let Round { known, mut registry, wait, mut transaction } =
             Round::begin(server, needs, lessons).await?;
         self.write_registry_changes(server, &mut transaction, &known, &registry, lessons).await?;
-        let running = count_limited(&mut transaction, &lessons.limits).await?;
+        let (running, meters) = count_limited(&mut transaction, lessons).await?;
         let offers = self.offers(server, &mut transaction, needs, &registry, lessons).await?;
         let Some((plan, offers)) = offers else { return Ok(Tried::Again) };
         let wants = Wants { needs, offers, recalled: self.recall(needs, lessons) };
@@ -179,6 +195,7 @@ impl Writer {
             registry: &registry,
             book: &mut self.book,
             running,
+            meters,
             server,
         });
         loaded.lay_out(&mut desk, &server.lanes());
@@ -187,6 +204,9 @@ impl Writer {
         }
         work(&mut desk);
         desk.clear_book();
+        if let Some(at) = desk.opens_at {
+            server.work_by(at);
+        }
         if lessons.learn(&mut desk) {
             transaction.undo().await;
             return Ok(Tried::Again);
@@ -199,7 +219,7 @@ impl Writer {
         let mut consequences = Consequences::of(desk, plan, &self.stock, server);
         if calls.is_empty() && lessons.registry_changes.is_empty() {
             end_unchanged(server, transaction, needs, known.version).await?;
-            consequences.of_nothing(self);
+            consequences.of_nothing(server, self);
             return Ok(Tried::Committed);
         }
         consequences.backlog = backlog;
@@ -324,27 +344,33 @@ impl<'a> Round<'a> {
     }
 }
 
-/// How many rows of `live` count under each limit, with other servers kept from counting the same
-/// ones meanwhile.
+/// How many rows of `live` count under each limit, and how meters stand, with other servers kept
+/// from counting the same ones meanwhile.
 async fn count_limited(
     transaction: &mut Transaction<'_>,
-    limits: &HashSet<Digest>,
-) -> Result<HashMap<Digest, u32>, Fault> {
-    if limits.is_empty() {
-        return Ok(HashMap::new());
+    lessons: &Lessons,
+) -> Result<(HashMap<Digest, u32>, DeskMeters), Fault> {
+    let Lessons { limits, meters, .. } = lessons;
+    if limits.is_empty() && meters.is_empty() {
+        return Ok(Default::default());
     }
-    let keys: Vec<Uuid> = limits.iter().map(|key| hash_uuid(*key)).collect();
-    let calls = vec![
-        Call::new(Query::LockLimits, vec![Box::new(keys.clone())]),
-        Call::new(Query::CountLimits, vec![Box::new(keys)]),
+    let counted: Vec<Uuid> = limits.iter().map(|key| hash_uuid(*key)).collect();
+    let locked: Vec<Uuid> = limits.union(meters).map(|key| hash_uuid(*key)).collect();
+    let mut calls = vec![
+        Call::new(Query::LockLimits, vec![Box::new(locked)]),
+        Call::new(Query::CountLimits, vec![Box::new(counted)]),
     ];
-    let rows = transaction.run(calls).await?.pop().unwrap_or_default();
+    if !meters.is_empty() {
+        calls.push(load_meters(meters));
+    }
+    let mut answers = transaction.run(calls).await?.into_iter().skip(1);
+    let (rows, loaded) = (answers.next().unwrap_or_default(), answers.next().unwrap_or_default());
     let mut running = HashMap::new();
     for row in rows {
         let count: i64 = row.try_get(1)?;
         running.insert(digest(row.try_get(0)?), u32::try_from(count).unwrap_or(u32::MAX));
     }
-    Ok(running)
+    Ok((running, DeskMeters::read(meters, &loaded)?))
 }
 
 /// Ends a batch that changed nothing. What it was refused must rest on registries that are true

@@ -1,6 +1,8 @@
-//! The numbers of lanes: each tenant, queue and type (and user, where a limit is counted by user)
-//! that ever had a job has a row in `lane`, and rows of `job`, `ready`, `waiting` and `live` name
-//! it by its number. Rows are only ever added, so what was learned from committed rows stays true.
+//! The numbers of lanes: each tenant, queue and type (and user or key, where a limit is counted by
+//! it) that ever had a job has a row in `lane`, and rows of `job`, `ready`, `waiting` and `live`
+//! name it by its number. Rows are only ever added, so what was learned from committed rows stays
+//! true; but those of keys are dropped when nothing waits in them, and the registries have another
+//! version then.
 
 use crate::connections::Wait;
 use crate::fault::Fault;
@@ -8,7 +10,7 @@ use crate::queries::Query;
 use crate::rows::lane_of;
 use crate::this_server::ThisServer;
 use mainspring_kernel::dispatch::LaneKey;
-use mainspring_kernel::{JobType, QueueName, TenantId, UserId};
+use mainspring_kernel::{JobType, QueueName, TenantId};
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 use tokio_postgres::Row;
@@ -54,12 +56,13 @@ impl Lanes {
                 continue;
             }
             let text = |at: usize| row.try_get::<_, &str>(at);
-            let user = text(4)?;
+            let (user, keys) = LaneKey::of_part(text(4)?);
             let key = LaneKey {
                 tenant: TenantId::stored(text(1)?.into()),
                 queue: QueueName::stored(text(2)?.into()),
                 job_type: JobType::stored(text(3)?.into()),
-                user: (!user.is_empty()).then(|| UserId::stored(user.into())),
+                user,
+                keys,
             };
             self.newest = self.newest.max(number);
             self.by_key.insert(key.clone(), number);
@@ -67,6 +70,12 @@ impl Lanes {
             new.push(number);
         }
         Ok(new)
+    }
+
+    /// The lanes of keys may be gone.
+    pub(crate) fn forget_keyed(&mut self) {
+        self.by_number.retain(|_, key| key.keys.is_none());
+        self.by_key.retain(|key, _| key.keys.is_none());
     }
 
     /// These numbers were never given: the transaction that saw them did not commit.
@@ -139,9 +148,6 @@ impl ThisServer {
         let column = |of: fn(&LaneKey) -> &str| -> Vec<String> {
             lanes.iter().map(|lane| of(lane).to_owned()).collect()
         };
-        let user = |lane: &LaneKey| {
-            lane.user.as_ref().map(|user| user.as_str().to_owned()).unwrap_or_default()
-        };
         self.connections
             .write(
                 wait,
@@ -150,7 +156,7 @@ impl ThisServer {
                     Box::new(column(|lane| lane.tenant.as_str())),
                     Box::new(column(|lane| lane.queue.as_str())),
                     Box::new(column(|lane| lane.job_type.as_str())),
-                    Box::new(lanes.iter().map(user).collect::<Vec<_>>()),
+                    Box::new(lanes.iter().map(LaneKey::part).collect::<Vec<_>>()),
                 ],
             )
             .await?;

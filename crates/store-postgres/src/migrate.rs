@@ -82,6 +82,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "checkpoints",
         written: include_str!("../migrations/0012_checkpoints.sql"),
     },
+    Migration {
+        version: 13,
+        name: "limits",
+        written: include_str!("../migrations/0013_limits.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

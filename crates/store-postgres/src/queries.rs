@@ -51,7 +51,9 @@ queries! {
     FindLanes = "find_lanes" [INT4];
     LockLimits = "lock_limits" [UUID_ARRAY];
     CountLimits = "count_limits" [UUID_ARRAY];
+    LoadMeters = "load_meters" [UUID_ARRAY];
     // What a commit writes.
+    SetMeters = "set_meters" [UUID_ARRAY, TIMESTAMPTZ_ARRAY, BYTEA_ARRAY];
     InsertJobs = "insert_jobs" [UUID_ARRAY, INT4_ARRAY, INT2_ARRAY, INT2_ARRAY, INT4_ARRAY,
         TIMESTAMPTZ, TIMESTAMPTZ_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     InsertReady = "insert_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY, TIMESTAMPTZ_ARRAY, BOOL_ARRAY];
@@ -88,15 +90,15 @@ queries! {
     InsertTerms = "insert_terms" [INT8_ARRAY, UUID_ARRAY];
     DeleteTerms = "delete_terms" [INT8_ARRAY, UUID_ARRAY];
     InsertItemTerms = "insert_item_terms" [INT8_ARRAY, UUID_ARRAY];
-    SetType = "set_type" [TEXT, TEXT, INT2, INT2, INT4, BOOL, BYTEA];
-    SetQueue = "set_queue" [TEXT, BOOL, BOOL];
+    SetType = "set_type" [TEXT, TEXT, INT2, INT2, INT4, BOOL, BYTEA, BOOL, TEXT, TEXT];
+    SetQueue = "set_queue" [TEXT, BOOL, BOOL, INT4, INT8, INT8];
     SetToken = "set_token" [UUID, BYTEA];
     AddLanes = "add_lanes" [TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY];
     ReorderReady = "reorder_ready" [TEXT, BOOL];
     ReorderWaiting = "reorder_waiting" [TEXT, BOOL];
-    SplitLanes = "split_lanes" [TEXT, BOOL];
-    RelaneReady = "relane_ready" [TEXT, BOOL];
-    RelaneWaiting = "relane_waiting" [TEXT, BOOL];
+    SplitLanes = "split_lanes" [TEXT, BOOL, BOOL, BOOL];
+    RelaneReady = "relane_ready" [TEXT, BOOL, BOOL, BOOL];
+    RelaneWaiting = "relane_waiting" [TEXT, BOOL, BOOL, BOOL];
     RelimitLive = "relimit_live" [UUID_ARRAY, UUID_ARRAY];
     LoadRunning = "load_running" [TEXT];
     InsertOutbox = "insert_outbox" [INT4, BYTEA, TEXT_ARRAY, INT8_ARRAY];
@@ -125,6 +127,7 @@ queries! {
     FindEnded = "find_ended" [UUID_ARRAY];
     ReadJob = "read_job" [UUID];
     ReadEffects = "read_effects" [UUID_ARRAY];
+    FindHolders = "find_holders" [UUID, INT4];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];
     ReadItem = "read_item" [UUID, TEXT, TEXT];
@@ -153,6 +156,8 @@ queries! {
     MakePartitions = "make_partitions" [INT4];
     ListPartitions = "list_partitions" [];
     DeleteKeys = "delete_keys" [TIMESTAMPTZ, INT4];
+    ForgetMeters = "forget_meters" [TIMESTAMPTZ, INT4];
+    ForgetLanes = "forget_lanes" [INT4];
     DeleteItems = "delete_items" [TIMESTAMPTZ, INT4];
     FindUnlistedItems = "find_unlisted_items" [INT4];
     MarkItemsListed = "mark_items_listed" [UUID_ARRAY, INT4_ARRAY];

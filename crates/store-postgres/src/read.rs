@@ -1,16 +1,20 @@
 //! Reads of one thing. Lists are in `list.rs`.
 
-use crate::connections::Value;
+use crate::commit::meters::{DeskMeters, load_meters, read_meter};
+use crate::connections::{Call, Value};
 use crate::fault::Fault;
 use crate::queries::Query;
 use crate::rows::{Stored, read_checkpoint, read_effect, read_holder, read_item, read_job};
 use crate::this_server::ThisServer;
 use crate::values::{hash_uuid, item_uuid, job_id, uuid};
+use mainspring_kernel::dispatch::{Taken, has_room};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::{Meter, Meters};
 use mainspring_kernel::job::{Effect, Payload};
-use mainspring_kernel::{DlqId, DlqItem, JobId};
-use mainspring_store::{Scope, Standing};
+use mainspring_kernel::{DlqId, DlqItem, JobId, Timestamp};
+use mainspring_store::{HOLDERS_MAX, Scope, Standing};
+use std::collections::HashSet;
 use uuid::Uuid;
 
 /// Jobs counted ahead of one that waits.
@@ -96,20 +100,44 @@ pub(crate) async fn item(
 }
 
 /// What stands between a waiting job and a worker.
-pub(crate) async fn standing(server: &ThisServer, id: JobId) -> Result<Option<Standing>, Fault> {
+pub(crate) async fn standing(
+    server: &ThisServer,
+    id: JobId,
+    now: Timestamp,
+) -> Result<Option<Standing>, Fault> {
     let Some(stored) = job(server, id).await? else { return Ok(None) };
     let job = stored.job;
     if job.state.name().is_terminal() {
         return Ok(None);
     }
     let registry = server.registry();
-    let mut standing =
-        Standing { is_queue_paused: !registry.is_open(&job.queue), limit: None, ahead: 0 };
+    let spec = registry.types.get(&job.job_type);
+    let mut standing = Standing {
+        is_queue_paused: !registry.is_open(&job.queue),
+        type_paused: spec.and_then(|spec| spec.flow.paused.clone()),
+        ..Standing::default()
+    };
+    if let Some(spec) = registry.metered(&job.job_type) {
+        let keys = Meters::keys_of_job(spec, &job).collect();
+        let Call { query, values } = load_meters(&keys);
+        let rows = server.connections.read(query, values).await?;
+        let meters = DeskMeters::read(&keys, &rows)?.all;
+        let rate_key = job.limit_keys().and_then(|keys| keys.rate.as_deref());
+        standing.held = meters.held(spec, rate_key, now, &Taken::default());
+    }
     if let Some((most, key)) = registry.limit_of(&job) {
-        let keys = vec![crate::values::hash_uuid(key)];
+        let keys = vec![hash_uuid(key)];
         let rows = server.connections.read(Query::CountLimits, vec![Box::new(keys)]).await?;
         let used: i64 = rows.first().map_or(Ok(0), |row| row.try_get(1))?;
-        standing.limit = Some((most, u32::try_from(used).unwrap_or(u32::MAX)));
+        let used = u32::try_from(used).unwrap_or(u32::MAX);
+        standing.limit = Some((most, used));
+        if !has_room(used, most) {
+            let most = i32::try_from(HOLDERS_MAX).unwrap_or(i32::MAX);
+            let values: Vec<Value> = vec![Box::new(hash_uuid(key)), Box::new(most)];
+            let rows = server.connections.read(Query::FindHolders, values).await?;
+            let holders = rows.iter().map(|row| Ok(job_id(row.try_get(0)?)));
+            standing.holders = holders.collect::<Result<_, Fault>>()?;
+        }
     }
     let lane = server.lanes().number(&registry.lane(&job));
     if let (Some(due_at), Some(lane)) = (job.due_at(), lane) {
@@ -125,6 +153,13 @@ pub(crate) async fn standing(server: &ThisServer, id: JobId) -> Result<Option<St
         }
     }
     Ok(Some(standing))
+}
+
+/// A bucket or a circuit.
+pub(crate) async fn meter(server: &ThisServer, key: Digest) -> Result<Option<Meter>, Fault> {
+    let Call { query, values } = load_meters(&HashSet::from([key]));
+    let rows = server.connections.read(query, values).await?;
+    rows.first().map(|row| read_meter(row.try_get(1)?)).transpose()
 }
 
 /// Those of `jobs` that a statement picks.

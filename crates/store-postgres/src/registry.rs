@@ -8,6 +8,9 @@ use crate::queries::Query;
 use crate::this_server::ThisServer;
 use mainspring_kernel::dispatch::{LaneKey, LimitKey, key_of};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::KeySource;
+use mainspring_kernel::governance::{tenant_of, weight_of};
+use mainspring_kernel::registry::TenantShare;
 use mainspring_kernel::{
     Job, JobType, QueueName, QueueOrder, QueueSpec, TenantId, Timestamp, Token, TokenId, TypeSpec,
     UserId,
@@ -25,6 +28,8 @@ pub(crate) struct Registry {
     pub(crate) types: BTreeMap<JobType, TypeSpec>,
     pub(crate) queues: BTreeMap<QueueName, QueueSpec>,
     pub(crate) tokens: BTreeMap<TokenId, Token>,
+    /// Turns of tenants that somebody has set; none of those that are paused.
+    weights: BTreeMap<TenantId, u32>,
 }
 
 /// A change to the registries.
@@ -53,6 +58,9 @@ impl Registry {
                 self.types.insert(spec.name.clone(), (**spec).clone());
             }
             RegistryChange::Queue(spec) => {
+                if let Some(tenant) = tenant_of(&spec.name) {
+                    self.weights.insert(tenant, weight_of(spec));
+                }
                 self.queues.insert(spec.name.clone(), spec.clone());
             }
             RegistryChange::Token(token) => {
@@ -64,6 +72,11 @@ impl Registry {
                 }
             }
         }
+    }
+
+    /// How many turns a tenant has; none while it is paused.
+    pub(crate) fn weight(&self, tenant: &TenantId) -> u32 {
+        self.weights.get(tenant).copied().unwrap_or(1)
     }
 
     pub(crate) fn is_open(&self, queue: &QueueName) -> bool {
@@ -79,6 +92,21 @@ impl Registry {
         LaneKey::of(job, self.types.get(&job.job_type))
     }
 
+    /// The lane that is kept with a job for good: without keys, of which there are many.
+    pub(crate) fn home(&self, job: &Job) -> LaneKey {
+        LaneKey { keys: None, ..self.lane(job) }
+    }
+
+    /// The type of a lane, if anything has to be remembered of it.
+    pub(crate) fn metered(&self, name: &JobType) -> Option<&TypeSpec> {
+        self.types.get(name).filter(|spec| spec.flow.has_meters())
+    }
+
+    /// Whether a type hands out nothing for now.
+    pub(crate) fn is_paused(&self, name: &JobType) -> bool {
+        self.types.get(name).is_some_and(|spec| spec.flow.paused.is_some())
+    }
+
     /// The order key of a job that is due at `due_at`.
     pub(crate) fn key(&self, job: &Job, due_at: Timestamp) -> i64 {
         key_of(self.order(&job.queue), job, due_at)
@@ -92,12 +120,13 @@ impl Registry {
 
     /// The limit of a job and what it is counted under.
     pub(crate) fn limit_of(&self, job: &Job) -> Option<(u32, Digest)> {
-        limit(self.types.get(&job.job_type)?, &job.tenant, Some(&job.user))
+        LimitKey::of_job(self.types.get(&job.job_type)?, job)
+            .map(|(key, most)| (most, key.digest()))
     }
 
     /// The limit of a lane and what it is counted under.
-    pub(crate) fn limit(&self, lane: &LaneKey) -> Option<(u32, Digest)> {
-        limit(self.types.get(&lane.job_type)?, &lane.tenant, lane.user.as_ref())
+    pub(crate) fn limit(&self, lane: &LaneKey) -> Option<(LimitKey, u32)> {
+        LimitKey::of_lane(self.types.get(&lane.job_type)?, lane)
     }
 }
 
@@ -115,14 +144,35 @@ pub(crate) fn write_type(spec: &TypeSpec) -> Call {
             Box::new(i32::try_from(spec.timeout_ms).unwrap_or(i32::MAX)),
             Box::new(spec.is_limited_by_user()),
             Box::new(record),
+            Box::new(spec.concurrency_limit.is_some()),
+            Box::new(spec.flow.concurrency_key.as_ref().map(source)),
+            Box::new(rate_key(spec).map(source)),
         ],
     )
+}
+
+fn source(key: &KeySource) -> String {
+    key.as_str().to_owned()
+}
+
+/// Where jobs of a type have the key of their bucket.
+pub(crate) fn rate_key(spec: &TypeSpec) -> Option<&KeySource> {
+    spec.flow.rate_limit.as_ref()?.key.as_ref()
 }
 
 /// The row of a queue.
 pub(crate) fn write_queue(spec: &QueueSpec) -> Call {
     let (name, is_by_due) = (spec.name.as_str().to_owned(), spec.order == QueueOrder::Due);
-    let values: Vec<Value> = vec![Box::new(name), Box::new(spec.is_paused), Box::new(is_by_due)];
+    let number = |most: Option<u64>| most.map(|most| i64::try_from(most).unwrap_or(i64::MAX));
+    let share = spec.share;
+    let values: Vec<Value> = vec![
+        Box::new(name),
+        Box::new(spec.is_paused),
+        Box::new(is_by_due),
+        Box::new(share.map(|share| i32::from(share.weight))),
+        Box::new(share.and_then(|share| number(share.backlog_max))),
+        Box::new(share.and_then(|share| number(share.backlog_bytes_max))),
+    ];
     Call::new(Query::SetQueue, values)
 }
 
@@ -138,8 +188,9 @@ pub(crate) fn limit(
     spec: &TypeSpec,
     tenant: &TenantId,
     user: Option<&UserId>,
+    key: Option<&str>,
 ) -> Option<(u32, Digest)> {
-    LimitKey::of(spec, tenant, user).map(|(key, most)| (most, key.digest()))
+    LimitKey::of(spec, tenant, user, key).map(|(key, most)| (most, key.digest()))
 }
 
 /// Rows of the registry tables.
@@ -163,6 +214,7 @@ pub(crate) fn read_registry(
                 | Record::Key { .. }
                 | Record::Entity(_)
                 | Record::Counters(_)
+                | Record::Meter { .. }
                 | Record::Moves(_) => continue,
             };
             registry.apply(&row);
@@ -171,7 +223,18 @@ pub(crate) fn read_registry(
     for row in queues {
         let name = QueueName::stored(row.try_get::<_, &str>(0)?.into());
         let order = if row.try_get(2)? { QueueOrder::Due } else { QueueOrder::Aged };
-        let spec = QueueSpec { name, is_paused: row.try_get(1)?, order };
+        let number = |at: usize| -> Result<Option<u64>, Fault> {
+            Ok(row.try_get::<_, Option<i64>>(at)?.map(|most| u64::try_from(most).unwrap_or(0)))
+        };
+        let share = match row.try_get::<_, Option<i32>>(3)? {
+            Some(weight) => Some(TenantShare {
+                weight: u16::try_from(weight).unwrap_or(1),
+                backlog_max: number(4)?,
+                backlog_bytes_max: number(5)?,
+            }),
+            None => None,
+        };
+        let spec = QueueSpec { name, is_paused: row.try_get(1)?, order, share };
         registry.apply(&RegistryChange::Queue(spec));
     }
     Ok(registry)
@@ -192,6 +255,9 @@ impl ThisServer {
             }
             is_new
         };
+        if is_new {
+            self.lanes_mut().forget_keyed();
+        }
         if is_new && let Some(news) = self.news.get() {
             news.registry();
         }

@@ -6,6 +6,7 @@ use crate::lanes::Lanes;
 use crate::values::{At, digest, hash_uuid, job_id};
 use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::event::{Change, DEPENDENCIES_MET, KeyHolder};
+use mainspring_kernel::flow::LimitKeys;
 use mainspring_kernel::job::{
     Actor, After, AfterCondition, Bounds, Effect, EffectTotals, Extras, Idempotency, Payload,
 };
@@ -56,6 +57,9 @@ struct More {
     /// When the jobs that it waited for were done. It was made ready by hand after that, if at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     unblocked: Option<i64>,
+    /// The keys that limits count it by: of concurrency and of rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limits: Option<Keys>,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +69,9 @@ struct Followed {
     members: u32,
     condition: u8,
 }
+
+/// Of concurrency and of rate.
+type Keys = (Option<Box<str>>, Option<Box<str>>);
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,6 +137,7 @@ pub(crate) fn more(job: &Job, history: &[Transition]) -> Option<String> {
         traceparent: job.traceparent().map(Into::into),
         hastened: hastened.map(|step| (actor_text(&step.actor), step.at.0)),
         unblocked: unblocked.map(|step| step.at.0),
+        limits: job.limit_keys().map(|keys| (keys.concurrency.clone(), keys.rate.clone())),
         ..More::default()
     };
     if let Some(extras) = &job.extras {
@@ -267,6 +275,9 @@ fn split(more: More) -> Parts {
         traceparent: more.traceparent,
         bounds: (bounds != Bounds::default()).then(|| Box::new(bounds)),
         course: None,
+        limit_keys: more
+            .limits
+            .map(|(concurrency, rate)| Box::new(LimitKeys { concurrency, rate })),
     };
     let extras = (extras != Extras::default()).then(|| Box::new(extras));
     let hastened = more.hastened.map(|(by, at)| (by, Timestamp(at)));

@@ -12,10 +12,11 @@ use crate::rows::Stored;
 use crate::throttle::Throttle;
 use crate::values::{Map, uuid};
 use mainspring_kernel::dispatch::{LaneKey, has_room};
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::governance::is_held;
-use mainspring_kernel::{JobId, QueueOrder};
+use mainspring_kernel::{JobId, QueueOrder, Timestamp};
 use mainspring_store::PullNeeds;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -42,8 +43,20 @@ const LOCKING: Duration = Duration::from_secs(1);
 /// A lane that never runs dry is looked at from the start this often: for rows that another server
 /// let go of again, or put in ahead.
 const FROM_START_EVERY: Duration = Duration::from_secs(2);
+/// For how long a lane is passed over whose key was full, if nobody tells that it no longer is.
+const FULL_AGE_MAX: Duration = Duration::from_secs(1);
 /// A lane that has run dry is looked at from the start this often.
 const DRY_AGAIN_EVERY: Duration = Duration::from_millis(100);
+
+/// A key that had no room.
+#[derive(Debug)]
+struct Full {
+    /// The limit or the bucket.
+    by: Digest,
+    /// Until then, if it is a matter of time.
+    until: Option<Timestamp>,
+    seen_at: Instant,
+}
 
 /// What is known of the rows that one lane has in `ready`.
 #[derive(Debug)]
@@ -92,6 +105,8 @@ pub(crate) struct Stock {
     locking_until: Option<Instant>,
     /// Where the next batch begins when there are more lanes than one batch looks at.
     turn: i32,
+    /// Lanes of keys that were full when somebody looked.
+    full: HashMap<i32, Full>,
 }
 
 /// Which rows of `ready` to read for the pulls of one batch.
@@ -109,6 +124,8 @@ pub(crate) struct Plan {
     pub(crate) read_most: usize,
     /// Whether the rows that are read are locked.
     pub(crate) is_locking: bool,
+    /// Whether there are lanes that this batch does not look at.
+    pub(crate) has_more: bool,
 }
 
 /// A row of `ready` that may be claimed: its lane, its order key and its job.
@@ -118,6 +135,8 @@ impl Stock {
     /// Others may have put rows in `ready`, in any lane.
     pub(crate) fn others_filled_lanes(&mut self) {
         self.has_to_find_lanes = true;
+        // They may also have ended what filled a limit.
+        self.full.clear();
     }
 
     /// Whether to look for lanes with rows in `ready` now (`FindLanes`).
@@ -131,8 +150,23 @@ impl Stock {
             .then(|| self.found_at.due_in(Duration::ZERO))
     }
 
+    /// These lanes have no room under these limits; nobody need look at them for a while.
+    pub(crate) fn lanes_full(&mut self, lanes: Vec<(i32, Digest, Option<Timestamp>)>) {
+        let seen_at = Instant::now();
+        let full = |(lane, by, until)| (lane, Full { by, until, seen_at });
+        self.full.extend(lanes.into_iter().map(full));
+    }
+
+    /// There may be room under these limits.
+    pub(crate) fn limits_freed(&mut self, freed: &HashSet<Digest>) {
+        if !freed.is_empty() && !self.full.is_empty() {
+            self.full.retain(|_, full| !freed.contains(&full.by));
+        }
+    }
+
     /// Nothing is known any more.
     pub(crate) fn forget_lanes(&mut self) {
+        self.full.clear();
         self.lanes.clear();
         self.knows_nothing = true;
     }
@@ -189,25 +223,35 @@ impl Stock {
     /// `named` more are read: jobs that the batch names may be gone before its pulls come.
     pub(crate) fn plan_reads(
         &mut self,
-        pulls: &[PullNeeds],
+        (pulls, needs_now): (&[PullNeeds], Timestamp),
         named: usize,
         registry: &Registry,
         lanes: &Lanes,
     ) -> Plan {
         let now = Instant::now();
+        self.full.retain(|_, full| {
+            let is_over = full.until.is_some_and(|until| until <= needs_now);
+            !is_over && now - full.seen_at < FULL_AGE_MAX
+        });
+        let full = &self.full;
         let is_wanted = |number: &i32| {
-            lanes.key(*number).is_none_or(|lane| {
-                registry.is_open(&lane.queue)
-                    && !is_held(lane, &mut |queue| registry.is_open(queue))
-                    && registry.limit(lane).is_none_or(|(most, _)| has_room(0, most))
-                    && pulls.iter().any(|pull| pull.wanted().lane(lane))
-            })
+            let is_full = full.contains_key(number);
+            !is_full
+                && lanes.key(*number).is_none_or(|lane| {
+                    registry.is_open(&lane.queue)
+                        && !is_held(lane, &mut |queue| registry.is_open(queue))
+                        && !registry.is_paused(&lane.job_type)
+                        && registry.weight(&lane.tenant) > 0
+                        && registry.limit(lane).is_none_or(|(_, most)| has_room(0, most))
+                        && pulls.iter().any(|pull| pull.wanted().lane(lane))
+                })
         };
         let turn = self.turn;
         let (before, after): (Vec<i32>, Vec<i32>) =
             self.lanes.keys().copied().filter(is_wanted).partition(|lane| *lane < turn);
         let chosen: Vec<i32> = after.into_iter().chain(before).take(LANES_MAX).collect();
-        if let (LANES_MAX, Some(last)) = (chosen.len(), chosen.last()) {
+        let has_more = chosen.len() == LANES_MAX;
+        if let (true, Some(last)) = (has_more, chosen.last()) {
             self.turn = last + 1;
         }
         let is_locking = self.locking_until.is_some_and(|until| now < until);
@@ -225,7 +269,7 @@ impl Stock {
             true => per_lane,
             false => per_lane.max(STOCK / chosen.len().max(1)),
         };
-        let mut plan = Plan { per_lane, read_most, is_locking, ..Plan::default() };
+        let mut plan = Plan { per_lane, read_most, is_locking, has_more, ..Plan::default() };
         for lane in chosen {
             let Some(lane_stock) = self.lanes.get_mut(&lane) else { continue };
             let is_fresh = lane_stock.stocked_at.is_some_and(|at| now - at < STOCK_AGE_MAX);

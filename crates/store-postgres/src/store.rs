@@ -20,6 +20,7 @@ use crate::upkeep;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meter;
 use mainspring_kernel::job::{Effect, Payload};
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
@@ -291,6 +292,10 @@ impl Store for PostgresStore {
         })
     }
 
+    fn meter(&self, key: Digest) -> BoxFuture<'_, Result<Option<Meter>, Error>> {
+        Box::pin(self.server.patiently(move || read::meter(&self.server, key)))
+    }
+
     fn queues(&self) -> BoxFuture<'_, Result<Vec<QueueSpec>, Error>> {
         Box::pin(async move {
             let registry = self.server.patiently(|| self.server.fresh_registry()).await?;
@@ -316,9 +321,9 @@ impl Store for PostgresStore {
     fn standing(
         &self,
         id: JobId,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
-        Box::pin(self.server.patiently(move || read::standing(&self.server, id)))
+        Box::pin(self.server.patiently(move || read::standing(&self.server, id, now)))
     }
 
     fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {

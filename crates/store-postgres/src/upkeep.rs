@@ -1,6 +1,6 @@
 //! Upkeep: partitions of `job`, `finished` and `stream` made ahead and dropped behind; rows of
-//! `held_key`, `item`, `tally` and `term` that nobody needs any more. Every server does it now and
-//! then; what two do at once, one of them does for nothing.
+//! `held_key`, `item`, `meter`, `tally` and `term` that nobody needs any more. Every server does it
+//! now and then; what two do at once, one of them does for nothing.
 
 use crate::connections::Value;
 use crate::fault::Fault;
@@ -13,6 +13,10 @@ use mainspring_kernel::Timestamp;
 
 /// Days for which partitions are made ahead, today included.
 const DAYS_AHEAD: i32 = 4;
+/// Lanes that are kept though nothing may wait in them.
+const LANES_KEPT: usize = 20_000;
+/// Lanes forgotten at once, at most.
+const LANES_FORGOTTEN_MAX: i32 = 50_000;
 /// Rows forgotten at once, at most.
 const FORGOTTEN_MAX: i32 = 5_000;
 
@@ -28,13 +32,26 @@ pub(crate) async fn maintain(server: &ThisServer, now: Timestamp) -> Result<(), 
     let values = |at: Timestamp| -> Vec<Value> { vec![Box::new(At(at)), Box::new(FORGOTTEN_MAX)] };
     server.connections.read(Query::DeleteKeys, values(now)).await?;
     server.connections.read(Query::DeleteItems, values(keep)).await?;
+    server.connections.read(Query::ForgetMeters, values(now)).await?;
     server.connections.read(Query::ForgetTallies, Vec::new()).await?;
+    forget_lanes(server).await?;
     list_old_items(server).await?;
     drop_old(server, now).await?;
     // Of days that are over, with the day that is being dropped left to the next time.
     let day = 86_400_000_000;
     let gone = Timestamp((now - server.config.keep_finished).0.div_euclid(day) * day);
     server.connections.read(Query::ForgetTerms, values(gone)).await.map(|_| ())
+}
+
+/// Drops lanes of keys in which nothing waits, if there are very many lanes.
+async fn forget_lanes(server: &ThisServer) -> Result<(), Fault> {
+    if server.lanes().len() <= LANES_KEPT {
+        return Ok(());
+    }
+    server.connections.read(Query::ForgetLanes, vec![Box::new(LANES_FORGOTTEN_MAX)]).await?;
+    // Whatever it was, the next look is at the lanes as they are.
+    server.lanes_mut().forget_keyed();
+    Ok(())
 }
 
 /// Drops the partitions of days that are past keeping. What outlived its day moves to the partition

@@ -41,7 +41,7 @@ const FORGET: &str = "
     DELETE FROM mainspring.stream; DELETE FROM mainspring.tally; DELETE FROM mainspring.lane;
     DELETE FROM mainspring.node; DELETE FROM mainspring.effect; DELETE FROM mainspring.term;
     DELETE FROM mainspring.entity; DELETE FROM mainspring.entity_term;
-    DELETE FROM mainspring.checkpoint;
+    DELETE FROM mainspring.checkpoint; DELETE FROM mainspring.meter;
     UPDATE mainspring.registry SET version = 1";
 
 /// `MAINSPRING_SEED=n` repeats one seed; `MAINSPRING_TEST=full` lives thousands.

@@ -46,6 +46,7 @@ const LEFT_OUT: &[(Query, &str)] = &[
     (Query::FindHeld, "only when somebody outside holds something"),
     (Query::ForgetNode, "a row per server, when one stops"),
     (Query::ReadHeld, "a row per queue and tenant, and what is not stamped yet: twice a second"),
+    (Query::ForgetLanes, "upkeep: only while there are very many lanes"),
     (Query::ForgetTallies, "upkeep: reads all numbers, twice a minute"),
     (Query::CountNodes, "a row per server, a few times a minute"),
 ];

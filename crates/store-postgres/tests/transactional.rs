@@ -2,6 +2,7 @@
 //! its code, and nobody held up by a caller that takes its time.
 
 use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::flow::{Flow, KeySource};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{
     Command, Decision, Event, Facts, JobId, JobType, QueueName, QueueOrder, QueueSpec, Timestamp,
@@ -70,7 +71,7 @@ async fn set(store: &PostgresStore, at: Timestamp, event: Event) {
 
 fn queue_of(order: QueueOrder) -> Event {
     let name = QueueName::new("default").expect("a name");
-    Event::QueueSet(QueueSpec { name, is_paused: false, order })
+    Event::QueueSet(QueueSpec { order, ..QueueSpec::plain(name) })
 }
 
 fn type_limited_by(scope: ConcurrencyScope) -> Event {
@@ -377,4 +378,46 @@ async fn a_commit_is_announced_unless_the_session_wants_quiet() {
     let first = tokio::time::timeout(Duration::from_secs(10), told.recv()).await;
     assert_eq!(first.unwrap().as_deref(), Some("submit"));
     assert!(told.try_recv().is_err(), "the first commit was quiet");
+}
+
+/// What a pull gets as soon as the server has heard of it.
+async fn eventually_seen(store: &PostgresStore, at: Timestamp) -> Vec<JobId> {
+    loop {
+        let seen = look(store, at).await;
+        if !seen.is_empty() {
+            return seen;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Lanes of keys are dropped when nothing waits in them, whatever servers know of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_of_keys_can_be_forgotten_at_any_time() {
+    let (database, store, mut client) = open(false).await;
+    let at = now(&client).await;
+    let flow = Flow { concurrency_key: Some(KeySource::new("/of")), ..Flow::default() };
+    let spec = TypeSpec {
+        concurrency_limit: Some(1),
+        flow: Box::new(flow),
+        ..TypeSpec::plain(JobType::new("mail").expect("a name"))
+    };
+    set(&store, at, Event::TypeSet(Box::new(spec))).await;
+    let lanes = "SELECT count(*) FROM mainspring.lane WHERE strpos(user_id, chr(31)) > 0";
+    for round in 0..3 {
+        let keyed = Submission { payload: "{\"of\":7}", ..wish() };
+        let made = submit(&mut client, &keyed).await.expect("it is taken");
+        let at = now(&client).await;
+        let seen = eventually_seen(&store, at).await;
+        assert_eq!(seen, [made.job], "round {round}");
+        assert_eq!(database.sql(lanes), "1");
+        assert_eq!(
+            database.sql("SELECT mainspring.forget_lanes(100)"),
+            "0",
+            "somebody waits there"
+        );
+        cancel(&store, at, made.job).await;
+        assert_eq!(database.sql("SELECT mainspring.forget_lanes(100)"), "1");
+        assert_eq!(database.sql(lanes), "0");
+    }
 }

@@ -4,6 +4,7 @@
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::dispatch::order_key;
+use mainspring_kernel::flow::{Flow, KeySource, RateLimit};
 use mainspring_kernel::governance::Governance;
 use mainspring_kernel::idempotency::Keyed;
 use mainspring_kernel::limits::KEY_WINDOW_SECS_DEFAULT;
@@ -41,7 +42,7 @@ fn wish(dice: &mut Dice, at: Timestamp) -> Submission<'static> {
     Submission {
         tenant: dice.one_of(&["acme", "acme", "acme", "øther", "øther", "acme "]),
         user_id: dice.one_of(&["ann", "bob"]),
-        job_type: dice.one_of(&["mail", "mail", "mail", "slow", "slow", "saw"]),
+        job_type: dice.one_of(&["mail", "mail", "mail", "slow", "slow", "saw", "keyed", "keyed"]),
         payload: dice.one_of(&[
             "{}",
             "{ \"a\" : 1.0 }",
@@ -50,6 +51,10 @@ fn wish(dice: &mut Dice, at: Timestamp) -> Submission<'static> {
             "[ \"\\u00e9\\u0000\" ]",
             "null",
             "{\"a\":1,\"a\":1}",
+            "{\"a\":\"x\\u0000\\u0041\"}",
+            "{\"a\":[true]}",
+            "{\"a\" : \"\\n\" }",
+            "{\"a\":1,\"a\":\"zwei\"}",
         ]),
         run_at: dice.one_of(&[
             None,
@@ -122,6 +127,7 @@ fn command(wish: &Submission<'_>) -> Result<Submit, Rejection> {
         bounds: Default::default(),
         follows: None,
         may_name_others: false,
+        concurrency_key: None,
         idempotency: idempotency.transpose()?,
         alias: None,
         plan: None,
@@ -188,8 +194,18 @@ async fn set(store: &dyn Store, at: Timestamp) {
         name: QueueName::new("due").expect("a name"),
         is_paused: false,
         order: QueueOrder::Due,
+        share: None,
     };
+    let rate = RateLimit::new(5.0, None, Some(KeySource::new("/a")));
+    let flow = Flow {
+        concurrency_key: Some(KeySource::new("a")),
+        rate_limit: Some(rate),
+        ..Flow::default()
+    };
+    let keyed =
+        TypeSpec { flow: Box::new(flow), ..TypeSpec { name: plain("keyed").name, ..slow.clone() } };
     let events = vec![
+        Event::TypeSet(Box::new(keyed)),
         Event::TypeSet(Box::new(plain("mail"))),
         Event::TypeSet(Box::new(slow)),
         Event::QueueSet(due),
@@ -224,7 +240,7 @@ async fn the_same_wishes_give_equal_jobs_refusals_counts_and_moves() {
     set(&kernel, at).await;
     let mut dice = Dice(0x5eed);
     let (mut made, mut hits, mut refused, mut held) = (0, 0, 0, 0);
-    for n in 0..3000 {
+    for n in 0..4000 {
         let at = now(&client).await;
         let wish = wish(&mut dice, at);
         let transaction = client.transaction().await.unwrap();
@@ -268,7 +284,9 @@ async fn the_same_wishes_give_equal_jobs_refusals_counts_and_moves() {
         "SELECT count(*) FROM (SELECT * FROM mainspring.ready UNION ALL
             SELECT lane, key, id, due_at, is_retry FROM mainspring.waiting) r
          JOIN mainspring.job j ON j.id = r.id JOIN mainspring.lane l ON l.lane = r.lane
-         WHERE j.lane <> r.lane OR (l.user_id = '') <> (l.type <> 'slow')
+         WHERE (j.lane <> r.lane AND l.type <> 'keyed')
+            OR l.user_id <> mainspring.lane_part(j.user_id, l.type IN ('slow', 'keyed'), true, true,
+                j.more -> 'limits')
             OR r.key <> mainspring.order_key(l.queue = 'due', r.due_at, j.priority)",
     );
     assert_eq!(wrong, "0");

@@ -93,7 +93,13 @@ cases! {
         a_user_limit_counts_each_user, every_way_out_frees_the_place, a_limit_of_zero_holds_all,
         a_changed_limit_counts_at_once, untaken_jobs_free_their_place,
         a_full_type_does_not_block_another, a_paused_queue_hands_out_nothing,
-        a_batch_that_starts_over_takes_no_turn, a_pull_sees_the_limit_its_batch_sets;
+        a_batch_that_starts_over_takes_no_turn, a_pull_sees_the_limit_its_batch_sets,
+        a_bucket_gives_its_burst_and_then_its_rate, each_key_has_a_bucket_of_its_own,
+        a_token_is_spent_by_the_claim, a_limit_counts_each_key,
+        a_full_key_hides_nobody_behind_it, who_holds_a_limit_is_told,
+        keys_count_when_a_limit_is_set_later, a_paused_type_hands_out_nothing,
+        a_circuit_opens_tries_one_and_closes, tenants_take_turns_by_their_weight,
+        a_paused_tenant_gets_nothing_and_others_all, a_tenant_may_have_so_many_and_no_more;
     idempotency: a_key_has_one_job_even_in_one_batch, a_key_is_held_while_the_job_lives,
         a_key_is_free_after_its_window, a_key_without_window_is_held_for_ever,
         a_conflict_is_noticed, a_new_holder_is_not_freed_by_the_old_job,

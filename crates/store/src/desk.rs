@@ -1,12 +1,14 @@
 //! From a command to what it has to look at, and from a desk to the facts of a decision. Engine,
 //! simulator and tests all decide by this one way.
 
+use crate::read::Held;
 use crate::store::{Desk, Needs};
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::entity::wait::{Member, member_id};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::governance::{self, Gate, Governance};
+use mainspring_kernel::registry::TenantShare;
 use mainspring_kernel::shared_time::{Jump, Silence};
 use mainspring_kernel::{
     Backlog, Command, Decision, Entity, Event, Facts, JobId, QueueSpec, Rejection, TenantId,
@@ -72,7 +74,7 @@ pub fn decide_on(
     let mut decided = Vec::with_capacity(parts.len());
     for part in parts {
         let decision = decide_part(desk, part, around, &beside)?;
-        beside.bytes += new_bytes(&decision);
+        beside.add(&decision);
         decided.push(decision);
     }
     Ok(together::merge(decided))
@@ -93,7 +95,7 @@ fn decide_batch(
         beside.id = Some(member_id(first, place).0);
         let named = together::naming_earlier(part, &beside.members)?;
         let decision = decide_part(desk, named.as_ref().unwrap_or(part), around, &beside)?;
-        beside.bytes += new_bytes(&decision);
+        beside.add(&decision);
         beside.members.extend(together::member(&decision));
         decided.push(decision);
     }
@@ -103,12 +105,36 @@ fn decide_batch(
 /// What is decided beside a command, before it.
 #[derive(Default)]
 struct Beside {
-    /// What the jobs take up that are made.
-    bytes: u64,
+    /// What the jobs come to that are made.
+    made: Held,
     /// The id of the job that the command makes, if it cannot be any.
     id: Option<u128>,
     /// The jobs of its batch.
     members: Vec<Member>,
+}
+
+impl Beside {
+    fn add(&mut self, decision: &Decision) {
+        let new = new_jobs(decision);
+        self.made.jobs += new.jobs;
+        self.made.bytes += new.bytes;
+    }
+}
+
+/// What waits of a tenant and in all, with what is made `beside`, and how much may.
+fn backlog(desk: &dyn Desk, tenant: &TenantId, beside: Held, most: (u64, u64)) -> Backlog {
+    let (held, all) = desk.held(tenant);
+    let (tenant_max, all_max) = most;
+    let share = desk.queue(&governance::tenant_queue(tenant)).and_then(|spec| spec.share);
+    let share = share.unwrap_or(TenantShare::PLAIN);
+    Backlog {
+        tenant: held.bytes + beside.bytes,
+        tenant_max: share.backlog_bytes_max.map_or(tenant_max, |most| most.min(tenant_max)),
+        jobs: held.jobs + beside.jobs,
+        jobs_max: share.backlog_max.unwrap_or(u64::MAX),
+        all: all + beside.bytes,
+        all_max,
+    }
 }
 
 /// A gate of the tenant that is closed.
@@ -116,12 +142,16 @@ fn closed_gate(desk: &dyn Desk, tenant: &TenantId) -> Option<Gate> {
     governance::closed_gate(tenant, &mut |queue| QueueSpec::is_open(desk.queue(queue)))
 }
 
-/// What the jobs take up that a decision makes.
-fn new_bytes(decision: &Decision) -> u64 {
-    let bytes = |event: &Event| {
-        if let Event::JobSubmitted(job) = event { held_bytes(job) } else { 0 }
-    };
-    decision.events.iter().map(bytes).sum()
+/// What the jobs come to that a decision makes.
+fn new_jobs(decision: &Decision) -> Held {
+    let mut made = Held::default();
+    for event in &decision.events {
+        if let Event::JobSubmitted(job) = event {
+            made.jobs += 1;
+            made.bytes += held_bytes(job);
+        }
+    }
+    made
 }
 
 /// Who holds a key. A second job under a key whose first one cannot be read would be done twice.
@@ -174,11 +204,8 @@ fn decide_part(
         facts.alias_job = facts.alias_holder.and_then(|holder| desk.job(holder.job));
     }
     let mut new_job_of = |facts: &mut Facts<'_>, tenant: &TenantId| {
-        let (held, all) = desk.held(tenant);
-        let (tenant_max, all_max) = around.backlog_max;
         facts.fresh_id = beside.id.unwrap_or_else(&mut *around.fresh_id);
-        let (tenant, all) = (held + beside.bytes, all + beside.bytes);
-        facts.backlog = Backlog { tenant, tenant_max, all, all_max };
+        facts.backlog = backlog(desk, tenant, beside.made, around.backlog_max);
     };
     // A dead letter that is named may run again.
     if let Some(item) = facts.item {
@@ -208,6 +235,7 @@ fn decide_part(
             }
         }
         Command::SetType(spec) => facts.job_type = desk.job_type(&spec.name),
+        Command::ChangeType { name, .. } => facts.job_type = desk.job_type(name),
         Command::ClaimGoverned(_) => {
             facts.fresh_secret = (around.fresh_secret)();
             facts.entity = job.and_then(governance::object_of).and_then(|id| desk.entity(id));

@@ -1,6 +1,7 @@
 //! What reads ask for and what they get.
 
 use mainspring_kernel::evolve::Transition;
+use mainspring_kernel::flow::{self, Pause};
 use mainspring_kernel::{Job, JobId, JobType, QueueName, TenantId, Timestamp, UserId, WorkerId};
 
 /// A part of a list.
@@ -33,15 +34,24 @@ pub struct JobWithHistory {
 }
 
 /// What stands between a waiting job and a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
     /// Whether its queue is paused.
     pub is_queue_paused: bool,
     /// The concurrency limit that applies and how much of it is in use.
     pub limit: Option<(u32, u32)>,
+    /// Running jobs that count against it, if it is in use up to the last place; some of them.
+    pub holders: Vec<JobId>,
+    /// Who paused its type.
+    pub type_paused: Option<Pause>,
+    /// The bucket or circuit that holds it.
+    pub held: Option<flow::Held>,
     /// Ready jobs of the same kind that go before it, counted up to a bound.
     pub ahead: usize,
 }
+
+/// Holders of a limit that are named, at most.
+pub const HOLDERS_MAX: usize = 10;
 
 /// What jobs that have not ended come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -20,6 +20,7 @@ mod event;
 mod frame;
 mod item;
 mod job;
+mod meter;
 mod names;
 mod progress;
 mod registry;
@@ -36,8 +37,8 @@ pub use progress::{LoggedStep, apply_progress, decode_steps, encode_progress, en
 pub use stream::{decode_moves, encode_moves, first_of_moves};
 pub use whole::{
     Record, Records, decode_entity, decode_job, encode_counters, encode_entity, encode_item,
-    encode_job, encode_key, encode_queue, encode_stretch, encode_token, encode_type, job_owner,
-    records_of,
+    encode_job, encode_key, encode_meter, encode_queue, encode_stretch, encode_token, encode_type,
+    job_owner, records_of,
 };
 pub use worker::{decode_workers, encode_workers};
 

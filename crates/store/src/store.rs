@@ -11,6 +11,7 @@ use mainspring_kernel::entity::Kind;
 use mainspring_kernel::entity::wait::Wait;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meter;
 use mainspring_kernel::job::{Effect, Payload};
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, QueueName, QueueSpec, TenantId,
@@ -169,12 +170,18 @@ pub trait Desk {
     fn token(&self, id: TokenId) -> Option<&Token>;
     /// Every token, by id.
     fn tokens(&self) -> Vec<&Token>;
-    /// What jobs that have not ended take up, this batch's included: those of `tenant` and all.
+    /// What jobs that have not ended come to, this batch's included: those of `tenant`, and the
+    /// bytes of all.
     /// A store that several servers share may know it of a moment ago, apart from its own commits.
-    fn held(&self, tenant: &TenantId) -> (u64, u64);
+    fn held(&self, tenant: &TenantId) -> (Held, u64);
     /// Takes up to `limit` jobs that are due at `now`, in dispatch order and within every limit.
     /// One that the batch then does not claim is ready again when the batch ends.
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId>;
+    /// When the first of the buckets and circuits lets go that kept pulls of this batch from taking
+    /// jobs, if that is a matter of time.
+    fn opens_at(&self) -> Option<Timestamp> {
+        None
+    }
     /// Makes the events of one decision true, all of them, for the rest of the batch to see.
     fn apply(&mut self, events: Vec<Event>);
 }
@@ -336,6 +343,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<usize, Error>>;
     /// Every registered type, by name.
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>>;
+    /// A bucket or a circuit; one that is idle may be missing.
+    fn meter(&self, key: Digest) -> BoxFuture<'_, Result<Option<Meter>, Error>>;
     /// Every queue that was configured, by name.
     fn queues(&self) -> BoxFuture<'_, Result<Vec<QueueSpec>, Error>>;
     /// Every token, by id.

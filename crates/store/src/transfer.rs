@@ -21,7 +21,8 @@ impl Seal {
         let mut bytes = Vec::with_capacity(512);
         let kind = match record {
             // What a store tells of a past move may rest on how its job is now.
-            Record::Moves(_) => return,
+            // Nor does what was handed out a moment ago outlast a move by much.
+            Record::Moves(_) | Record::Meter { .. } => return,
             Record::Type(spec) => {
                 encode_type(spec, &mut bytes);
                 0

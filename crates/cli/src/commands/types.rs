@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{Output, say, say_json, table};
 use crate::session::Session;
 use crate::span;
-use mainspring_sdk::api::registry::{SetType, Type, TypeExecutor};
+use mainspring_sdk::api::registry::{SetType, Type, TypeCircuit, TypeExecutor, TypeRateLimit};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -28,6 +28,21 @@ enum Verb {
     },
     /// Register or replace a type; what is left out gets its default
     Set(Box<SetArgs>),
+    /// Stop handing out its jobs
+    Pause {
+        /// Its name
+        name: String,
+    },
+    /// Hand out its jobs again
+    Resume {
+        /// Its name
+        name: String,
+    },
+    /// Close its circuit, with nothing in mind
+    ResetCircuit {
+        /// Its name
+        name: String,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,6 +75,49 @@ struct SetArgs {
     queue: Option<String>,
     #[command(flatten)]
     executor: ExecutorArgs,
+    #[command(flatten)]
+    flow: FlowArgs,
+}
+
+/// What else holds its jobs back.
+#[derive(Debug, clap::Args)]
+struct FlowArgs {
+    /// Count the limit by key: the name of a label, or a JSON pointer into the payload
+    #[arg(long, value_name = "KEY")]
+    concurrency_key: Option<String>,
+    /// Most jobs handed out a second
+    #[arg(long, value_name = "PER_SECOND")]
+    rate: Option<f64>,
+    /// Most jobs handed out at once after a pause
+    #[arg(long, requires = "rate")]
+    rate_burst: Option<u32>,
+    /// A rate for each key: the name of a label, or a JSON pointer into the payload
+    #[arg(long, requires = "rate", value_name = "KEY")]
+    rate_key: Option<String>,
+    /// Share of failing attempts from which on nothing is handed out for a while
+    #[arg(long, value_name = "RATIO")]
+    circuit_failure_ratio: Option<f64>,
+    /// Of so many attempts
+    #[arg(long, requires = "circuit_failure_ratio", default_value_t = 20)]
+    circuit_min_calls: u8,
+    /// For how long
+    #[arg(long, value_parser = span::parse, requires = "circuit_failure_ratio", value_name = "SPAN", default_value = "30s")]
+    circuit_open: Duration,
+}
+
+impl FlowArgs {
+    fn rate_limit(&self) -> Option<TypeRateLimit> {
+        let (burst, key) = (self.rate_burst, self.rate_key.clone());
+        self.rate.map(|per_second| TypeRateLimit { per_second, burst, key })
+    }
+
+    fn circuit(&self) -> Option<TypeCircuit> {
+        Some(TypeCircuit {
+            failure_ratio: self.circuit_failure_ratio?,
+            min_calls: self.circuit_min_calls,
+            open_seconds: u32::try_from(self.circuit_open.as_secs().max(1)).unwrap_or(u32::MAX),
+        })
+    }
 }
 
 /// How jobs of the type are executed; as the deployment says if left out.
@@ -132,11 +190,26 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
                 concurrency_limit: args.concurrency_limit,
                 concurrency_scope: args.concurrency_scope,
                 queue: args.queue,
+                rate_limit: args.flow.rate_limit(),
+                circuit: args.flow.circuit(),
+                concurrency_key: args.flow.concurrency_key,
                 executor: args.executor.asked_for(),
                 ..SetType::default()
             };
             let stored = session.client.set_type(&args.name, &spec).await?;
             print_types(&[stored], session.output, false);
+        }
+        Verb::Pause { name } => {
+            let found = session.client.pause_type(&name).await?;
+            print_types(&[found], session.output, false);
+        }
+        Verb::Resume { name } => {
+            let found = session.client.resume_type(&name).await?;
+            print_types(&[found], session.output, false);
+        }
+        Verb::ResetCircuit { name } => {
+            let found = session.client.reset_circuit(&name).await?;
+            print_types(&[found], session.output, false);
         }
     }
     Ok(exit::OK)
@@ -152,6 +225,22 @@ fn row(spec: &Type) -> Value {
         "maxRetries": spec.max_retries,
         "concurrencyLimit": spec.concurrency_limit,
     })
+}
+
+fn rate(limit: &TypeRateLimit) -> String {
+    let by = limit.key.as_ref().map(|key| format!(" per {key}")).unwrap_or_default();
+    format!("{}/s{by}", limit.per_second)
+}
+
+/// Why nothing of the type is handed out, if so.
+fn held(spec: &Type) -> String {
+    if let Some(by) = &spec.paused_by {
+        return format!("paused by {by}");
+    }
+    match spec.circuit_state.as_ref().map(|circuit| circuit.state.as_str()) {
+        None | Some("closed") => "-".into(),
+        Some(state) => format!("circuit {state}"),
+    }
 }
 
 fn print_types(types: &[Type], output: Output, is_list: bool) {
@@ -171,12 +260,17 @@ fn print_types(types: &[Type], output: Output, is_list: bool) {
         "timeout",
         "retries",
         "limit",
+        "rate",
         "queue",
         "executor",
+        "held",
     ];
     let rows = types.iter().map(|spec| {
         let limit = match spec.concurrency_limit {
-            Some(limit) => format!("{limit} per {}", spec.concurrency_scope),
+            Some(limit) => match &spec.concurrency_key {
+                Some(key) => format!("{limit} per {} and {key}", spec.concurrency_scope),
+                None => format!("{limit} per {}", spec.concurrency_scope),
+            },
             None => "-".into(),
         };
         vec![
@@ -187,8 +281,10 @@ fn print_types(types: &[Type], output: Output, is_list: bool) {
             span::show(Duration::from_secs(u64::from(spec.timeout_seconds))),
             spec.max_retries.to_string(),
             limit,
+            spec.rate_limit.as_ref().map_or_else(|| "-".into(), rate),
             spec.queue.clone(),
             spec.executor.as_ref().map_or_else(|| "-".into(), |executor| executor.mode.clone()),
+            held(spec),
         ]
     });
     say(&table(&columns, rows));

@@ -2,6 +2,7 @@
 //! refused with a suggestion.
 
 use super::executor::{self, read_executing, read_type_executor};
+use super::flow;
 use super::reader::{Problem, Problems, Section};
 use super::{CONTRACTS, Limits, Postgres, Settings, StoreChoice, Triggers, suggest};
 use crate::span;
@@ -347,6 +348,7 @@ fn read_type(name: &str, entry: Section<'_>) -> Option<TypeSpec> {
     let retries = entry.number("max_retries", 0, u64::from(RETRIES_MAX));
     let limit = entry.number("concurrency_limit", 0, u64::from(u32::MAX));
     let scope = entry.choice("concurrency_scope", &SCOPES).and_then(ConcurrencyScope::parse);
+    let flow = flow::read(&entry);
     entry.finish();
     let plain = TypeSpec::plain(parsed?);
     let mut spec = TypeSpec {
@@ -364,6 +366,7 @@ fn read_type(name: &str, entry: Section<'_>) -> Option<TypeSpec> {
         },
         file_entry: None,
         executor: executor.map(Box::new),
+        flow: Box::new(flow),
         name: plain.name,
     };
     spec.file_entry = Some(entry_digest(&spec));
@@ -390,6 +393,11 @@ fn entry_digest(spec: &TypeSpec) -> Digest {
     if let Some(executor) = &spec.executor {
         executor::write_type(executor, &mut line).expect("writing to a string cannot fail");
         parts.push(line.as_bytes());
+    }
+    let mut lines = String::new();
+    flow::write(&spec.flow, &mut lines).expect("writing to a string cannot fail");
+    if !lines.is_empty() {
+        parts.push(lines.as_bytes());
     }
     digest(&parts)
 }

@@ -1,6 +1,6 @@
 //! Prints settings as a configuration file that would give them again.
 
-use super::{Settings, StoreChoice, executor, file};
+use super::{Settings, StoreChoice, executor, file, flow};
 use crate::span;
 use mainspring_server::config::Shards;
 use mainspring_store_postgres::address;
@@ -85,6 +85,7 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         if let Some(executor) = &spec.executor {
             executor::write_type(executor, out)?;
         }
+        flow::write(&spec.flow, out)?;
     }
     writeln!(out, "\n[templates]\ntenant = {:?}", settings.template_tenant.as_str())?;
     for template in &settings.templates {

@@ -1,7 +1,7 @@
 //! What the sentry looks up: how many of a tenant's jobs are being retried, and whether somebody
 //! asks for the jobs that are due.
 
-use super::sentry::{Seen, Sentry, millis};
+use super::sentry::{Seen, Sentry, at_once, millis};
 use crate::colleagues;
 use crate::engine::Shared;
 use crate::limits::{
@@ -11,6 +11,7 @@ use crate::limits::{
 use crate::workers::WorkerSeen;
 use mainspring_kernel::entity::alert::watch::Thresholds;
 use mainspring_kernel::entity::alert::{Milli, Rule};
+use mainspring_kernel::flow::{CircuitState, Meter, Meters};
 use mainspring_kernel::governance::is_reserved;
 use mainspring_kernel::{Job, JobType, QueueName, QueueSpec, StateName, TenantId, Timestamp};
 use mainspring_store::{Error, JobFilter, QueueCount, Scope};
@@ -48,6 +49,39 @@ impl Sentry {
             }
             let key = (Rule::RetryingRatio, tenant, "".into());
             seen.push(Seen { key, value, thresholds, quiet: config.quiet });
+        }
+        Ok(())
+    }
+
+    /// Types that are not handed out because too much of them fails, for the tenants that have
+    /// jobs waiting for it.
+    pub(super) async fn circuits(
+        &mut self,
+        shared: &Shared,
+        seen: &mut Vec<Seen>,
+    ) -> Result<(), Error> {
+        self.has_open = false;
+        for spec in shared.store.types().await? {
+            let Some(key) = Meters::circuit_key(&spec) else { continue };
+            let meter = shared.store.meter(key).await?;
+            let Some(Meter::Circuit { state, .. }) = meter else { continue };
+            if matches!(state, CircuitState::Closed { .. }) {
+                continue;
+            }
+            self.has_open = true;
+            let mut tenants = BTreeSet::new();
+            for state in [StateName::Queued, StateName::Retrying] {
+                let (job_type, state) = (Some(spec.name.clone()), Some(state));
+                let filter = JobFilter { job_type, state, ..JobFilter::of(Scope::All) };
+                let page = shared.store.jobs(&filter, None, WAITING_LOOKED_AT).await?;
+                tenants.extend(page.items.into_iter().map(|job| job.tenant));
+            }
+            seen.extend(tenants.into_iter().map(|tenant| Seen {
+                key: (Rule::CircuitOpen, tenant, spec.name.as_str().into()),
+                value: Milli::whole(1),
+                thresholds: at_once(Milli::whole(1)),
+                quiet: shared.config.alerts.quiet,
+            }));
         }
         Ok(())
     }

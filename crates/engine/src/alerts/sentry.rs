@@ -39,6 +39,8 @@ pub(super) struct Sentry {
     pub(super) retrying: BTreeSet<TenantId>,
     /// Whether jobs are due that somebody should come for.
     pub(super) has_due: bool,
+    /// Whether the circuit of a type is not closed.
+    pub(super) has_open: bool,
 }
 
 /// What was seen of one thing.
@@ -98,12 +100,14 @@ impl Sentry {
         self.retrying.extend(retried.map(|(tenant, _)| tenant.clone()));
         self.ratios(shared, &mut seen).await?;
         self.workers(shared, now, &mut seen).await?;
+        self.circuits(shared, &mut seen).await?;
         let sightings = self.judge(seen, now);
         self.raise(shared, sightings).await?;
         Ok(self.watches.is_empty()
             && self.growth.is_empty()
             && self.retrying.is_empty()
-            && !self.has_due)
+            && !self.has_due
+            && !self.has_open)
     }
 
     /// Looks up the alerts that stand: what they are about is looked at, though nothing is told of
@@ -254,7 +258,7 @@ fn skip(schedule: EntityId, tenant: &TenantId, skipped: u64, config: &AlertConfi
 }
 
 /// What is told of once it is so.
-fn at_once(raise: Milli) -> Thresholds {
+pub(super) fn at_once(raise: Milli) -> Thresholds {
     Thresholds { raise, hold_ms: 0 }
 }
 

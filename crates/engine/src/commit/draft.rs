@@ -91,6 +91,8 @@ impl Draft {
             self.replies[index].grants = grants;
             self.replies[index].has_held = has_held;
         }
+        // Pulls that wait are served when what held jobs back lets go.
+        self.effects.has_new_timer |= desk.opens_at().is_some();
     }
 
     /// Puts what was decided into the requests, which are answered when it is durable.

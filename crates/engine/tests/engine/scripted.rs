@@ -4,6 +4,7 @@
 use futures_util::future::BoxFuture;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meter;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, Timestamp, Token, TokenId, TypeSpec,
 };
@@ -261,6 +262,10 @@ impl Store for Scripted {
 
     fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>> {
         self.model.token(id)
+    }
+
+    fn meter(&self, key: Digest) -> BoxFuture<'_, Result<Option<Meter>, Error>> {
+        self.model.meter(key)
     }
 
     fn standing(

@@ -58,6 +58,7 @@ fn again(item: &DlqItem, facts: &Facts<'_>) -> Job {
         extras.subject.clone_from(&had.subject);
         extras.labels.clone_from(&had.labels);
         extras.traceparent.clone_from(&had.traceparent);
+        extras.limit_keys.clone_from(&had.limit_keys);
     }
     Job {
         id: JobId(facts.fresh_id),

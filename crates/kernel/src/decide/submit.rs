@@ -7,6 +7,7 @@ use crate::entity::wait::{self, Start};
 use crate::entity::{Kind, schedule};
 use crate::event::{Event, KeyHolder};
 use crate::facts::Facts;
+use crate::flow::check_given;
 use crate::governance::{KEY_SCOPE, is_governed};
 use crate::id::JobId;
 use crate::idempotency;
@@ -101,7 +102,7 @@ pub(crate) fn submit(wish: &Submit, facts: &Facts<'_>) -> Result<Decision, Rejec
         idempotency: wish.idempotency.clone(),
         last_failure: None,
         last_report: None,
-        extras: extras(wish),
+        extras: extras(wish, spec),
         state: State::Queued,
     };
     facts.backlog.admit(&job)?;
@@ -258,6 +259,7 @@ fn check_details(wish: &Submit) -> Result<(), Rejection> {
         return Err(invalid("trace_id", "must be between 1 and 200 bytes long"));
     }
     wish.trace.as_deref().map_or(Ok(()), |trace| refuse_control("trace_id", trace))?;
+    wish.concurrency_key.as_deref().map_or(Ok(()), check_given)?;
     if wish.subject.as_ref().is_some_and(|subject| long_label(subject)) {
         return Err(invalid("subject", "must be at most 200 bytes long"));
     }
@@ -282,7 +284,7 @@ fn invalid(field: &'static str, reason: &'static str) -> Rejection {
     Rejection::FieldInvalid { field, reason }
 }
 
-fn extras(wish: &Submit) -> Option<Box<Extras>> {
+fn extras(wish: &Submit, spec: &TypeSpec) -> Option<Box<Extras>> {
     let extras = Extras {
         parent: wish.parent,
         source_dlq: None,
@@ -297,6 +299,7 @@ fn extras(wish: &Submit) -> Option<Box<Extras>> {
         traceparent: wish.traceparent.clone(),
         bounds: (wish.bounds != Bounds::default()).then(|| Box::new(wish.bounds.clone())),
         course: None,
+        limit_keys: spec.keys_of(wish),
     };
     (extras != Extras::default()).then(|| Box::new(extras))
 }

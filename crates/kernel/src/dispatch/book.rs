@@ -1,8 +1,9 @@
 //! The book of ready jobs, kept in lanes so that taking the best, putting one in and taking one
 //! out cost the same however many wait.
 
-use super::lane::LaneKey;
-use super::turns::Turns;
+use super::lane::{LaneKey, Room};
+use super::turns::{Turn, Turns};
+use crate::fingerprint::Digest;
 use crate::governance::{is_governed, is_held};
 use crate::id::JobId;
 use crate::name::{JobType, QueueName, TenantId};
@@ -66,6 +67,8 @@ impl Wanted<'_> {
 struct Lane<H> {
     key: LaneKey,
     jobs: Paged<(Rank, H)>,
+    /// What it is set aside under: then it is not among the heads.
+    aside: Option<Digest>,
 }
 
 /// The lanes of one tenant and queue, best head first.
@@ -75,7 +78,8 @@ struct Heads(BTreeSet<(Rank, u32)>);
 /// Ready jobs by tenant, queue and lane. `H` is how the owner names a job.
 ///
 /// # Fairness
-/// A job is *eligible* in a pull if the pull wants it, its queue is open and its lane has room.
+/// A job is *eligible* in a pull if the pull wants it, its tenant and its queue are open and its
+/// lane has room. A tenant that weighs `w` counts as `w` tenants that follow each other.
 /// From the moment a tenant has ready jobs until it is served, pulls in which it is eligible serve
 /// every other tenant at most once: with `n` tenants in the book it waits for at most `n - 1`
 /// grants. The same holds for the queues of one tenant. It holds for any mix of pulls, with or
@@ -93,6 +97,8 @@ pub struct Book<H> {
     free: Vec<u32>,
     by_key: HashMap<LaneKey, u32>,
     tenants: Turns<TenantId, Turns<QueueName, Heads>>,
+    /// Lanes that nobody need ask about, by what will free them.
+    aside: HashMap<Digest, Vec<u32>>,
     len: usize,
     /// The turns before each serving since the mark, if there is one.
     servings: Option<Vec<Serving>>,
@@ -101,8 +107,8 @@ pub struct Book<H> {
 /// Whom a grant served, with the turns they had before.
 #[derive(Debug)]
 struct Serving {
-    tenant: (TenantId, u64),
-    queue: (QueueName, u64),
+    tenant: (TenantId, Turn),
+    queue: (QueueName, Turn),
 }
 
 impl<H> Default for Book<H> {
@@ -112,6 +118,7 @@ impl<H> Default for Book<H> {
             free: Vec::new(),
             by_key: HashMap::new(),
             tenants: Turns::default(),
+            aside: HashMap::new(),
             len: 0,
             servings: None,
         }
@@ -140,7 +147,7 @@ impl<H: Copy + Ord> Book<H> {
         if lane.jobs.insert((rank, job)) {
             self.len += 1;
         }
-        if old_head.is_none_or(|old| rank < old) {
+        if lane.aside.is_none() && old_head.is_none_or(|old| rank < old) {
             let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
             if let Some(old) = old_head {
                 heads.0.remove(&(old, index));
@@ -160,7 +167,7 @@ impl<H: Copy + Ord> Book<H> {
         }
         self.len -= 1;
         let new_head = lane.jobs.first().map(|(head, _)| head);
-        if new_head != old_head {
+        if lane.aside.is_none() && new_head != old_head {
             let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
             heads.0.remove(&(rank, index));
             heads.0.extend(new_head.map(|head| (head, index)));
@@ -169,6 +176,33 @@ impl<H: Copy + Ord> Book<H> {
             self.close_lane(index);
         }
         true
+    }
+
+    /// What lanes were set aside under has room again.
+    pub fn free(&mut self, aside: Digest) {
+        for index in self.aside.remove(&aside).into_iter().flatten() {
+            let Some(lane) = self.lanes.get_mut(index as usize).and_then(Option::as_mut) else {
+                continue;
+            };
+            lane.aside = None;
+            let head = lane.jobs.first().map(|(head, _)| (head, index));
+            self.tenants.join(&lane.key.tenant).join(&lane.key.queue).0.extend(head);
+        }
+    }
+
+    /// A lane is asked about no more until it is freed.
+    fn set_aside(&mut self, index: u32, under: Digest) {
+        let Some(lane) = self.lanes.get_mut(index as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        lane.aside = Some(under);
+        self.aside.entry(under).or_default().push(index);
+        let LaneKey { tenant, queue, .. } = lane.key.clone();
+        let head = lane.jobs.first().map(|(head, _)| head);
+        if let (Some(head), Some(queues)) = (head, self.tenants.get_mut(&tenant)) {
+            queues.join(&queue).0.remove(&(head, index));
+        }
+        self.leave_if_empty(&tenant, &queue);
     }
 
     /// From here on, who is served can be undone, until the next mark.
@@ -196,19 +230,23 @@ impl<H: Copy + Ord> Book<H> {
     }
 
     /// Takes the next `limit` jobs out, in order. `has_room` is asked once for every job about to
-    /// be taken and reserves a place under its lane's limits when it answers yes; a queue for
-    /// which `is_open` says no is passed over, and so is a lane that a closed gate holds.
+    /// be taken and reserves a place under its lane's limits when there is room; a lane may be set
+    /// aside until it is freed. `weight` says how many turns a tenant has, none if it is paused. A
+    /// queue for which `is_open` says no is passed over, and so is a
+    /// lane that a closed gate holds.
     pub fn take(
         &mut self,
         wanted: &Wanted<'_>,
         limit: usize,
+        weight: &dyn Fn(&TenantId) -> u32,
         is_open: &mut dyn FnMut(&QueueName) -> bool,
-        has_room: &mut dyn FnMut(&LaneKey) -> bool,
+        has_room: &mut dyn FnMut(&LaneKey) -> Room,
     ) -> Vec<H> {
         let mut taken = Vec::new();
         if let Some(tenant) = wanted.tenant {
             while taken.len() < limit
-                && let Some(job) = self.take_from(tenant, wanted, is_open, has_room)
+                && let Some(job) =
+                    self.take_from((tenant, weight(tenant)), wanted, is_open, has_room)
             {
                 taken.push(job);
             }
@@ -219,7 +257,8 @@ impl<H: Copy + Ord> Book<H> {
         let mut passed = None;
         while taken.len() < limit {
             let Some(place) = self.tenants.next_after(passed.as_ref()) else { break };
-            match self.take_from(&place.1, wanted, is_open, has_room) {
+            let weight = weight(&place.1);
+            match self.take_from((&place.1, weight), wanted, is_open, has_room) {
                 Some(job) => taken.push(job),
                 None => passed = Some(place),
             }
@@ -229,38 +268,54 @@ impl<H: Copy + Ord> Book<H> {
 
     fn take_from(
         &mut self,
-        tenant: &TenantId,
+        (tenant, weight): (&TenantId, u32),
         wanted: &Wanted<'_>,
         is_open: &mut dyn FnMut(&QueueName) -> bool,
-        has_room: &mut dyn FnMut(&LaneKey) -> bool,
+        has_room: &mut dyn FnMut(&LaneKey) -> Room,
     ) -> Option<H> {
+        if weight == 0 {
+            return None;
+        }
+        let mut full = Vec::new();
         let queues = self.tenants.get_mut(tenant)?;
-        let (queue, index, head) = queues.iter().find_map(|(name, heads)| {
+        let found = queues.iter().find_map(|(name, heads)| {
             if !wanted.queue(name) || !is_open(name) {
                 return None;
             }
             heads.0.iter().find_map(|&(_, index)| {
                 let lane = self.lanes[index as usize].as_ref()?;
-                let may_go = wanted.job_type(&lane.key.job_type)
-                    && !is_held(&lane.key, is_open)
-                    && has_room(&lane.key);
-                may_go.then(|| Some((name.clone(), index, lane.jobs.first()?)))?
+                if !wanted.job_type(&lane.key.job_type) || is_held(&lane.key, is_open) {
+                    return None;
+                }
+                match has_room(&lane.key) {
+                    Room::Free => Some((name.clone(), index, lane.jobs.first()?)),
+                    Room::Full => None,
+                    Room::Aside(under) => {
+                        full.push((index, under));
+                        None
+                    }
+                }
             })
-        })?;
+        });
+        for (index, under) in full {
+            self.set_aside(index, under);
+        }
+        let (queue, index, head) = found?;
+        let queues = self.tenants.get_mut(tenant)?;
         let queue_turn = queues.turn(&queue);
-        queues.served(&queue);
+        queues.served(&queue, 1);
         if let Some(servings) = &mut self.servings {
             let turn = self.tenants.turn(tenant);
             let queue = (queue, queue_turn);
             servings.push(Serving { tenant: (tenant.clone(), turn), queue });
         }
-        self.tenants.served(tenant);
+        self.tenants.served(tenant, weight);
         let (rank, job) = head;
         self.remove(Place(index), rank, job).then_some(job)
     }
 
     fn open_lane(&mut self, key: LaneKey) -> u32 {
-        let lane = Lane { key: key.clone(), jobs: Paged::default() };
+        let lane = Lane { key: key.clone(), jobs: Paged::default(), aside: None };
         let index = match self.free.pop() {
             Some(index) => {
                 self.lanes[index as usize] = Some(lane);
@@ -279,7 +334,19 @@ impl<H: Copy + Ord> Book<H> {
         let Some(lane) = self.lanes[index as usize].take() else { return };
         self.by_key.remove(&lane.key);
         self.free.push(index);
-        let LaneKey { tenant, queue, .. } = &lane.key;
+        if let Some(under) = lane.aside
+            && let Some(lanes) = self.aside.get_mut(&under)
+        {
+            lanes.retain(|other| *other != index);
+            if lanes.is_empty() {
+                self.aside.remove(&under);
+            }
+        }
+        self.leave_if_empty(&lane.key.tenant, &lane.key.queue);
+    }
+
+    /// A queue without lanes to ask about takes no turns, nor does a tenant without such queues.
+    fn leave_if_empty(&mut self, tenant: &TenantId, queue: &QueueName) {
         let Some(queues) = self.tenants.get_mut(tenant) else { return };
         if queues.get(queue).is_some_and(|heads| heads.0.is_empty()) {
             queues.leave(queue);

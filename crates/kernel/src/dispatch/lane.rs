@@ -1,11 +1,13 @@
 //! Lanes, and how many jobs of a type may run at once.
 
 use crate::fingerprint::{Digest, digest};
+use crate::flow::LimitKeys;
 use crate::job::Job;
 use crate::name::{JobType, QueueName, TenantId, UserId};
 use crate::registry::{ConcurrencyScope, TypeSpec};
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
 /// Jobs that compete by order key alone, and share one concurrency count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,6 +20,8 @@ pub struct LaneKey {
     pub job_type: JobType,
     /// The user, for types whose concurrency is limited per user.
     pub user: Option<UserId>,
+    /// The keys, for types whose limits are counted by key.
+    pub keys: Option<Arc<LimitKeys>>,
 }
 
 impl LaneKey {
@@ -28,7 +32,79 @@ impl LaneKey {
             queue: job.queue.clone(),
             job_type: job.job_type.clone(),
             user: spec.is_some_and(TypeSpec::is_limited_by_user).then(|| job.user.clone()),
+            keys: spec.and_then(|spec| LaneKey::keys_of(spec, job)).map(Arc::new),
         }
+    }
+
+    /// The keys of a job that limits of its type are counted by.
+    fn keys_of(spec: &TypeSpec, job: &Job) -> Option<LimitKeys> {
+        let keys = job.limit_keys().filter(|_| spec.is_limited_by_key())?;
+        let is_rate_keyed = spec.flow.rate_limit.as_ref().is_some_and(|limit| limit.key.is_some());
+        let keys = LimitKeys {
+            concurrency: keys.concurrency.clone().filter(|_| spec.concurrency_limit.is_some()),
+            rate: keys.rate.clone().filter(|_| is_rate_keyed),
+        };
+        (!keys.is_empty()).then_some(keys)
+    }
+
+    /// What its concurrency limit is counted under.
+    pub fn concurrency_key(&self) -> Option<&str> {
+        self.keys.as_ref()?.concurrency.as_deref()
+    }
+
+    /// Whose bucket its jobs take from.
+    pub fn rate_key(&self) -> Option<&str> {
+        self.keys.as_ref()?.rate.as_deref()
+    }
+
+    /// Stands between the parts of a lane: no name and no key has it.
+    const BETWEEN: char = '\u{1f}';
+
+    /// What sets it apart from other lanes of its tenant, queue and type, as one text.
+    pub fn part(&self) -> String {
+        let user = self.user.as_ref().map_or("", |user| user.as_str());
+        match &self.keys {
+            None => user.to_owned(),
+            Some(keys) => {
+                let LimitKeys { concurrency, rate } = &**keys;
+                let (concurrency, rate) = (spelled(concurrency), spelled(rate));
+                let between = LaneKey::BETWEEN;
+                format!("{user}{between}{concurrency}{between}{rate}")
+            }
+        }
+    }
+
+    /// The user and the keys of such a text.
+    pub fn of_part(part: &str) -> (Option<UserId>, Option<Arc<LimitKeys>>) {
+        let mut parts = part.split(LaneKey::BETWEEN);
+        let user = parts.next().filter(|user| !user.is_empty());
+        let mut key = || parts.next().and_then(|key| key.strip_prefix('=')).map(Into::into);
+        let keys = LimitKeys { concurrency: key(), rate: key() };
+        let keys = (!keys.is_empty()).then(|| Arc::new(keys));
+        (user.map(|user| UserId::stored(user.into())), keys)
+    }
+}
+
+/// A key in the part of a lane; none is not the same as an empty one.
+fn spelled(key: &Option<Box<str>>) -> String {
+    key.as_ref().map(|key| format!("={key}")).unwrap_or_default()
+}
+
+/// Whether a job of a lane may be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// It may, and a place was taken for it.
+    Free,
+    /// It may not. The next pull asks again.
+    Full,
+    /// It may not, and nobody need ask again before [`super::Book::free`] is called with this: what
+    /// it belongs to is full, and is one of many.
+    Aside(Digest),
+}
+
+impl From<bool> for Room {
+    fn from(has_room: bool) -> Self {
+        if has_room { Room::Free } else { Room::Full }
     }
 }
 
@@ -38,15 +114,30 @@ pub struct LimitKey {
     job_type: JobType,
     tenant: Option<TenantId>,
     user: Option<UserId>,
+    key: Option<Box<str>>,
 }
 
 impl LimitKey {
-    /// What jobs of `user` of `tenant` are counted under, and how many may run; `None` if the type
-    /// has no limit. The user counts only where the limit is per user.
+    /// What the jobs of a lane are counted under, and how many may run; `None` if the type has no
+    /// limit.
+    pub fn of_lane(spec: &TypeSpec, lane: &LaneKey) -> Option<(LimitKey, u32)> {
+        LimitKey::of(spec, &lane.tenant, lane.user.as_ref(), lane.concurrency_key())
+    }
+
+    /// The same for a job.
+    pub fn of_job(spec: &TypeSpec, job: &Job) -> Option<(LimitKey, u32)> {
+        let key = job.limit_keys().and_then(|keys| keys.concurrency.as_deref());
+        LimitKey::of(spec, &job.tenant, Some(&job.user), key)
+    }
+
+    /// What jobs of `user` of `tenant` with that key are counted under, and how many may run;
+    /// `None` if the type has no limit. The user counts only where the limit is per user. Each key
+    /// has a count of its own, and so have all jobs without one.
     pub fn of(
         spec: &TypeSpec,
         tenant: &TenantId,
         user: Option<&UserId>,
+        key: Option<&str>,
     ) -> Option<(LimitKey, u32)> {
         let most = spec.concurrency_limit?;
         let (tenant, user) = match spec.concurrency_scope {
@@ -54,7 +145,13 @@ impl LimitKey {
             ConcurrencyScope::Tenant => (Some(tenant.clone()), None),
             ConcurrencyScope::User => (Some(tenant.clone()), user.cloned()),
         };
-        Some((LimitKey { job_type: spec.name.clone(), tenant, user }, most))
+        let key = key.map(Into::into);
+        Some((LimitKey { job_type: spec.name.clone(), tenant, user, key }, most))
+    }
+
+    /// Whether it is one of many of its type.
+    pub fn is_keyed(&self) -> bool {
+        self.key.is_some()
     }
 
     /// The type it limits.
@@ -64,7 +161,12 @@ impl LimitKey {
 
     /// The same as fixed bytes, for stores that keep it in a row.
     pub fn digest(&self) -> Digest {
-        let mut parts = vec![&b"limit"[..], self.job_type.as_str().as_bytes()];
+        let mut parts = match &self.key {
+            None => vec![&b"limit"[..], self.job_type.as_str().as_bytes()],
+            Some(key) => {
+                vec![&b"limit-by-key"[..], self.job_type.as_str().as_bytes(), key.as_bytes()]
+            }
+        };
         parts.extend(self.tenant.as_ref().map(|tenant| tenant.as_str().as_bytes()));
         parts.extend(self.user.as_ref().map(|user| user.as_str().as_bytes()));
         digest(&parts)
@@ -87,6 +189,16 @@ impl<K> Default for Taken<K> {
 }
 
 impl<K: Eq + Hash> Taken<K> {
+    /// How many places were taken under `key`.
+    pub fn count(&self, key: &K) -> u32 {
+        self.0.get(key).copied().unwrap_or(0)
+    }
+
+    /// Takes a place under `key`.
+    pub fn add(&mut self, key: K) {
+        *self.0.entry(key).or_default() += 1;
+    }
+
     /// Takes a place under `key` if there is one: of `most`, so many are running.
     pub fn take(&mut self, key: K, running: u32, most: u32) -> bool {
         let taken = self.0.entry(key).or_default();
@@ -113,7 +225,7 @@ mod tests {
         let spec = limited(scope);
         let [a, b] = ["a", "b"].map(|name| TenantId::new(name).unwrap());
         let [ann, bob] = ["ann", "bob"].map(|name| UserId::new(name).unwrap());
-        let key = |tenant, user| LimitKey::of(&spec, tenant, Some(user)).unwrap().0;
+        let key = |tenant, user| LimitKey::of(&spec, tenant, Some(user), None).unwrap().0;
         let same = |one: LimitKey, other: LimitKey| {
             assert_eq!(one == other, one.digest() == other.digest(), "bytes say the same");
             one == other
@@ -131,7 +243,7 @@ mod tests {
     #[test]
     fn a_type_without_a_limit_is_counted_under_nothing() {
         let spec = TypeSpec { concurrency_limit: None, ..limited(ConcurrencyScope::User) };
-        assert_eq!(LimitKey::of(&spec, &TenantId::new("a").unwrap(), None), None);
+        assert_eq!(LimitKey::of(&spec, &TenantId::new("a").unwrap(), None, None), None);
         assert!(!spec.is_limited_by_user());
     }
 
@@ -143,5 +255,41 @@ mod tests {
         assert!(!taken.take("mail", 1, 3));
         assert!(!taken.take("fax", 0, 0), "a limit of zero holds everything");
         assert!(taken.take("other", 0, 1));
+    }
+
+    #[test]
+    fn each_key_has_a_count_of_its_own_and_so_have_those_without() {
+        let spec = limited(ConcurrencyScope::Tenant);
+        let tenant = TenantId::new("a").unwrap();
+        let keys = [None, Some(""), Some("x"), Some("y")];
+        let all = keys.map(|key| LimitKey::of(&spec, &tenant, None, key).unwrap().0);
+        for (one, left) in all.iter().enumerate() {
+            for (other, right) in all.iter().enumerate() {
+                assert_eq!(left == right, one == other);
+                assert_eq!(left.digest() == right.digest(), one == other);
+            }
+        }
+    }
+
+    #[test]
+    fn a_lane_is_the_same_after_it_was_spelled() {
+        for user in [None, Some("ann")] {
+            for concurrency in [None, Some(""), Some("=x")] {
+                for rate in [None, Some(""), Some("y")] {
+                    let keys = LimitKeys {
+                        concurrency: concurrency.map(Into::into),
+                        rate: rate.map(Into::into),
+                    };
+                    let lane = LaneKey {
+                        tenant: TenantId::new("a").unwrap(),
+                        queue: QueueName::new("q").unwrap(),
+                        job_type: JobType::new("t").unwrap(),
+                        user: user.map(|user| UserId::new(user).unwrap()),
+                        keys: (!keys.is_empty()).then(|| Arc::new(keys)),
+                    };
+                    assert_eq!(LaneKey::of_part(&lane.part()), (lane.user.clone(), lane.keys));
+                }
+            }
+        }
     }
 }

@@ -21,9 +21,14 @@ pub(super) struct Turns<K, V> {
 #[derive(Debug, Default)]
 struct Member<V> {
     turn: u64,
+    /// How often it was served since it went behind the others.
+    served: u32,
     is_there: bool,
     value: V,
 }
+
+/// A place among turns: when it was taken, and how often it was used.
+pub(super) type Turn = (u64, u32);
 
 /// Keys that are away are remembered up to this many more than are there.
 const AWAY_MAX: usize = 10_000;
@@ -69,12 +74,17 @@ impl<K: Clone + Eq + Hash + Ord, V: Default> Turns<K, V> {
         }
     }
 
-    /// `key` was served and goes behind all others.
-    pub(super) fn served(&mut self, key: &K) {
+    /// `key` was served. It goes behind all others when that was so often as it weighs.
+    pub(super) fn served(&mut self, key: &K, weight: u32) {
         let Some(member) = self.by_key.get_mut(key) else { return };
         if member.turn == self.last && self.last > 0 {
             return;
         }
+        member.served += 1;
+        if member.served < weight {
+            return;
+        }
+        member.served = 0;
         self.last += 1;
         let old = std::mem::replace(&mut member.turn, self.last);
         if self.by_turn.remove(&(old, key.clone())) {
@@ -82,14 +92,15 @@ impl<K: Clone + Eq + Hash + Ord, V: Default> Turns<K, V> {
         }
     }
 
-    /// When `key` was last served; zero if never.
-    pub(super) fn turn(&self, key: &K) -> u64 {
-        self.by_key.get(key).map_or(0, |member| member.turn)
+    /// When `key` last went behind the others, zero if never, and how often it was served since.
+    pub(super) fn turn(&self, key: &K) -> Turn {
+        self.by_key.get(key).map_or((0, 0), |member| (member.turn, member.served))
     }
 
     /// `key` has its old turn again.
-    pub(super) fn restore(&mut self, key: &K, turn: u64) {
+    pub(super) fn restore(&mut self, key: &K, (turn, served): Turn) {
         let Some(member) = self.by_key.get_mut(key) else { return };
+        member.served = served;
         let wrong = std::mem::replace(&mut member.turn, turn);
         if self.by_turn.remove(&(wrong, key.clone())) {
             self.by_turn.insert((turn, key.clone()));

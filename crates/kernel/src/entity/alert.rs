@@ -46,6 +46,8 @@ words! {
         LowOnSpace = "low_on_space",
         /// A part of the server died, and the process ended with it.
         PartDied = "part_died",
+        /// Jobs of a type wait because too many of them failed.
+        CircuitOpen = "circuit_open",
     }
 }
 
@@ -90,7 +92,8 @@ impl Rule {
             | Rule::DlqGrowth
             | Rule::DeadLetter
             | Rule::Lag
-            | Rule::NoWorker => Severity::P2,
+            | Rule::NoWorker
+            | Rule::CircuitOpen => Severity::P2,
             Rule::ScheduleSkipped => Severity::P3,
         }
     }
@@ -116,6 +119,9 @@ impl Rule {
             }
             Rule::NoWorker => {
                 format!("{value} jobs of type {subject} are due and no worker asks for that type")
+            }
+            Rule::CircuitOpen => {
+                format!("jobs of type {subject} are not handed out: too many of them failed")
             }
             Rule::ScheduleSkipped => format!(
                 "schedule {subject} left out a firing that was due, {value} so far; \
@@ -422,7 +428,8 @@ pub(super) fn ring(entity: &Entity, alert: &Alert, at: Timestamp, facts: &Facts<
         | Rule::NoWorker
         | Rule::ScheduleSkipped
         | Rule::LowOnSpace
-        | Rule::PartDied => {
+        | Rule::PartDied
+        | Rule::CircuitOpen => {
             let is_late = facts.now > at.plus_millis(ALERT_LATE_MS);
             let next = match is_late {
                 true => Alert { seen_at: facts.now, ..alert.clone() },

@@ -99,6 +99,7 @@ pub(super) fn decide(command: &GateCommand, facts: &Facts<'_>) -> Result<Decisio
         name: governance::gate_queue(tenant, *gate),
         is_paused: *state == GateState::Block,
         order: QueueOrder::Aged,
+        share: None,
     };
     let events = vec![Event::EntitySet(Box::new(entity)), Event::QueueSet(queue)];
     Ok(Decision { events, receipt: Receipt::Done })

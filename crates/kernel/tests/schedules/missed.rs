@@ -209,7 +209,7 @@ fn jitter_moves_the_start_and_never_the_firing() {
 fn a_job_that_is_refused_is_recorded_and_the_rhythm_goes_on() {
     let mut it = Clockwork::of(every(60));
     let open = it.backlog;
-    it.backlog = Backlog { tenant: 10, tenant_max: 5, all: 10, all_max: 1_000_000 };
+    it.backlog = Backlog { tenant: 10, tenant_max: 5, ..Backlog::UNBOUNDED };
     it.live_until(s(125));
     assert_eq!(it.fired(), [] as [i64; 0]);
     assert_eq!(it.history(), [line(60, 120, 2, "skipped", "refused: TENANT_BACKLOG_FULL")]);

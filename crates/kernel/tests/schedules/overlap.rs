@@ -104,7 +104,11 @@ fn a_refused_firing_cancels_nothing() {
     it.live_until(s(60));
     let first = it.latest().id;
     it.claim(first);
-    let full = mainspring_kernel::Backlog { tenant: 9, tenant_max: 1, all: 9, all_max: 99_999 };
+    let full = mainspring_kernel::Backlog {
+        tenant: 9,
+        tenant_max: 1,
+        ..mainspring_kernel::Backlog::UNBOUNDED
+    };
     it.backlog = full;
     it.live_until(s(125));
     assert_eq!(it.jobs[&first].state.name(), StateName::Running);

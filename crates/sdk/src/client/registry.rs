@@ -4,7 +4,7 @@ use super::{Call, Client, Repeat, path, path_with};
 use crate::error::Error;
 use mainspring_api::Page;
 use mainspring_api::audit::{AuditLine, AuditVerdict};
-use mainspring_api::registry::{Queue, SetQueue, SetType, Type, Worker};
+use mainspring_api::registry::{Queue, SetQueue, SetTenant, SetType, Tenant, Type, Worker};
 use mainspring_api::runtime::Runtime;
 use reqwest::Method;
 
@@ -31,6 +31,57 @@ impl Client {
     /// If the server refuses or cannot be reached.
     pub async fn set_type(&self, name: &str, spec: &SetType) -> Result<Type, Error> {
         self.call(Call::put(path(&["types", name]), spec)).await
+    }
+
+    /// Stops handing out jobs of a type.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn pause_type(&self, name: &str) -> Result<Type, Error> {
+        let path = path(&["types", name, "pause"]);
+        self.call(Call::new(Method::POST, path, Repeat::Safe)).await
+    }
+
+    /// Hands out jobs of a type again.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn resume_type(&self, name: &str) -> Result<Type, Error> {
+        let path = path(&["types", name, "resume"]);
+        self.call(Call::new(Method::POST, path, Repeat::Safe)).await
+    }
+
+    /// Closes the circuit of a type.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn reset_circuit(&self, name: &str) -> Result<Type, Error> {
+        let path = path(&["types", name, "circuit", "reset"]);
+        self.call(Call::new(Method::POST, path, Repeat::Safe)).await
+    }
+
+    /// Every tenant that somebody has set.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn tenants(&self) -> Result<Page<Tenant>, Error> {
+        self.call(Call::get(path(&["tenants"]))).await
+    }
+
+    /// What a tenant gets, may have, and has.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn tenant(&self, name: &str) -> Result<Tenant, Error> {
+        self.call(Call::get(path(&["tenants", name]))).await
+    }
+
+    /// Says what a tenant gets and may have.
+    ///
+    /// # Errors
+    /// If the server refuses or cannot be reached.
+    pub async fn set_tenant(&self, name: &str, spec: &SetTenant) -> Result<Tenant, Error> {
+        self.call(Call::put(path(&["tenants", name]), spec)).await
     }
 
     /// Every queue with its numbers.

@@ -19,6 +19,7 @@ mod routes;
 mod runtime;
 mod schedules;
 mod subscriptions;
+mod tenants;
 mod tokens;
 mod translate;
 mod triggers;

@@ -28,12 +28,14 @@ use mainspring_kernel::governance::{Action, Gate, ObjectType, RiskTier};
 use mainspring_kernel::idempotency::{SCOPE_PREFIX, TASK_SCOPE_PREFIX};
 use mainspring_kernel::job::AfterCondition;
 use mainspring_kernel::limits::{
-    AFTER_MAX, BACKFILL_MAX, BATCH_MAX, CRON_BYTES_MAX, ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX,
-    EXECUTOR_ARGS_MAX, EXECUTOR_BYTES_MAX, EXECUTOR_KILL_MS_MAX, EXECUTOR_URL_BYTES_MAX,
-    EXECUTOR_VARIABLES_MAX, JITTER_SECS_MAX, KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX,
-    LEASE_MS_MAX, MESSAGE_BYTES_MAX, MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX,
-    PULL_MAX, QUEUE_TIMEOUT_MS_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX,
-    SCHEDULE_INTERVAL_SECS_MAX, SNOOZE_MS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
+    AFTER_MAX, BACKFILL_MAX, BATCH_MAX, CIRCUIT_CALLS_MAX, CIRCUIT_OPEN_SECS_MAX, CRON_BYTES_MAX,
+    ERROR_CODE_BYTES_MAX, EXCLUSIONS_MAX, EXECUTOR_ARGS_MAX, EXECUTOR_BYTES_MAX,
+    EXECUTOR_KILL_MS_MAX, EXECUTOR_URL_BYTES_MAX, EXECUTOR_VARIABLES_MAX, JITTER_SECS_MAX,
+    KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
+    MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX, PULL_MAX, QUEUE_TIMEOUT_MS_MAX,
+    RATE_BURST_MAX, RATE_NANOS_MIN, RATE_PER_SECOND_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
+    RUN_ID_BYTES_MAX, SCHEDULE_INTERVAL_SECS_MAX, SNOOZE_MS_MAX, TENANT_WEIGHT_MAX, TIMEOUT_MS_MAX,
+    TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::{jobs, tasks};
@@ -211,6 +213,13 @@ fn governed_words<T: Copy>(all: &[T], name: fn(T) -> &'static str) -> Allowed {
     Allowed::Words(all.iter().map(|it| name(*it)).collect())
 }
 
+/// The name of a label, or a JSON pointer.
+fn key_source() -> Allowed {
+    let pattern =
+        r"^(/([^~\x00-\x1f\x7f-\x9f]|~0|~1)*|[^/\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*)$";
+    text(1, NAME_BYTES_MAX, Some(pattern.to_owned()))
+}
+
 /// Of how a type is executed, asked for or shown.
 fn executor_field(field: &str) -> Option<Allowed> {
     let no_nul = || Some("^[^\\x00]*$".to_owned());
@@ -295,8 +304,21 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
             whole(0, u32::MAX.into())
         }
         ("SetType" | "Type", "concurrency_scope") => scopes(),
-        ("SetType", "executor") => Allowed::Any,
+        ("SetType", "executor" | "rate_limit" | "circuit") => Allowed::Any,
+        ("Submit", "concurrency_key") => text(1, NAME_BYTES_MAX, no_control()),
+        ("SetType", "concurrency_key") | ("TypeRateLimit", "key") => key_source(),
+        ("TypeRateLimit", "per_second") => {
+            Allowed::Number { least: RATE_NANOS_MIN as f64 / 1e9, most: RATE_PER_SECOND_MAX.into() }
+        }
+        ("TypeRateLimit", "burst") => whole(1, RATE_BURST_MAX.into()),
+        ("TypeCircuit", "failure_ratio") => Allowed::Number { least: 0.001, most: 1.0 },
+        ("TypeCircuit", "min_calls") => whole(1, CIRCUIT_CALLS_MAX.into()),
+        ("TypeCircuit", "open_seconds") => whole(1, CIRCUIT_OPEN_SECS_MAX.into()),
+        ("TypeCircuitState", "state") => Allowed::Words(vec!["closed", "open", "half_open"]),
         ("TypeExecutor", field) => return executor_field(field),
+        ("SetTenant", "weight") => whole(1, TENANT_WEIGHT_MAX.into()),
+        ("SetTenant", "backlog_max" | "backlog_bytes_max") => whole(0, u64::MAX),
+        ("SetTenant", "paused") => Allowed::Any,
         ("SetQueue" | "Queue", "order") => orders(),
         ("IssueToken", "tenant_id" | "user_id") => name(),
         ("IssueToken" | "Token" | "Caller", "roles") => roles().each(1, None),

@@ -20,6 +20,8 @@ pub(super) enum Allowed {
     Whole { least: u64, most: u64 },
     /// A number from 0 to 1.
     Share,
+    /// A number in a range.
+    Number { least: f64, most: f64 },
     /// An instant as RFC 3339 has them.
     Instant,
     /// True or false.
@@ -46,7 +48,7 @@ impl Allowed {
             Allowed::Any => return json!({}),
             Allowed::Text { .. } | Allowed::Said | Allowed::Words(_) | Allowed::Instant => "string",
             Allowed::Whole { .. } => "integer",
-            Allowed::Share => "number",
+            Allowed::Share | Allowed::Number { .. } => "number",
             Allowed::Flag => "boolean",
             Allowed::Each { .. } | Allowed::Items { .. } | Allowed::Dates { .. } => "array",
             Allowed::Labels { .. } => "object",
@@ -91,6 +93,10 @@ impl Allowed {
             Allowed::Share => {
                 schema["minimum"] = json!(0);
                 schema["maximum"] = json!(1);
+            }
+            Allowed::Number { least, most } => {
+                schema["minimum"] = json!(least);
+                schema["maximum"] = json!(most);
             }
             Allowed::Instant => schema["format"] = json!("date-time"),
             Allowed::Each { least, most, item } => {

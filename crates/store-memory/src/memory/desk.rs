@@ -14,7 +14,7 @@ use mainspring_kernel::{
     Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::record::FrameWriter;
-use mainspring_store::{Desk, Error, Needs, Ticket, Work};
+use mainspring_store::{Desk, Error, Held, Needs, Ticket, Work};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -92,12 +92,16 @@ impl Desk for MemoryDesk<'_> {
         self.state.tokens.values().collect()
     }
 
-    fn held(&self, tenant: &TenantId) -> (u64, u64) {
+    fn held(&self, tenant: &TenantId) -> (Held, u64) {
         self.state.slab.held(tenant)
     }
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
         self.state.take_ready(wanted, limit, now)
+    }
+
+    fn opens_at(&self) -> Option<Timestamp> {
+        self.state.index.opens_at
     }
 
     fn apply(&mut self, events: Vec<Event>) {

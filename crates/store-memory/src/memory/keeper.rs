@@ -8,13 +8,13 @@ use crate::disk::Disk;
 use crate::limits::CHUNK_BYTES;
 use crate::manifest::Manifest;
 use crate::snapshot::SnapshotWriter;
-use crate::state::Batch;
+use crate::state::{Batch, State};
 use mainspring_kernel::{DlqId, EntityId, Job, Timestamp};
 use mainspring_store::Error;
 use mainspring_store::filter::{lasting_terms, passing_terms};
 use mainspring_store::record::{
-    encode_counters, encode_entity, encode_item, encode_job, encode_key, encode_queue,
-    encode_token, encode_type,
+    encode_counters, encode_entity, encode_item, encode_job, encode_key, encode_meter,
+    encode_queue, encode_token, encode_type,
 };
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -329,6 +329,18 @@ fn write_state(
     }
     let state = memory.read();
     let end = last_frame();
+    write_registries(&state, &mut out);
+    let newest_move = state.moves.newest();
+    let mut counters = state.totals.to_array().to_vec();
+    counters.push(newest_move);
+    encode_counters(&counters, &mut out.bytes);
+    drop(state);
+    out.write()?;
+    Ok((end, newest_move))
+}
+
+/// What is small, and written at once: types, queues, tokens, buckets and circuits.
+fn write_registries(state: &State, out: &mut Buffer<'_>) {
     for spec in state.index.types.values() {
         encode_type(spec, &mut out.bytes);
         out.cut();
@@ -341,13 +353,10 @@ fn write_state(
         encode_token(token, &mut out.bytes);
         out.cut();
     }
-    let newest_move = state.moves.newest();
-    let mut counters = state.totals.to_array().to_vec();
-    counters.push(newest_move);
-    encode_counters(&counters, &mut out.bytes);
-    drop(state);
-    out.write()?;
-    Ok((end, newest_move))
+    for (key, meter) in state.index.meters.iter() {
+        encode_meter(key, &meter, &mut out.bytes);
+        out.cut();
+    }
 }
 
 /// How a snapshot goes through the state.

@@ -215,6 +215,7 @@ fn load_snapshot(
                 Record::Token(token) => loader.token(*token),
                 Record::Key { hash, holder } => loader.key(hash, holder),
                 Record::Counters(found) => counters = Some(found),
+                Record::Meter { key, meter } => loader.meter(key, meter),
                 // They are in files of their own.
                 Record::Moves(_) => {}
             }

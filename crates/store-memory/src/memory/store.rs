@@ -5,6 +5,7 @@ use crate::state::State;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meter;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
     TypeSpec,
@@ -163,6 +164,10 @@ impl Store for MemoryStore {
         Box::pin(self.settled(State::type_list))
     }
 
+    fn meter(&self, key: Digest) -> BoxFuture<'_, Result<Option<Meter>, Error>> {
+        Box::pin(self.settled(move |state| state.index.meters.get(key)))
+    }
+
     fn queues(&self) -> BoxFuture<'_, Result<Vec<QueueSpec>, Error>> {
         Box::pin(self.settled(State::queue_list))
     }
@@ -181,9 +186,9 @@ impl Store for MemoryStore {
     fn standing(
         &self,
         id: JobId,
-        _now: Timestamp,
+        now: Timestamp,
     ) -> BoxFuture<'_, Result<Option<Standing>, Error>> {
-        Box::pin(self.settled(move |state| state.standing(id)))
+        Box::pin(self.settled(move |state| state.standing(id, now)))
     }
 
     fn held_by<'a>(&'a self, tenant: &'a TenantId) -> BoxFuture<'a, Result<Held, Error>> {

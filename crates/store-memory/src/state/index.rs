@@ -4,10 +4,18 @@
 use super::slab::Slab;
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use mainspring_kernel::dispatch::{Book, LaneKey, LimitKey, Place, Rank, Taken, Wanted, rank};
+use hashbrown::hash_map::Entry;
+use mainspring_kernel::dispatch::{
+    Book, LaneKey, LimitKey, Place, Rank, Room, Taken, Wanted, has_room, rank,
+};
+use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::{Held, Meters};
+use mainspring_kernel::governance::{tenant_of, weight_of};
 use mainspring_kernel::paged::Paged;
-use mainspring_kernel::{Job, JobType, QueueName, QueueSpec, StateName, Timestamp, TypeSpec};
-use std::collections::BTreeMap;
+use mainspring_kernel::{
+    Job, JobEvent, JobType, QueueName, QueueSpec, StateName, TenantId, Timestamp, TypeSpec,
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where the index has a job that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +59,16 @@ pub(crate) struct Index {
     due_seconds: BTreeMap<Timestamp, u32>,
     pub(crate) types: HashMap<JobType, TypeSpec, RandomState>,
     pub(crate) queues: HashMap<QueueName, Card, RandomState>,
+    /// Turns of tenants that somebody has set; none of those that are paused.
+    weights: HashMap<TenantId, u32, RandomState>,
     limits: HashMap<LimitKey, u32, RandomState>,
+    pub(crate) meters: Meters,
+    /// Lanes of the book that a bucket holds aside, and until when.
+    refills: BTreeSet<(Timestamp, Digest)>,
+    /// When the first bucket or circuit lets go that held something back.
+    pub(crate) opens_at: Option<Timestamp>,
+    /// The instant of the commit.
+    committed_at: Timestamp,
     pub(crate) by_state: [u64; 8],
     now: Timestamp,
     /// When queues without jobs are looked for next.
@@ -143,6 +160,21 @@ impl Index {
         }
     }
 
+    /// A commit begins, or a look at the timers.
+    pub(crate) fn begin(&mut self, slab: &mut Slab, now: Timestamp) {
+        self.committed_at = now;
+        while let Some((_, key)) = self.refills.first().copied().filter(|(at, _)| *at <= now) {
+            self.refills.pop_first();
+            self.book.free(key);
+        }
+        self.promote(slab, now);
+    }
+
+    /// Whether something that was held back may go by `now`.
+    pub(crate) fn has_opened(&mut self, now: Timestamp) -> bool {
+        self.opens_at.take_if(|at| *at <= now).is_some()
+    }
+
     /// Moves what is due by `now` from waiting to ready.
     pub(crate) fn promote(&mut self, slab: &mut Slab, now: Timestamp) {
         self.now = self.now.max(now);
@@ -163,26 +195,72 @@ impl Index {
         if self.book.is_empty() {
             return Vec::new();
         }
-        let Index { book, types, queues, limits, .. } = self;
-        let mut taken = Taken::default();
+        let Index { book, types, queues, weights, limits, meters, refills, opens_at, .. } = self;
+        let weight = |tenant: &TenantId| weights.get(tenant).copied().unwrap_or(1);
+        let now = self.committed_at;
+        let (mut taken, mut metered) = (Taken::default(), Taken::default());
         let mut is_open =
             |queue: &QueueName| QueueSpec::is_open(queues.get(queue).map(|card| &card.spec));
         let mut has_room = |lane: &LaneKey| {
-            let limit = types
-                .get(&lane.job_type)
-                .and_then(|spec| LimitKey::of(spec, &lane.tenant, lane.user.as_ref()));
-            let Some((key, most)) = limit else { return true };
-            let running = limits.get(&key).copied().unwrap_or(0);
-            taken.take(key, running, most)
+            let Some(spec) = types.get(&lane.job_type) else { return Room::Free };
+            if spec.flow.paused.is_some() {
+                return Room::Full;
+            }
+            let limit = LimitKey::of_lane(spec, lane).map(|(key, most)| {
+                let running = limits.get(&key).copied().unwrap_or(0);
+                (key, running, most)
+            });
+            if let Some((key, running, most)) = &limit
+                && !has_room(running.saturating_add(taken.count(key)), *most)
+            {
+                // What this pull has taken may come back: nobody would free the lane then.
+                let is_aside = key.is_keyed() && !has_room(*running, *most);
+                return if is_aside { Room::Aside(key.digest()) } else { Room::Full };
+            }
+            if spec.flow.has_meters()
+                && let Some(Held { until, key, is_keyed, .. }) =
+                    meters.take(spec, lane, now, &mut metered)
+            {
+                *opens_at = (*opens_at).into_iter().chain(until).min();
+                return match until.filter(|_| is_keyed) {
+                    Some(until) => {
+                        refills.insert((until, key));
+                        Room::Aside(key)
+                    }
+                    None => Room::Full,
+                };
+            }
+            if let Some((key, ..)) = limit {
+                taken.add(key);
+            }
+            Room::Free
         };
-        book.take(wanted, limit, &mut is_open, &mut has_room)
+        book.take(wanted, limit, &weight, &mut is_open, &mut has_room)
     }
 
     /// The limit that applies to a job and how much of it is in use.
     pub(crate) fn limit(&self, job: &Job) -> Option<(u32, u32)> {
         let spec = self.types.get(&job.job_type)?;
-        let (key, most) = LimitKey::of(spec, &job.tenant, Some(&job.user))?;
+        let (key, most) = LimitKey::of_job(spec, job)?;
         Some((most, self.limits.get(&key).copied().unwrap_or(0)))
+    }
+
+    /// What a job is counted under.
+    pub(crate) fn limit_key(&self, job: &Job) -> Option<LimitKey> {
+        LimitKey::of_job(self.types.get(&job.job_type)?, job).map(|(key, _)| key)
+    }
+
+    /// What holds a job at `now`, beside pauses and concurrency.
+    pub(crate) fn held(&self, job: &Job, now: Timestamp) -> Option<Held> {
+        let rate_key = job.limit_keys().and_then(|keys| keys.rate.as_deref());
+        self.meters.held(self.types.get(&job.job_type)?, rate_key, now, &Taken::default())
+    }
+
+    /// A job moved: what remembers how much was handed out learns of it.
+    pub(crate) fn note(&mut self, job: &Job, event: &JobEvent) {
+        if let Some(spec) = self.types.get(&job.job_type) {
+            self.meters.note(spec, job, event);
+        }
     }
 
     /// How many ready jobs of its lane go before the one at `place`.
@@ -222,7 +300,8 @@ impl Index {
         let after = (now, u32::MAX);
         let waiting = self.waiting.above(Some(after)).next();
         let alarm = self.alarms.above(Some(after)).next();
-        waiting.into_iter().chain(alarm).map(|(at, _)| at).min()
+        let opens = self.opens_at.filter(|at| *at > now);
+        waiting.into_iter().chain(alarm).map(|(at, _)| at).chain(opens).min()
     }
 
     /// The alarm of a job moved.
@@ -261,6 +340,9 @@ impl Index {
     /// Configures a queue; its ready jobs change order.
     pub(crate) fn set_queue(&mut self, spec: QueueSpec, slab: &mut Slab) {
         let name = spec.name.clone();
+        if let Some(tenant) = tenant_of(&name) {
+            self.weights.insert(tenant, weight_of(&spec));
+        }
         let card = self.card(&name);
         card.is_configured = true;
         if card.spec.order == spec.order {
@@ -301,10 +383,24 @@ impl Index {
 
     fn count_running(&mut self, job: &Job, step: i32) {
         let spec = self.types.get(&job.job_type);
-        let limit = spec.and_then(|spec| LimitKey::of(spec, &job.tenant, Some(&job.user)));
+        let limit = spec.and_then(|spec| LimitKey::of_job(spec, job));
         let Some((key, _)) = limit else { return };
-        let count = self.limits.entry(key).or_default();
-        *count = count.saturating_add_signed(step);
+        if step < 0 && key.is_keyed() {
+            self.book.free(key.digest());
+        }
+        match self.limits.entry(key) {
+            Entry::Occupied(mut entry) => {
+                *entry.get_mut() = entry.get().saturating_add_signed(step);
+                // Of keys there are many.
+                if *entry.get() == 0 {
+                    entry.remove();
+                }
+            }
+            Entry::Vacant(entry) if step > 0 => {
+                entry.insert(step.unsigned_abs());
+            }
+            Entry::Vacant(_) => {}
+        }
     }
 
     fn lane(&self, job: &Job) -> LaneKey {
@@ -323,6 +419,7 @@ impl Index {
             let was_empty = std::mem::replace(&mut card.was_empty, is_empty);
             card.is_configured || !(was_empty && is_empty)
         });
+        self.meters.forget_idle(now);
     }
 
     fn card(&mut self, queue: &QueueName) -> &mut Card {

@@ -11,6 +11,7 @@ use super::slab::Entry;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meter;
 use mainspring_kernel::{
     DlqItem, Entity, Event, Job, JobEvent, JobId, QueueSpec, StateName, Timestamp, Token, Totals,
     TypeSpec,
@@ -64,6 +65,10 @@ impl Loader {
 
     pub(crate) fn key(&mut self, key: Digest, holder: KeyHolder) {
         self.state.keys.set(key, holder);
+    }
+
+    pub(crate) fn meter(&mut self, key: Digest, meter: Meter) {
+        self.state.index.meters.set(key, meter);
     }
 
     /// Moves up to `position` are in files.

@@ -2,8 +2,9 @@
 
 use super::State;
 use super::index::Spot;
-use mainspring_kernel::{JobId, QueueSpec, StateName, Timestamp, TypeSpec};
-use mainspring_store::{Counts, QueueCount, Standing, Wake};
+use mainspring_kernel::dispatch::has_room;
+use mainspring_kernel::{Job, JobId, QueueSpec, StateName, Timestamp, TypeSpec};
+use mainspring_store::{Counts, HOLDERS_MAX, QueueCount, Standing, Wake};
 
 /// Jobs counted ahead of one that waits.
 const AHEAD_MAX: usize = 1_000;
@@ -22,10 +23,22 @@ impl State {
         queues
     }
 
-    pub(crate) fn standing(&self, id: JobId) -> Option<Standing> {
+    /// Running jobs that count against the limit of `job`, if it is in use up to the last place;
+    /// some of them.
+    fn holders(&self, job: &Job) -> Vec<JobId> {
+        let is_full = self.index.limit(job).is_some_and(|(most, used)| !has_room(used, most));
+        let Some(key) = self.index.limit_key(job).filter(|_| is_full) else { return Vec::new() };
+        let entries = self.index.with_alarm().filter_map(|slot| self.slab.get(slot));
+        let running = entries.map(|entry| &entry.job).filter(|job| job.lease().is_some());
+        let counted = running.filter(|job| self.index.limit_key(job).as_ref() == Some(&key));
+        counted.take(HOLDERS_MAX).map(|job| job.id).collect()
+    }
+
+    pub(crate) fn standing(&self, id: JobId, now: Timestamp) -> Option<Standing> {
         let slot = self.slab.slot_of(id)?;
         let entry = self.slab.get(slot)?;
         let card = self.index.queues.get(&entry.job.queue);
+        let spec = self.index.types.get(&entry.job.job_type);
         let ahead = match entry.spot {
             Spot::Ready(place) => self.index.ahead(place, slot, &entry.job, AHEAD_MAX),
             Spot::Waiting | Spot::Nowhere => 0,
@@ -33,6 +46,9 @@ impl State {
         Some(Standing {
             is_queue_paused: card.is_some_and(|card| card.spec.is_paused),
             limit: self.index.limit(&entry.job),
+            holders: self.holders(&entry.job),
+            type_paused: spec.and_then(|spec| spec.flow.paused.clone()),
+            held: self.index.held(&entry.job, now),
             ahead,
         })
     }
@@ -80,10 +96,11 @@ impl State {
 
     /// Notices what has become due and says when to look again.
     pub(crate) fn wake(&mut self, now: Timestamp) -> Wake {
-        self.index.promote(&mut self.slab, now);
+        self.index.begin(&mut self.slab, now);
         self.index.forget_queues(now);
+        let has_opened = self.index.has_opened(now);
         Wake {
-            is_work_due: std::mem::take(&mut self.index.has_promoted),
+            is_work_due: std::mem::take(&mut self.index.has_promoted) | has_opened,
             next: self
                 .index
                 .next_instant(now)

@@ -30,6 +30,7 @@ impl State {
                 self.tokens.insert(token.id, *token);
             }
             Record::Key { hash, holder } => self.keys.set(hash, holder),
+            Record::Meter { key, meter } => self.index.meters.set(key, meter),
             Record::Moves(moves) => moves.into_iter().for_each(|it| self.moves.take_in(it)),
             Record::Counters(counters) => {
                 let mut totals = [0; 7];

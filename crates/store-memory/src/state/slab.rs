@@ -122,8 +122,8 @@ impl Slab {
     }
 
     /// The bytes that the jobs of `tenant`, and all jobs, take up.
-    pub(crate) fn held(&self, tenant: &TenantId) -> (u64, u64) {
-        (self.held_by(tenant).bytes, self.held_bytes)
+    pub(crate) fn held(&self, tenant: &TenantId) -> (Held, u64) {
+        (self.held_by(tenant), self.held_bytes)
     }
 
     /// What the jobs of `tenant` come to.

@@ -11,6 +11,8 @@ use crate::rows::Stored;
 use crate::stock::{Offer, Plan, ReadyKey, Stock};
 use crate::this_server::ThisServer;
 use crate::values::{Map, uuid};
+use mainspring_kernel::dispatch::LaneKey;
+use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{JobId, StateName, TenantId, Timestamp};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -41,6 +43,11 @@ pub(super) struct Consequences {
     pub(super) backlog: Vec<(TenantId, Amount)>,
     /// The registries, if the batch changed them.
     pub(super) registry: Option<Arc<Registry>>,
+    /// Lanes of keys that are full, and limits under which there may be room again.
+    full: Vec<(i32, Digest, Option<Timestamp>)>,
+    freed_limits: HashSet<Digest>,
+    /// Whether there are lanes that the pulls could not look at.
+    has_more: bool,
     /// Whether other servers want to hear of it: jobs moved, or rows in `ready` were left for them.
     is_news: bool,
 }
@@ -54,7 +61,17 @@ impl Consequences {
         server: &ThisServer,
     ) -> Consequences {
         let entity_alarm = desk.entities.first_alarm();
-        let PostgresDesk { entries, registry, now, steps, .. } = desk;
+        let PostgresDesk {
+            entries, registry, now, steps, full, freed_limits, has_uncounted, ..
+        } = desk;
+        let has_more = has_uncounted || (plan.has_more && !full.is_empty());
+        let full = {
+            let lanes = server.lanes();
+            let number = |(lane, limit, until): (LaneKey, Digest, Option<Timestamp>)| {
+                Some((lanes.number(&lane)?, limit, until))
+            };
+            full.into_iter().filter_map(number).collect()
+        };
         let mut all = Consequences {
             now,
             handed_out: Vec::with_capacity(entries.len()),
@@ -68,6 +85,9 @@ impl Consequences {
             made_ready: Vec::new(),
             backlog: Vec::new(),
             registry: None,
+            full,
+            freed_limits,
+            has_more,
             is_news: !steps.is_empty(),
         };
         let lanes = server.lanes();
@@ -116,7 +136,11 @@ impl Consequences {
     }
 
     /// The batch changed nothing: only the stock gets back what it offered.
-    pub(super) fn of_nothing(self, writer: &mut Writer) {
+    pub(super) fn of_nothing(self, server: &ThisServer, writer: &mut Writer) {
+        writer.stock.lanes_full(self.full);
+        if self.has_more {
+            server.work_by(self.now);
+        }
         writer.stock.put_back(self.unclaimed);
         writer.stock.rows_claimed(&self.plan, None);
     }
@@ -134,6 +158,11 @@ impl Consequences {
         }
         if let Some(at) = self.next_due {
             server.due_by(at);
+        }
+        writer.stock.lanes_full(self.full);
+        writer.stock.limits_freed(&self.freed_limits);
+        if self.has_more {
+            server.work_by(self.now);
         }
         writer.remember_handed_out(self.handed_out, self.now);
         writer.stock.put_back(self.unclaimed);

@@ -2,25 +2,30 @@
 //! jobs it may take. Knows no SQL; `write.rs` turns the difference into rows.
 
 use crate::commit::entities::DeskEntities;
+use crate::commit::meters::DeskMeters;
 use crate::commit::tallies::Tallies;
 use crate::registry::{Registry, RegistryChange};
 use crate::rows::Stored;
 use crate::terms;
 use crate::this_server::ThisServer;
 use crate::values::Map;
-use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Taken, Wanted};
+use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Room, Taken, Wanted, has_room};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{Transition, keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meters;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueSpec,
     StateName, TenantId, Timestamp, Token, TokenId, TypeSpec, evolve,
 };
-use mainspring_store::Desk;
 use mainspring_store::record::LoggedStep;
+use mainspring_store::{Desk, Held};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// Limits that are counted for one batch, at most, and buckets that are loaded; each has a lock.
+const COUNTED_MAX: usize = 512;
 
 /// Where the database has a job before the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +137,18 @@ pub(crate) struct PostgresDesk<'a> {
     running: HashMap<Digest, u32>,
     /// Limits that would have had to be counted.
     pub(crate) uncounted: HashSet<Digest>,
+    /// Buckets and circuits that were loaded.
+    pub(crate) meters: DeskMeters,
+    /// Those that would have had to be.
+    pub(crate) unloaded: HashSet<Digest>,
+    /// Lanes of keys that are full, by what, and until when if that is a matter of time.
+    pub(crate) full: Vec<(LaneKey, Digest, Option<Timestamp>)>,
+    /// Limits under which a job ended to run.
+    pub(crate) freed_limits: HashSet<Digest>,
+    /// Whether limits were not counted because there are too many of them.
+    pub(crate) has_uncounted: bool,
+    /// When the first of them lets go that kept pulls from taking jobs.
+    pub(crate) opens_at: Option<Timestamp>,
     /// Jobs in the order in which the batch first changed them.
     pub(crate) changed: Vec<JobId>,
     pub(crate) steps: Vec<LoggedStep>,
@@ -148,6 +165,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) book: &'a mut Book<JobId>,
     pub(crate) running: HashMap<Digest, u32>,
+    pub(crate) meters: DeskMeters,
     pub(crate) server: &'a ThisServer,
 }
 
@@ -168,6 +186,12 @@ impl<'a> PostgresDesk<'a> {
             server: ground.server,
             running: ground.running,
             uncounted: HashSet::new(),
+            meters: ground.meters,
+            unloaded: HashSet::new(),
+            full: Vec::new(),
+            freed_limits: HashSet::new(),
+            has_uncounted: false,
+            opens_at: None,
             changed: Vec::new(),
             steps: Vec::new(),
             tallies: Tallies::default(),
@@ -242,6 +266,17 @@ impl<'a> PostgresDesk<'a> {
             if let Some(count) = key.and_then(|key| self.running.get_mut(&key)) {
                 *count = count.saturating_add_signed(by);
             }
+        }
+        if let Some(key) = was {
+            self.book.free(key);
+            self.freed_limits.insert(key);
+        }
+        if let Some(spec) = self.registry.metered(&entry.job.job_type) {
+            self.unloaded.extend(
+                Meters::keys_moved(spec, &entry.job, &event.change)
+                    .filter(|key| !self.meters.knows(*key)),
+            );
+            self.meters.changed.extend(self.meters.all.note(spec, &entry.job, event));
         }
         entry.history.push(step.clone());
         if !std::mem::replace(&mut entry.is_changed, true) {
@@ -320,11 +355,12 @@ impl Desk for PostgresDesk<'_> {
         self.shown.tokens.values().collect()
     }
 
-    fn held(&self, tenant: &TenantId) -> (u64, u64) {
-        let (own, all) = self.server.backlog().of(tenant);
+    fn held(&self, tenant: &TenantId) -> (Held, u64) {
+        let (mut own, all) = self.server.backlog().of(tenant);
         let (own_here, all_here) = self.tallies.held(tenant);
-        let plain = |n: i64| u64::try_from(n).unwrap_or(0);
-        (plain(own.bytes + own_here), plain(all.bytes + all_here))
+        own.jobs += own_here.jobs;
+        own.bytes += own_here.bytes;
+        (own.held(), u64::try_from(all.bytes + all_here).unwrap_or(0))
     }
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, _now: Timestamp) -> Vec<JobId> {
@@ -332,23 +368,74 @@ impl Desk for PostgresDesk<'_> {
             return Vec::new();
         }
         let (registry, running, uncounted) = (self.registry, &self.running, &mut self.uncounted);
-        let mut reserved = Taken::default();
+        let (meters, unloaded, opens_at) = (&self.meters, &mut self.unloaded, &mut self.opens_at);
+        let (full, has_uncounted) = (&mut self.full, &mut self.has_uncounted);
+        let counted = running.len() + meters.len();
+        let (mut reserved, mut metered) = (Taken::default(), Taken::default());
+        let now = self.now;
         let mut has_room = |lane: &LaneKey| {
-            let Some((most, key)) = registry.limit(lane) else { return true };
-            let Some(running) = running.get(&key) else {
-                uncounted.insert(key);
-                return false;
-            };
-            reserved.take(key, *running, most)
+            if registry.is_paused(&lane.job_type) {
+                return Room::Full;
+            }
+            let limit =
+                registry.limit(lane).map(|(key, most)| (key.digest(), key.is_keyed(), most));
+            if let Some((key, is_keyed, most)) = limit {
+                let Some(running) = running.get(&key) else {
+                    if counted + uncounted.len() < COUNTED_MAX {
+                        uncounted.insert(key);
+                    } else {
+                        *has_uncounted = true;
+                    }
+                    return Room::Full;
+                };
+                if !has_room(running.saturating_add(reserved.count(&key)), most) {
+                    // What this pull has taken may come back: nobody would free the lane then.
+                    let is_aside = is_keyed && !has_room(*running, most);
+                    if is_aside {
+                        full.push((lane.clone(), key, None));
+                        return Room::Aside(key);
+                    }
+                    return Room::Full;
+                }
+            }
+            if let Some(spec) = registry.metered(&lane.job_type) {
+                let unknown: Vec<Digest> = Meters::keys_of(spec, lane.rate_key())
+                    .filter(|key| !meters.knows(*key))
+                    .collect();
+                if !unknown.is_empty() {
+                    if counted + unloaded.len() < COUNTED_MAX {
+                        unloaded.extend(unknown);
+                    } else {
+                        *has_uncounted = true;
+                    }
+                    return Room::Full;
+                }
+                if let Some(held) = meters.all.take(spec, lane, now, &mut metered) {
+                    *opens_at = (*opens_at).into_iter().chain(held.until).min();
+                    if held.is_keyed {
+                        full.push((lane.clone(), held.key, held.until));
+                    }
+                    return Room::Full;
+                }
+            }
+            if let Some((key, ..)) = limit {
+                reserved.add(key);
+            }
+            Room::Free
         };
         let mut is_open = |queue: &_| registry.is_open(queue);
-        let taken = self.book.take(wanted, limit, &mut is_open, &mut has_room);
+        let weight = |tenant: &TenantId| registry.weight(tenant);
+        let taken = self.book.take(wanted, limit, &weight, &mut is_open, &mut has_room);
         for id in &taken {
             if let Some(entry) = self.entries.get_mut(id) {
                 entry.place = None;
             }
         }
         taken
+    }
+
+    fn opens_at(&self) -> Option<Timestamp> {
+        self.opens_at
     }
 
     fn apply(&mut self, events: Vec<Event>) {

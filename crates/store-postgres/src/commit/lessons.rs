@@ -15,6 +15,8 @@ pub(super) struct Lessons {
     pub(super) uncommitted_lanes: Vec<i32>,
     /// Limits under which running jobs have to be counted.
     pub(super) limits: HashSet<Digest>,
+    /// Buckets and circuits that have to be loaded.
+    pub(super) meters: HashSet<Digest>,
     /// Whether remembered jobs must not be trusted.
     pub(super) is_wary: bool,
     /// Whether somebody was found to hold something.
@@ -28,9 +30,11 @@ pub(super) struct Lessons {
 impl Lessons {
     /// Whether the work on this desk showed that the batch has to be tried again.
     pub(super) fn learn(&mut self, desk: &mut PostgresDesk<'_>) -> bool {
-        if desk.registry_changes != self.registry_changes || !desk.uncounted.is_empty() {
+        let has_missed = !desk.uncounted.is_empty() || !desk.unloaded.is_empty();
+        if desk.registry_changes != self.registry_changes || has_missed {
             self.registry_changes = std::mem::take(&mut desk.registry_changes);
             self.limits.extend(&desk.uncounted);
+            self.meters.extend(&desk.unloaded);
             return true;
         }
         // What was remembered is proved by a change that names its version, or by a load.

@@ -32,8 +32,14 @@ impl Writer {
         }
         server.promote(needs.due_by.map_or(needs.now, |at| at.max(needs.now))).await?;
         self.find_lanes(server, transaction, needs).await?;
+        // What reports of this batch free is free for its pulls.
+        let reported = needs.jobs.iter().filter_map(|id| self.handed_out.get(id));
+        let freed = reported.filter_map(|stored| registry.limit_of(&stored.job));
+        self.stock.limits_freed(&freed.map(|(_, limit)| limit).collect());
         let named = needs.jobs.iter().filter(|id| !self.handed_out.contains_key(id)).count();
-        let plan = self.stock.plan_reads(&needs.pulls, named, registry, &server.lanes());
+        let plan =
+            self.stock.plan_reads((&needs.pulls, needs.now), named, registry, &server.lanes());
+        server.know_lanes(&plan.lanes).await?;
         let began = Instant::now();
         let rows = read_ready_rows(server, transaction, &plan).await?;
         let offers = self.stock.take_offers(&plan, rows, began);

@@ -1,10 +1,12 @@
 //! Changes to the registries: written before anything else of their batch, with every waiting job
 //! moved to the lane and the place it has from now on, while no other server commits.
 
-use crate::connections::{Call, Connection, Part};
+use crate::connections::{Call, Connection, Part, Value};
 use crate::fault::Fault;
 use crate::queries::Query;
-use crate::registry::{Registry, RegistryChange, limit, write_queue, write_token, write_type};
+use crate::registry::{
+    Registry, RegistryChange, limit, rate_key, write_queue, write_token, write_type,
+};
 use crate::this_server::ThisServer;
 use crate::values::hash_uuid;
 use mainspring_kernel::{QueueOrder, QueueSpec, TenantId, TokenId, TypeSpec, UserId};
@@ -54,12 +56,14 @@ async fn set_type(
     old: Option<&TypeSpec>,
     spec: &TypeSpec,
 ) -> Result<(), Fault> {
-    let is_by_user = spec.is_limited_by_user();
     let name = spec.name.as_str().to_owned();
     let mut calls = vec![write_type(spec)];
-    if old.is_some_and(TypeSpec::is_limited_by_user) != is_by_user {
+    let parts = parts(spec);
+    if old.map_or([false; 3], self::parts) != parts {
         for query in [Query::SplitLanes, Query::RelaneReady, Query::RelaneWaiting] {
-            calls.push(Call::new(query, vec![Box::new(name.clone()), Box::new(is_by_user)]));
+            let mut values: Vec<Value> = vec![Box::new(name.clone())];
+            values.extend(parts.map(|part| -> Value { Box::new(part) }));
+            calls.push(Call::new(query, values));
         }
     }
     connection.run_within(LONG, Part::Middle, calls).await?;
@@ -74,6 +78,11 @@ async fn set_type(
     }
 }
 
+/// What the lanes of a type are set apart by: user, concurrency key, rate key.
+fn parts(spec: &TypeSpec) -> [bool; 3] {
+    [spec.is_limited_by_user(), spec.concurrency_limit.is_some(), rate_key(spec).is_some()]
+}
+
 /// Running jobs are counted under the limit that is true from now on.
 async fn count_anew(connection: &mut Connection<'_>, spec: &TypeSpec) -> Result<(), Fault> {
     let call = Call::new(Query::LoadRunning, vec![Box::new(spec.name.as_str().to_owned())]);
@@ -83,7 +92,8 @@ async fn count_anew(connection: &mut Connection<'_>, spec: &TypeSpec) -> Result<
     for row in rows {
         let tenant = TenantId::stored(row.try_get::<_, &str>(1)?.into());
         let user = UserId::stored(row.try_get::<_, &str>(2)?.into());
-        let key = limit(spec, &tenant, Some(&user)).map(|(_, key)| key);
+        let own: Option<&str> = row.try_get(3)?;
+        let key = limit(spec, &tenant, Some(&user), own).map(|(_, key)| key);
         ids.push(row.try_get::<_, Uuid>(0)?);
         keys.push(key.map(hash_uuid));
     }

@@ -41,8 +41,8 @@ impl Tallies {
     }
 
     /// What the batch adds to what a tenant, and all tenants, have that has not ended.
-    pub(crate) fn held(&self, tenant: &TenantId) -> (i64, i64) {
-        let own = self.held.get(tenant).map_or(0, |amount| amount.bytes);
+    pub(crate) fn held(&self, tenant: &TenantId) -> (Amount, i64) {
+        let own = self.held.get(tenant).copied().unwrap_or_default();
         (own, self.held.values().map(|amount| amount.bytes).sum())
     }
 

@@ -72,6 +72,12 @@ pub(crate) fn lanes_needed(desk: &PostgresDesk<'_>, known: &Lanes) -> HashSet<La
         if last.as_ref() == Some(&lane) {
             continue;
         }
+        if entry.origin == Origin::New && lane.keys.is_some() {
+            let home = desk.registry.home(job);
+            if known.number(&home).is_none() {
+                needed.insert(home);
+            }
+        }
         if known.number(&lane).is_none() {
             needed.insert(lane.clone());
         }
@@ -115,6 +121,7 @@ pub(crate) fn statements(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<V
     calls.extend(write_keys(desk));
     calls.extend(write_items(desk));
     calls.extend(desk.entities.write_entities());
+    calls.extend(desk.meters.write());
     calls.extend(write_outbox(desk, &tallies));
     Ok(calls)
 }
@@ -213,16 +220,24 @@ impl Writes<'_> {
         }
     }
 
+    /// The number of the lane that a job waits in.
     fn lane(&self, job: &Job) -> Result<i32, Fault> {
-        let lane = self.registry.lane(job);
-        let number = self.lanes.number(&lane);
-        number.ok_or_else(|| Fault::Broken(format!("{lane:?} has no number")))
+        self.number(&self.registry.lane(job))
+    }
+
+    fn number(&self, lane: &LaneKey) -> Result<i32, Fault> {
+        let number = self.lanes.number(lane);
+        number.ok_or_else(|| match lane.keys {
+            // Lanes of keys are forgotten when the registries change.
+            Some(_) => Fault::RegistryChanged,
+            None => Fault::Broken(format!("{lane:?} has no number")),
+        })
     }
 
     /// A row of `job`, written once and never changed, unless the job is hastened.
     fn write_submission(&mut self, entry: &Entry) -> Result<(), Fault> {
         let job = &entry.job;
-        let lane = self.lane(job)?;
+        let lane = self.number(&self.registry.home(job))?;
         let jobs = &mut self.submitted;
         jobs.ids.push(uuid(job.id));
         jobs.lanes.push(lane);
@@ -294,7 +309,10 @@ impl Writes<'_> {
     /// A row of `live`: a job that was started and has not ended, at its next version.
     fn write_live(&mut self, entry: &Entry, version: Option<i32>) -> Result<(), Fault> {
         let job = &entry.job;
-        let lane = entry.lane.map_or_else(|| self.lane(job), Ok)?;
+        let lane = match entry.lane {
+            Some(lane) => lane,
+            None => self.number(&self.registry.home(job))?,
+        };
         let lives = if version.is_some() { &mut self.changed_live } else { &mut self.to_live };
         lives.ids.push(uuid(job.id));
         lives.versions.extend(version);

@@ -1,6 +1,7 @@
 //! Reading everything.
 
 use super::Session;
+use crate::commit::meters::read_meter;
 use crate::config::PostgresConfig;
 use crate::connections::Value;
 use crate::entities;
@@ -17,6 +18,7 @@ use mainspring_kernel::{Job, JobId, Transition};
 use mainspring_store::record::{Record, decode_steps};
 use mainspring_store::{JobWithHistory, LoggedMove};
 use std::collections::HashMap;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -54,6 +56,7 @@ enum Stage {
     Items(Uuid),
     Entities(i16, Uuid),
     Keys(Uuid),
+    Meters(Uuid),
     Moves(i64),
     Unstamped,
     Totals,
@@ -141,10 +144,11 @@ impl Cursor {
                 let rows = page(session, sql, after).await?;
                 self.stage = match rows.last() {
                     Some(last) => Stage::Keys(last.try_get(0)?),
-                    None => Stage::Moves(0),
+                    None => Stage::Meters(nil),
                 };
                 rows.iter().map(key).collect::<Result<_, Fault>>()?
             }
+            Stage::Meters(after) => self.meters(session, after).await?,
             Stage::Moves(after) => {
                 let values: Vec<Value> = vec![Box::new(after), Box::new(STRETCHES)];
                 let rows = session.call(Query::ReadStream, values).await?;
@@ -175,6 +179,21 @@ impl Cursor {
             Stage::Over => return Ok(None),
         };
         Ok(Some(found))
+    }
+
+    /// Buckets and circuits.
+    async fn meters(&mut self, session: &Session, after: Uuid) -> Result<Vec<Record>, Fault> {
+        let sql = "SELECT key, record FROM mainspring.meter WHERE key > $1 ORDER BY key LIMIT $2";
+        let rows = page(session, sql, after).await?;
+        self.stage = match rows.last() {
+            Some(last) => Stage::Meters(last.try_get(0)?),
+            None => Stage::Moves(0),
+        };
+        let meter = |row: &Row| -> Result<Record, Fault> {
+            let (key, meter) = (digest(row.try_get(0)?), read_meter(row.try_get(1)?)?);
+            Ok(Record::Meter { key, meter })
+        };
+        rows.iter().map(meter).collect()
     }
 
     /// Stretches of the stream, each with the position of its first move.

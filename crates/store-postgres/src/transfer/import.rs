@@ -5,6 +5,7 @@ use super::export::{Cursor, TOTALS};
 use crate::commit::effects::Effects;
 use crate::commit::entities::{insert, insert_terms};
 use crate::commit::items::item_terms;
+use crate::commit::meters::set_meters;
 use crate::config::PostgresConfig;
 use crate::connections::{Call, Value};
 use crate::fault::Fault;
@@ -76,7 +77,7 @@ impl PostgresImport {
     /// If the database refuses; nothing of the move then counts.
     pub async fn put(&mut self, records: Vec<Record>) -> Result<(), MigrateError> {
         let (mut jobs, mut items, mut keys) = (Vec::new(), Vec::new(), Vec::new());
-        let mut entities = Vec::new();
+        let (mut entities, mut meters) = (Vec::new(), Vec::new());
         for record in records {
             match record {
                 Record::Job(found) => jobs.push(*found),
@@ -86,6 +87,7 @@ impl PostgresImport {
                 Record::Type(spec) => self.set(RegistryChange::Type(spec)).await?,
                 Record::Queue(spec) => self.set(RegistryChange::Queue(spec)).await?,
                 Record::Token(token) => self.set(RegistryChange::Token(token)).await?,
+                Record::Meter { key, meter } => meters.push((key, meter)),
                 Record::Moves(moves) => self.put_moves(&moves).await?,
                 Record::Counters(counters) => {
                     for (name, n) in TOTALS.iter().zip(counters) {
@@ -101,7 +103,7 @@ impl PostgresImport {
             self.put_items(&items).await?;
         }
         let entities: Vec<_> = entities.iter().collect();
-        let calls = [insert(&entities), insert_terms(&entities)];
+        let calls = [insert(&entities), insert_terms(&entities), set_meters(&meters)];
         for Call { query, values } in calls.into_iter().flatten() {
             self.session.call(query, values).await?;
         }
@@ -191,8 +193,7 @@ impl PostgresImport {
     }
 
     /// Gives the lanes of these jobs their numbers.
-    async fn number_lanes(&mut self, jobs: &[JobWithHistory]) -> Result<Vec<i32>, Fault> {
-        let lanes: Vec<LaneKey> = jobs.iter().map(|it| self.registry.lane(&it.job)).collect();
+    async fn number_lanes(&mut self, lanes: Vec<LaneKey>) -> Result<Vec<i32>, Fault> {
         let new: HashSet<&LaneKey> =
             lanes.iter().filter(|lane| self.lanes.number(lane).is_none()).collect();
         if !new.is_empty() {
@@ -203,7 +204,7 @@ impl PostgresImport {
                 Box::new(column(|lane| lane.tenant.as_str())),
                 Box::new(column(|lane| lane.queue.as_str())),
                 Box::new(column(|lane| lane.job_type.as_str())),
-                Box::new(column(|lane| lane.user.as_ref().map_or("", |user| user.as_str()))),
+                Box::new(new.iter().map(|lane| lane.part()).collect::<Vec<_>>()),
             ];
             self.session.call(Query::AddLanes, values).await?;
             let rows = self.session.call(Query::LoadLanes, vec![Box::new(0_i32)]).await?;
@@ -217,8 +218,11 @@ impl PostgresImport {
     }
 
     async fn put_jobs(&mut self, jobs: &[JobWithHistory]) -> Result<(), Fault> {
-        let lanes = self.number_lanes(jobs).await?;
-        self.put_submissions(jobs, &lanes).await?;
+        let homes = jobs.iter().map(|it| self.registry.home(&it.job)).collect();
+        let homes = self.number_lanes(homes).await?;
+        let lanes = jobs.iter().map(|it| self.registry.lane(&it.job)).collect();
+        let lanes = self.number_lanes(lanes).await?;
+        self.put_submissions(jobs, &homes).await?;
         self.put_codes(jobs).await?;
         self.put_waits(jobs, &lanes).await?;
         self.put_effects(jobs).await?;
@@ -247,7 +251,7 @@ impl PostgresImport {
         }
         let live: Vec<(&JobWithHistory, i32)> = jobs
             .iter()
-            .zip(lanes)
+            .zip(homes)
             .filter(|(it, _)| !state(it).is_terminal() && state(it) != StateName::Queued)
             .collect();
         if live.is_empty() {

@@ -13,14 +13,18 @@ use super::waits::{leave, snooze};
 use crate::store::Store;
 use crate::{ItemFilter, JobFilter, Scope};
 use mainspring_kernel::calendar::Rhythm;
-use mainspring_kernel::command::{Ended, Ending, Follows, Plan, Release, RunInternally, Submit};
+use mainspring_kernel::command::{
+    Ended, Ending, Follows, Plan, Release, RunInternally, Submit, TypeChange,
+};
 use mainspring_kernel::entity::question::{Asked, QuestionCommand};
 use mainspring_kernel::entity::schedule::ScheduleSpec;
+use mainspring_kernel::entity::tenant::TenantCommand;
 use mainspring_kernel::entity::wait::Wait;
 use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::executor::Executor;
+use mainspring_kernel::flow::{Circuit, Flow, KeySource, RateLimit};
 use mainspring_kernel::job::{After, AfterCondition, Bounds, Idempotency};
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
 use mainspring_kernel::view::tasks;
 use mainspring_kernel::{
     Command, DlqId, Failure, Job, JobId, Principal, QueueOrder, QueueSpec, Receipt, Role, Roles,
@@ -406,6 +410,8 @@ fn new(dice: &mut Dice, bench: &Bench) -> Submit {
             queue_timeout_ms: dice.one_of(&[None, None, Some(8_000)]),
             after: None,
         },
+        payload: dice.one_of(&["{}", r#"{"n":1}"#, r#"{"n":"two"}"#]).into(),
+        concurrency_key: dice.one_of(&[None, None, None, Some("own")]).map(Into::into),
         ..wish()
     }
 }
@@ -423,7 +429,21 @@ fn alias(id: &str) -> Idempotency {
 }
 
 fn settings(dice: &mut Dice) -> Command {
-    let which = dice.below(5);
+    let which = dice.below(6);
+    if which == 5 {
+        return TenantCommand::Set {
+            tenant: tenant(dice.one_of(&TENANTS)),
+            version: dice.below(4) as u32,
+            share: TenantShare {
+                weight: dice.one_of(&[1, 2, 5]),
+                backlog_max: dice.one_of(&[None, None, Some(40)]),
+                backlog_bytes_max: dice.one_of(&[None, None, Some(30_000)]),
+            },
+            is_paused: dice.below(4) == 0,
+            by: user("ada"),
+        }
+        .into();
+    }
     if which == 0 {
         let id = 1 + dice.below(3) as u128;
         return match dice.below(2) {
@@ -436,13 +456,41 @@ fn settings(dice: &mut Dice) -> Command {
             name: queue(dice.one_of(&QUEUES)),
             is_paused: dice.below(3) == 0,
             order: dice.one_of(&[QueueOrder::Aged, QueueOrder::Due]),
+            share: None,
         });
+    }
+    if which == 3 && dice.below(3) == 0 {
+        let change = match dice.below(3) {
+            0 => TypeChange::Pause { by: user("ada") },
+            1 => TypeChange::Resume,
+            _ => TypeChange::ResetCircuit,
+        };
+        return Command::ChangeType { name: kind(dice.one_of(&TYPES)), change };
     }
     let scopes = [ConcurrencyScope::Global, ConcurrencyScope::Tenant, ConcurrencyScope::User];
     Command::SetType(Box::new(TypeSpec {
         concurrency_limit: dice.one_of(&[None, Some(0), Some(1), Some(3)]),
         concurrency_scope: dice.one_of(&scopes),
         executor: (dice.below(2) == 0).then(|| Box::new(Executor::InProcess)),
+        flow: Box::new(flow(dice)),
         ..TypeSpec::plain(kind(dice.one_of(&TYPES)))
     }))
+}
+
+/// What holds jobs of a type back.
+fn flow(dice: &mut Dice) -> Flow {
+    let sources = [None, Some("team"), Some("/n")];
+    let source = |dice: &mut Dice| dice.one_of(&sources).map(KeySource::new);
+    let rate = dice.one_of(&[None, None, Some((0.2, 1)), Some((3.0, 2)), Some((0.5, 4))]);
+    let circuit = dice.one_of(&[None, None, Some((500, 2)), Some((1000, 3))]);
+    Flow {
+        concurrency_key: source(dice),
+        rate_limit: rate.map(|(rate, burst)| RateLimit::new(rate, Some(burst), source(dice))),
+        circuit: circuit.map(|(failure_permille, min_calls)| Circuit {
+            failure_permille,
+            min_calls,
+            open_secs: dice.one_of(&[2, 20]),
+        }),
+        ..Flow::default()
+    }
 }

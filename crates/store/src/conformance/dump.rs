@@ -86,8 +86,8 @@ pub async fn dump(store: &dyn Store, now: Timestamp) -> Result<String, Error> {
     for spec in store.types().await? {
         push(&mut text, "type", &type_text(&spec));
     }
-    for QueueSpec { name, is_paused, order } in store.queues().await? {
-        push(&mut text, "queue", &format!("{name} {is_paused} {order:?}"));
+    for QueueSpec { name, is_paused, order, share } in store.queues().await? {
+        push(&mut text, "queue", &format!("{name} {is_paused} {order:?} {share:?}"));
     }
     for token in store.tokens().await? {
         push(&mut text, "token", &token_text(&token));
@@ -182,10 +182,12 @@ fn type_text(spec: &TypeSpec) -> String {
         backoff,
         file_entry,
         executor,
+        flow,
     } = spec;
     format!(
         "{name} {domain} {is_schedulable} {priority} {timeout_ms} {max_retries} \
-         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?} {executor:?}"
+         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?} {executor:?} \
+         {flow:?}"
     )
 }
 

@@ -1,9 +1,11 @@
 //! Concurrency limits, counted from live leases, and pauses.
 
 use super::bench::{Bench, any, complete, fail, kind, submit, tenant, token, user, wish};
-use mainspring_kernel::command::{Release, Submit};
-use mainspring_kernel::registry::ConcurrencyScope;
-use mainspring_kernel::{Command, QueueSpec, StateName, TypeSpec};
+use mainspring_kernel::command::{Release, Submit, TypeChange};
+use mainspring_kernel::entity::tenant::TenantCommand;
+use mainspring_kernel::flow::{Circuit, Flow, KeySource, RateLimit};
+use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
+use mainspring_kernel::{Command, Job, QueueSpec, Rejection, StateName, TypeSpec};
 
 fn limited(limit: Option<u32>, scope: ConcurrencyScope) -> Command {
     Command::SetType(Box::new(TypeSpec {
@@ -153,4 +155,239 @@ pub(super) async fn a_pull_sees_the_limit_its_batch_sets(bench: &mut Bench) {
     let mut users: Vec<&str> = granted.iter().map(|job| job.user.as_str()).collect();
     users.sort_unstable();
     assert_eq!(users, ["ada", "bob"]);
+}
+
+fn rated(per_second: f64, burst: u32, key: Option<&str>) -> Command {
+    let limit = RateLimit::new(per_second, Some(burst), key.map(KeySource::new));
+    let flow = Box::new(Flow { rate_limit: Some(limit), ..Flow::default() });
+    Command::SetType(Box::new(TypeSpec { flow, ..TypeSpec::plain(kind("mill")) }))
+}
+
+pub(super) async fn a_bucket_gives_its_burst_and_then_its_rate(bench: &mut Bench) {
+    bench.done(rated(2.0, 3, None)).await;
+    crowd(bench, &[("a", "x"), ("b", "y"), ("c", "z")]).await;
+    assert_eq!(bench.pulled(2).await.len(), 2);
+    let saw = bench.submit(Submit { job_type: kind("saw"), priority: Some(0), ..wish() }).await;
+    let rest = bench.pulled(10).await;
+    assert_eq!((rest.len(), rest.contains(&saw)), (2, true), "another type goes past it");
+    assert!(bench.pulled(10).await.is_empty());
+    let wake = bench.store.wake(bench.now).await.expect("reads work");
+    let next = bench.now.plus_millis(500);
+    assert!(wake.next.is_some_and(|at| at <= next), "then there is room for one");
+    bench.pass(499);
+    assert!(bench.pulled(10).await.is_empty());
+    bench.pass(1);
+    let wake = bench.store.wake(bench.now).await.expect("reads work");
+    assert!(wake.is_work_due, "whoever waits is served");
+    assert_eq!(bench.pulled(10).await.len(), 1);
+    bench.pass(60_000);
+    assert_eq!(bench.pulled(10).await.len(), 3, "never more than the burst");
+}
+
+pub(super) async fn each_key_has_a_bucket_of_its_own(bench: &mut Bench) {
+    bench.done(rated(1.0, 1, Some("/of"))).await;
+    for of in ["1", "1", "1", "2", "null"] {
+        bench.submit(Submit { payload: format!("{{\"of\":{of}}}").into(), ..wish() }).await;
+    }
+    assert_eq!(bench.pulled(10).await.len(), 3, "one of each, and one without");
+    assert!(bench.pulled(10).await.is_empty());
+    let (_, granted) = bench
+        .batch(&[submit(Submit { payload: r#"{"of":3}"#.into(), ..wish() })], Some(any(9)))
+        .await;
+    assert_eq!(granted.len(), 1, "those that wait hide nobody");
+    bench.pass(1_000);
+    assert_eq!(bench.pulled(10).await.len(), 1);
+}
+
+/// What was handed out in a batch is known to the next pull of the same batch, and what was only
+/// taken is not spent.
+pub(super) async fn a_token_is_spent_by_the_claim(bench: &mut Bench) {
+    bench.done(rated(0.1, 1, None)).await;
+    bench.submit(wish()).await;
+    bench.submit(wish()).await;
+    for _ in 0..3 {
+        assert_eq!(bench.look(5).await.len(), 1);
+    }
+    let job = bench.grant().await;
+    let (_, granted) = bench.batch(&[complete(&job)], Some(any(5))).await;
+    assert!(granted.is_empty(), "an end gives nothing back");
+}
+
+fn keyed(limit: u32, scope: ConcurrencyScope, key: Option<&str>) -> Command {
+    let flow = Flow { concurrency_key: key.map(KeySource::new), ..Flow::default() };
+    Command::SetType(Box::new(TypeSpec {
+        concurrency_limit: Some(limit),
+        concurrency_scope: scope,
+        flow: Box::new(flow),
+        ..TypeSpec::plain(kind("mill"))
+    }))
+}
+
+fn labelled(customer: &str) -> Submit {
+    Submit { labels: vec![("customer".into(), customer.into())], ..wish() }
+}
+
+pub(super) async fn a_limit_counts_each_key(bench: &mut Bench) {
+    bench.done(keyed(2, ConcurrencyScope::Global, Some("customer"))).await;
+    for customer in ["x", "x", "x", "x", "y"] {
+        bench.submit(labelled(customer)).await;
+    }
+    bench.submit(wish()).await;
+    bench.submit(Submit { concurrency_key: Some("y".into()), ..labelled("x") }).await;
+    let granted = bench.pull(any(10)).await;
+    let mut keys: Vec<Option<&str>> = granted
+        .iter()
+        .map(|job| job.limit_keys().and_then(|keys| keys.concurrency.as_deref()))
+        .collect();
+    keys.sort_unstable();
+    assert_eq!(keys, [None, Some("x"), Some("x"), Some("y"), Some("y")]);
+    assert!(bench.pulled(10).await.is_empty());
+    let of_x =
+        |job: &&Job| job.limit_keys().is_some_and(|it| it.concurrency.as_deref() == Some("x"));
+    let done = granted.iter().find(of_x).expect("one of them");
+    let (_, next) = bench.batch(&[complete(done)], Some(any(10))).await;
+    assert_eq!(next.len(), 1, "a place is free in the very batch that frees it");
+    assert!(bench.pulled(10).await.is_empty());
+}
+
+/// However many wait under a key that is full, the next key is served.
+pub(super) async fn a_full_key_hides_nobody_behind_it(bench: &mut Bench) {
+    bench.done(keyed(1, ConcurrencyScope::Tenant, Some("customer"))).await;
+    let many: Vec<Command> =
+        (0..600).map(|_| submit(Submit { priority: Some(200), ..labelled("big") })).collect();
+    bench.batch(&many, None).await;
+    let small = bench.submit(Submit { priority: Some(0), ..labelled("small") }).await;
+    let granted = bench.pulled(10).await;
+    assert_eq!((granted.len(), granted.contains(&small)), (2, true));
+    assert!(bench.pulled(10).await.is_empty());
+    let waits = bench.submit(labelled("big")).await;
+    let standing = bench.store.standing(waits, bench.now).await.expect("reads work");
+    assert_eq!(standing.and_then(|standing| standing.limit), Some((1, 1)));
+}
+
+pub(super) async fn who_holds_a_limit_is_told(bench: &mut Bench) {
+    bench.done(keyed(1, ConcurrencyScope::Global, Some("customer"))).await;
+    let first = bench.submit(labelled("x")).await;
+    let second = bench.submit(labelled("x")).await;
+    let standing = bench.store.standing(second, bench.now).await.expect("reads work");
+    assert_eq!(standing.map(|it| it.holders), Some(Vec::new()), "there is room");
+    assert_eq!(bench.pulled(10).await, [first]);
+    let standing = bench.store.standing(second, bench.now).await.expect("reads work");
+    assert_eq!(standing.map(|it| (it.limit, it.holders)), Some((Some((1, 1)), vec![first])));
+}
+
+/// Jobs keep the keys that they were submitted with; what they are for is the type's business.
+pub(super) async fn keys_count_when_a_limit_is_set_later(bench: &mut Bench) {
+    bench.done(keyed(9, ConcurrencyScope::Global, Some("customer"))).await;
+    for customer in ["x", "x", "x", "y"] {
+        bench.submit(labelled(customer)).await;
+    }
+    assert_eq!(bench.pulled(1).await.len(), 1);
+    bench.done(keyed(1, ConcurrencyScope::User, Some("customer"))).await;
+    assert_eq!(bench.pulled(9).await.len(), 1, "of x one runs already");
+    bench.done(limited(None, ConcurrencyScope::Global)).await;
+    assert_eq!(bench.pulled(9).await.len(), 2);
+}
+
+pub(super) async fn a_paused_type_hands_out_nothing(bench: &mut Bench) {
+    bench.done(Command::SetType(Box::new(TypeSpec::plain(kind("mill"))))).await;
+    let id = bench.submit(wish()).await;
+    let pause = TypeChange::Pause { by: user("eve") };
+    let pause = Command::ChangeType { name: kind("mill"), change: pause };
+    let (_, granted) = bench.batch(&[pause], Some(any(5))).await;
+    assert!(granted.is_empty(), "a pause counts within its own batch");
+    // Whoever sets the type does not resume it.
+    bench.done(Command::SetType(Box::new(TypeSpec::plain(kind("mill"))))).await;
+    let standing = bench.store.standing(id, bench.now).await.expect("reads work");
+    let paused = standing.and_then(|standing| standing.type_paused);
+    assert_eq!(paused.map(|pause| pause.by), Some(user("eve")));
+    assert!(bench.pulled(5).await.is_empty());
+    bench.done(Command::ChangeType { name: kind("mill"), change: TypeChange::Resume }).await;
+    assert_eq!(bench.pulled(5).await, [id]);
+}
+
+fn breaking() -> Command {
+    let circuit = Circuit { failure_permille: 500, min_calls: 2, open_secs: 10 };
+    let flow = Box::new(Flow { circuit: Some(circuit), ..Flow::default() });
+    Command::SetType(Box::new(TypeSpec { flow, ..TypeSpec::plain(kind("mill")) }))
+}
+
+pub(super) async fn a_circuit_opens_tries_one_and_closes(bench: &mut Bench) {
+    bench.done(breaking()).await;
+    for _ in 0..8 {
+        bench.submit(Submit { max_retries: Some(0), ..wish() }).await;
+    }
+    let running = bench.pull(any(4)).await;
+    bench.batch(&[complete(&running[0]), fail(&running[1], false)], None).await;
+    assert!(bench.pulled(5).await.is_empty(), "half of them failed");
+    bench.done(complete(&running[2])).await;
+    assert!(bench.pulled(5).await.is_empty(), "what was handed out before says nothing");
+    let waits = bench.submit(wish()).await;
+    let standing = bench.store.standing(waits, bench.now).await.expect("reads work");
+    let until = standing.and_then(|standing| standing.held).and_then(|held| held.until);
+    assert_eq!(until, Some(bench.now.plus_millis(10_000)));
+    bench.pass(10_000);
+    let probe = bench.pull(any(5)).await;
+    assert_eq!(probe.len(), 1, "one is tried");
+    assert!(bench.pulled(5).await.is_empty(), "and no other");
+    bench.done(fail(&probe[0], false)).await;
+    assert!(bench.pulled(5).await.is_empty(), "it is open again");
+    bench.pass(10_000);
+    let probe = bench.pull(any(5)).await;
+    let (_, granted) = bench.batch(&[complete(&probe[0])], Some(any(5))).await;
+    assert_eq!((probe.len(), granted.len()), (1, 3), "closed again, at once");
+    bench.batch(&[fail(&granted[0], false), fail(&granted[1], false)], None).await;
+    bench.submit(wish()).await;
+    assert!(bench.pulled(5).await.is_empty());
+    bench.done(Command::ChangeType { name: kind("mill"), change: TypeChange::ResetCircuit }).await;
+    assert_eq!(bench.pulled(5).await.len(), 1, "an operator has it closed");
+}
+
+fn share(
+    of: &str,
+    weight: u16,
+    backlog_max: Option<u64>,
+    version: u32,
+    is_paused: bool,
+) -> Command {
+    let share = TenantShare { weight, backlog_max, backlog_bytes_max: None };
+    let by = user("eve");
+    TenantCommand::Set { tenant: tenant(of), version, share, is_paused, by }.into()
+}
+
+pub(super) async fn tenants_take_turns_by_their_weight(bench: &mut Bench) {
+    bench.done(share("a", 3, None, 0, false)).await;
+    crowd(bench, &[("a", "x"), ("a", "y"), ("b", "x"), ("b", "y")]).await;
+    let mut turns = Vec::new();
+    for limit in [1, 1, 3, 3] {
+        turns.extend(bench.pull(any(limit)).await.into_iter().map(|job| job.tenant.to_string()));
+    }
+    assert_eq!(turns, ["a", "a", "a", "b", "a", "a", "a", "b"]);
+}
+
+pub(super) async fn a_paused_tenant_gets_nothing_and_others_all(bench: &mut Bench) {
+    bench.done(share("a", 1, None, 0, false)).await;
+    crowd(bench, &[("a", "x"), ("b", "x")]).await;
+    let (_, granted) = bench.batch(&[share("a", 1, None, 1, true)], Some(any(9))).await;
+    assert_eq!(granted.len(), 3, "a pause counts within its own batch");
+    assert!(granted.iter().all(|job| job.tenant.as_str() == "b"));
+    assert!(bench.pulled(9).await.is_empty());
+    let stale = bench.one(share("a", 1, None, 1, false)).await;
+    assert!(stale.is_err(), "it was set on another version");
+    bench.done(share("a", 1, None, 2, false)).await;
+    assert_eq!(bench.pulled(9).await.len(), 3);
+}
+
+pub(super) async fn a_tenant_may_have_so_many_and_no_more(bench: &mut Bench) {
+    bench.done(share("a", 1, Some(2), 0, false)).await;
+    let wish = |of: &str| submit(Submit { tenant: tenant(of), ..wish() });
+    let (outcomes, _) = bench.batch(&[wish("a"), wish("a"), wish("a"), wish("b")], None).await;
+    let is_taken: Vec<bool> = outcomes.iter().map(Result::is_ok).collect();
+    assert_eq!(is_taken, [true, true, false, true]);
+    assert_eq!(outcomes[2], Err(Rejection::TenantBacklogFull));
+    let both = Command::Together(vec![wish("b"), wish("a")]);
+    assert!(bench.one(both).await.is_err(), "all or none");
+    let job = bench.grant().await;
+    bench.done(complete(&job)).await;
+    assert!(bench.one(wish(job.tenant.as_str())).await.is_ok(), "one ended");
 }

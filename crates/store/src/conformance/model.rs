@@ -2,7 +2,7 @@
 //! stores are compared with it; nobody should run it.
 
 use super::model_read;
-use crate::read::LoggedMove;
+use crate::read::{HOLDERS_MAX, LoggedMove};
 use crate::store::{Desk, Error, Needs, Store, Wake, Work};
 use crate::ticket::Ticket;
 use crate::{
@@ -11,11 +11,12 @@ use crate::{
 };
 use futures_util::future::{BoxFuture, ready};
 use mainspring_kernel::backlog::held_bytes;
-use mainspring_kernel::dispatch::{LaneKey, LimitKey, Wanted, has_room, key_of};
+use mainspring_kernel::dispatch::{LaneKey, LimitKey, Taken, Wanted, has_room, key_of};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::governance::is_held;
+use mainspring_kernel::flow::{Meter, Meters};
+use mainspring_kernel::governance::{is_held, tenant_queue, weight_of};
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueSpec,
     TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,
@@ -40,20 +41,38 @@ pub(super) struct Memory {
     pub(super) totals: Totals,
     /// When each tenant, and each queue of a tenant, was last served.
     served: BTreeMap<(TenantId, Option<QueueName>), u64>,
+    /// How often a tenant was served since it went behind the others.
+    served_since: BTreeMap<TenantId, u32>,
     servings: u64,
     looked_at: Option<Timestamp>,
+    pub(super) meters: Meters,
+    /// When the first bucket or circuit lets go that held something back.
+    pub(super) opens_at: Option<Timestamp>,
 }
 
 impl Memory {
     /// The limit that applies to `job` and how many leases count against it.
     pub(super) fn limit(&self, job: &Job) -> Option<(u32, u32)> {
         let spec = self.types.get(&job.job_type)?;
-        let (key, most) = LimitKey::of(spec, &job.tenant, Some(&job.user))?;
+        let (key, most) = LimitKey::of_job(spec, job)?;
         let counts = |other: &&JobWithHistory| {
             other.job.lease().is_some() && is_counted(spec, &key, &other.job)
         };
         let used = self.jobs.values().filter(counts).count();
         Some((most, u32::try_from(used).unwrap_or(u32::MAX)))
+    }
+
+    /// Those leases, if they are all that there may be; some of them.
+    pub(super) fn holders(&self, job: &Job) -> Vec<JobId> {
+        let Some(spec) = self.types.get(&job.job_type) else { return Vec::new() };
+        let Some((key, _)) = LimitKey::of_job(spec, job) else { return Vec::new() };
+        if self.limit(job).is_none_or(|(most, used)| has_room(used, most)) {
+            return Vec::new();
+        }
+        let running =
+            self.jobs.values().map(|whole| &whole.job).filter(|job| job.lease().is_some());
+        let counted = running.filter(|other| is_counted(spec, &key, other));
+        counted.take(HOLDERS_MAX).map(|job| job.id).collect()
     }
 
     /// What the jobs that have not ended come to: of one tenant, or all.
@@ -65,6 +84,11 @@ impl Memory {
             jobs: held.jobs + 1,
             bytes: held.bytes + held_bytes(job),
         })
+    }
+
+    /// Turns of a tenant; none while it is paused.
+    fn weight(&self, tenant: &TenantId) -> u32 {
+        self.queues.get(&tenant_queue(tenant)).map_or(1, weight_of)
     }
 
     pub(super) fn is_paused(&self, queue: &QueueName) -> bool {
@@ -79,6 +103,22 @@ impl Memory {
     /// When a tenant, or one of its queues, was last served; zero if never.
     fn turn(&self, tenant: &TenantId, queue: Option<&QueueName>) -> u64 {
         self.served.get(&(tenant.clone(), queue.cloned())).copied().unwrap_or_default()
+    }
+
+    /// A tenant was served: it goes behind all others when it was as often as it weighs.
+    fn serve(&mut self, tenant: TenantId, turn: u64) {
+        let turns = self.served.iter().filter(|((_, queue), _)| queue.is_none());
+        let last = turns.map(|(_, turn)| *turn).max();
+        if last.is_some_and(|last| last == self.turn(&tenant, None)) {
+            return;
+        }
+        let weight = self.weight(&tenant);
+        let served = self.served_since.entry(tenant.clone()).or_default();
+        *served += 1;
+        if *served >= weight {
+            *served = 0;
+            self.served.insert((tenant, None), turn);
+        }
     }
 
     fn log(&mut self, job: JobId, transition: Transition) {
@@ -102,6 +142,9 @@ impl Memory {
         let whole = self.jobs.get_mut(&event.job).expect("only known jobs move");
         let transition = evolve(&mut whole.job, event).expect("decided moves apply");
         self.totals.count(&transition, &whole.job);
+        if let Some(spec) = self.types.get(&whole.job.job_type) {
+            self.meters.note(spec, &whole.job, event);
+        }
         for (end, key) in whole.job.finished_at().into_iter().cycle().zip(whole.job.keys()) {
             if let holder @ Some(_) = self.keys.get(&key.hash).copied()
                 && let Some(freed) = key.freed_by(holder, event.job, end)
@@ -158,6 +201,8 @@ impl Memory {
 struct ModelDesk<'a> {
     memory: MutexGuard<'a, Memory>,
     taken: BTreeSet<JobId>,
+    now: Timestamp,
+    opens_at: Option<Timestamp>,
 }
 
 impl ModelDesk<'_> {
@@ -169,11 +214,13 @@ impl ModelDesk<'_> {
             job.due_at().is_some_and(|due_at| due_at <= now)
                 && !self.taken.contains(&job.id)
                 && wanted.lane(&LaneKey::of(job, None))
+                && memory.weight(&job.tenant) > 0
                 && !memory.is_paused(&job.queue)
                 && !is_held(&LaneKey::of(job, None), &mut |queue| !memory.is_paused(queue))
                 && memory
                     .limit(job)
                     .is_none_or(|(most, used)| has_room(used + self.reserved(job), most))
+                && self.held(job).is_none()
         };
         let best = memory.jobs.values().map(|whole| &whole.job).filter(is_candidate).min_by_key(
             |job| {
@@ -186,11 +233,28 @@ impl ModelDesk<'_> {
         Some(best.id)
     }
 
+    /// What else holds `job`, beside those that were taken in this batch and not claimed yet.
+    fn held(&self, job: &Job) -> Option<Option<Timestamp>> {
+        let spec = self.memory.types.get(&job.job_type)?;
+        if spec.flow.paused.is_some() {
+            return Some(None);
+        }
+        let mut taken = Taken::default();
+        for JobWithHistory { job: other, .. } in
+            self.taken.iter().filter_map(|id| self.memory.jobs.get(id))
+        {
+            if other.lease().is_none() && other.job_type == spec.name {
+                Meters::keys_of_job(spec, other).for_each(|key| taken.add(key));
+            }
+        }
+        let rate_key = job.limit_keys().and_then(|keys| keys.rate.as_deref());
+        self.memory.meters.held(spec, rate_key, self.now, &taken).map(|held| held.until)
+    }
+
     /// Jobs taken in this batch, not claimed yet, that will count against the limit of `job`.
     fn reserved(&self, job: &Job) -> u32 {
         let Some(spec) = self.memory.types.get(&job.job_type) else { return 0 };
-        let limit = LimitKey::of(spec, &job.tenant, Some(&job.user));
-        let Some((key, _)) = limit else { return 0 };
+        let Some((key, _)) = LimitKey::of_job(spec, job) else { return 0 };
         let counts = |id: &&JobId| {
             self.memory.jobs.get(id).is_some_and(|JobWithHistory { job: other, .. }| {
                 other.lease().is_none() && is_counted(spec, &key, other)
@@ -202,7 +266,7 @@ impl ModelDesk<'_> {
 
 /// Whether a job is counted under that key of its type.
 fn is_counted(spec: &TypeSpec, key: &LimitKey, job: &Job) -> bool {
-    let own = || LimitKey::of(spec, &job.tenant, Some(&job.user));
+    let own = || LimitKey::of_job(spec, job);
     job.job_type == spec.name && own().is_some_and(|(own, _)| own == *key)
 }
 
@@ -239,8 +303,8 @@ impl Desk for ModelDesk<'_> {
         self.memory.tokens.values().collect()
     }
 
-    fn held(&self, tenant: &TenantId) -> (u64, u64) {
-        (self.memory.held(Some(tenant)).bytes, self.memory.held(None).bytes)
+    fn held(&self, tenant: &TenantId) -> (Held, u64) {
+        (self.memory.held(Some(tenant)), self.memory.held(None).bytes)
     }
 
     fn take_ready(&mut self, wanted: &Wanted<'_>, limit: usize, now: Timestamp) -> Vec<JobId> {
@@ -253,11 +317,20 @@ impl Desk for ModelDesk<'_> {
             self.memory.servings += 1;
             let turn = self.memory.servings;
             self.memory.served.insert((tenant.clone(), Some(queue)), turn);
-            self.memory.served.insert((tenant, None), turn);
+            self.memory.serve(tenant, turn);
             self.taken.insert(id);
             ready.push(id);
         }
+        let jobs = self.memory.jobs.values().map(|whole| &whole.job);
+        let due = jobs.filter(|job| job.due_at().is_some_and(|due_at| due_at <= now));
+        let first = due.filter_map(|job| self.held(job)).flatten().min();
+        self.opens_at = self.opens_at.into_iter().chain(first).min();
+        self.memory.opens_at = self.opens_at;
         ready
+    }
+
+    fn opens_at(&self) -> Option<Timestamp> {
+        self.opens_at
     }
 
     fn apply(&mut self, events: Vec<Event>) {
@@ -286,10 +359,11 @@ impl ModelStore {
 impl Store for ModelStore {
     fn commit<'a>(
         &'a self,
-        _: Needs,
+        needs: Needs,
         work: &'a mut Work<'_>,
     ) -> BoxFuture<'a, Result<Ticket, Error>> {
-        work(&mut ModelDesk { memory: self.lock(), taken: BTreeSet::new() });
+        let (taken, now) = (BTreeSet::new(), needs.now);
+        work(&mut ModelDesk { memory: self.lock(), taken, now, opens_at: None });
         Box::pin(ready(Ok(Ticket::kept())))
     }
 
@@ -365,6 +439,10 @@ impl Store for ModelStore {
 
     fn types(&self) -> BoxFuture<'_, Result<Vec<TypeSpec>, Error>> {
         self.read(|memory| memory.types.values().cloned().collect())
+    }
+
+    fn meter(&self, key: Digest) -> BoxFuture<'_, Result<Option<Meter>, Error>> {
+        self.read(|memory| memory.meters.get(key))
     }
 
     fn queues(&self) -> BoxFuture<'_, Result<Vec<QueueSpec>, Error>> {

@@ -4,6 +4,7 @@ use super::model::Memory;
 use crate::filter::{EntityFilter, ItemFilter, JobFilter};
 use crate::read::{Counts, Page, QueueCount, Standing};
 use crate::store::Wake;
+use mainspring_kernel::dispatch::Taken;
 use mainspring_kernel::{DlqId, DlqItem, Entity, EntityId, Job, JobId, StateName, Timestamp};
 use std::collections::BTreeMap;
 
@@ -69,9 +70,14 @@ pub(super) fn standing(memory: &Memory, id: JobId, now: Timestamp) -> Option<Sta
             && other.due_at().is_some_and(|due_at| due_at <= now)
             && memory.order_of(other).is_some_and(|other| other < order)
     };
+    let spec = memory.types.get(&job.job_type);
+    let rate_key = job.limit_keys().and_then(|keys| keys.rate.as_deref());
     Some(Standing {
         is_queue_paused: memory.is_paused(&job.queue),
         limit: memory.limit(job),
+        holders: memory.holders(job),
+        type_paused: spec.and_then(|spec| spec.flow.paused.clone()),
+        held: spec.and_then(|spec| memory.meters.held(spec, rate_key, now, &Taken::default())),
         ahead: all(memory).filter(goes_before).count(),
     })
 }
@@ -123,7 +129,7 @@ pub(super) fn wake(memory: &Memory, now: Timestamp, since: Option<Timestamp>) ->
     let instants = all(memory).flat_map(|job| [job.alarm_at(), job.due_at()]).flatten();
     let instants = instants.chain(memory.entities.values().filter_map(Entity::alarm_at));
     Wake {
-        is_work_due: all(memory).filter_map(Job::due_at).any(is_new),
-        next: instants.filter(|at| *at > now).min(),
+        is_work_due: all(memory).filter_map(Job::due_at).chain(memory.opens_at).any(is_new),
+        next: instants.chain(memory.opens_at).filter(|at| *at > now).min(),
     }
 }

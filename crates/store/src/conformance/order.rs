@@ -9,7 +9,7 @@ async fn urgent(bench: &mut Bench, priority: u8) -> JobId {
 }
 
 fn ordered(order: QueueOrder) -> Command {
-    Command::SetQueue(QueueSpec { name: QueueSpec::default_name(), is_paused: false, order })
+    Command::SetQueue(QueueSpec { order, ..QueueSpec::plain(QueueSpec::default_name()) })
 }
 
 pub(super) async fn old_jobs_outrank_urgent_ones_when_aged(bench: &mut Bench) {

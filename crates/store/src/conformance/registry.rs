@@ -17,7 +17,11 @@ pub(super) async fn types_are_kept_by_name(bench: &mut Bench) {
 }
 
 pub(super) async fn queues_are_kept_by_name(bench: &mut Bench) {
-    let spec = |name: &str, is_paused, order| QueueSpec { name: queue(name), is_paused, order };
+    let spec = |name: &str, is_paused, order| QueueSpec {
+        is_paused,
+        order,
+        ..QueueSpec::plain(queue(name))
+    };
     let slow = spec("slow", true, QueueOrder::Due);
     let fast = spec("fast", false, QueueOrder::Aged);
     bench.done(Command::SetQueue(spec("slow", false, QueueOrder::Aged))).await;

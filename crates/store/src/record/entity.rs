@@ -10,6 +10,7 @@ mod object;
 mod question;
 mod schedule;
 mod subscription;
+mod tenant;
 mod trigger;
 mod wait;
 
@@ -26,6 +27,7 @@ use object::{read_object, write_object};
 use question::{read_question, write_question};
 use schedule::{read_schedule, write_schedule};
 use subscription::{read_subscription, write_subscription};
+use tenant::{read_tenant, write_tenant};
 use trigger::{read_trigger, write_trigger};
 use wait::{read_wait, write_wait};
 
@@ -55,6 +57,7 @@ pub(super) fn write_entity(pen: &mut Pen<'_>, entity: &Entity, base: Timestamp) 
         Body::BulkPage(page) => write_page(pen, page, *created_at),     // 7
         Body::Subscription(it) => write_subscription(pen, it, *created_at), // 7
         Body::Wait(wait) => write_wait(pen, wait, *created_at),         // 7
+        Body::Tenant(card) => write_tenant(pen, card),                  // 7
     }
 }
 
@@ -85,6 +88,7 @@ pub(super) fn read_entity(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<
                 Body::Subscription(Box::new(read_subscription(reader, created_at)?))
             }
             Kind::Wait => Body::Wait(Box::new(read_wait(reader, created_at)?)),
+            Kind::Tenant => Body::Tenant(read_tenant(reader)?),
         })
     })?;
     reader.end(fields)?;

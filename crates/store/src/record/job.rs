@@ -8,6 +8,7 @@ use super::attempt::{
 use super::course::{Checkpoint, read_bounds, read_course, write_bounds, write_course};
 use super::wire::{Pen, Reader, length};
 use mainspring_kernel::entity::{EntityId, Kind};
+use mainspring_kernel::flow::LimitKeys;
 use mainspring_kernel::job::{Effect, EffectTotals, Extras, Idempotency, LastFailure, StateName};
 use mainspring_kernel::{
     DlqId, Job, JobId, JobType, QueueName, State, TenantId, Timestamp, UserId,
@@ -282,6 +283,7 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         traceparent,
         bounds,
         course,
+        limit_keys,
     } = extras;
     let has = [
         alias.is_some(),
@@ -289,7 +291,7 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         false,
         false,
         traceparent.is_some(),
-        false,
+        limit_keys.is_some(),
         bounds.is_some(),
         course.is_some(),
     ];
@@ -321,7 +323,9 @@ fn write_extras(pen: &mut Pen<'_>, extras: &Extras, base: Timestamp) {
         pen.optional(traceparent.as_deref(), Pen::text); // 11
     }
     if len > 12 {
-        pen.null(); // 12: given out
+        pen.optional(limit_keys.as_deref(), write_limit_keys); // 12
+    }
+    if len > 13 {
         pen.optional(bounds.as_deref(), |pen, it| write_bounds(pen, it, base)); // 13
     }
     if let Some(course) = course {
@@ -353,14 +357,30 @@ fn read_extras(reader: &mut Reader<'_, '_>, base: Timestamp) -> Read<Box<Extras>
             }
             reader.optional(at, Reader::boxed)?
         },
-        bounds: {
-            reader.optional(at, |reader| Err::<(), _>(reader.bad("of another version")))?;
-            reader.optional(at, |reader| read_bounds(reader, base))?
-        },
+        limit_keys: reader.optional(at, read_limit_keys)?,
+        bounds: reader.optional(at, |reader| read_bounds(reader, base))?,
         course: reader.optional(at, read_course)?,
     };
     reader.end(fields)?;
     Ok(Box::new(extras))
+}
+
+fn write_limit_keys(pen: &mut Pen<'_>, keys: &LimitKeys) {
+    let LimitKeys { concurrency, rate } = keys;
+    pen.array(2);
+    pen.optional(concurrency.as_deref(), Pen::text);
+    pen.optional(rate.as_deref(), Pen::text);
+}
+
+fn read_limit_keys(reader: &mut Reader<'_, '_>) -> Read<Box<LimitKeys>> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let keys = LimitKeys {
+        concurrency: reader.optional(at, Reader::boxed)?,
+        rate: reader.optional(at, Reader::boxed)?,
+    };
+    reader.end(fields)?;
+    Ok(Box::new(keys))
 }
 
 type Label = (Box<str>, Box<str>);

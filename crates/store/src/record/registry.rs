@@ -3,9 +3,10 @@
 use super::BadRecord;
 use super::wire::{Pen, Reader, length};
 use mainspring_kernel::executor::{Executor, Process, Webhook};
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::flow::{Circuit, Flow, KeySource, Pause, RateLimit};
+use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
 use mainspring_kernel::retry::Backoff;
-use mainspring_kernel::{JobType, QueueName, QueueOrder, QueueSpec, TypeSpec};
+use mainspring_kernel::{JobType, QueueName, QueueOrder, QueueSpec, Timestamp, TypeSpec, UserId};
 
 type Read<T> = Result<T, BadRecord>;
 
@@ -23,8 +24,11 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
         backoff: Backoff { base_ms, max_ms },
         file_entry,
         executor,
+        flow,
     } = spec;
-    pen.array(length(11, [file_entry.is_some(), executor.is_some()]));
+    let has_flow = **flow != Flow::default();
+    let len = length(11, [file_entry.is_some(), executor.is_some(), has_flow]);
+    pen.array(len);
     pen.text(name.as_str()); // 0
     pen.text(domain); // 1
     pen.flag(*is_schedulable); // 2
@@ -40,12 +44,86 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
     pen.text(queue.as_str()); // 8
     pen.number(*base_ms); // 9
     pen.number(*max_ms); // 10
-    if file_entry.is_some() || executor.is_some() {
+    if len > 11 {
         pen.optional(file_entry.as_ref(), |pen, entry| pen.bytes(&entry.0)); // 11
     }
-    if let Some(executor) = executor {
-        write_executor(pen, executor); // 12
+    if len > 12 {
+        pen.optional(executor.as_ref(), |pen, executor| write_executor(pen, executor)); // 12
     }
+    if has_flow {
+        write_flow(pen, flow); // 13
+    }
+}
+
+pub(super) fn write_pause(pen: &mut Pen<'_>, pause: &Pause) {
+    let Pause { by, at } = pause;
+    pen.array(2);
+    pen.text(by.as_str());
+    pen.instant(*at, Timestamp::EPOCH);
+}
+
+fn write_flow(pen: &mut Pen<'_>, flow: &Flow) {
+    let Flow { concurrency_key, rate_limit, circuit, circuit_turn, paused } = flow;
+    pen.array(5);
+    pen.optional(concurrency_key.as_ref(), |pen, key| pen.text(key.as_str())); // 0
+    pen.optional(rate_limit.as_ref(), |pen, limit| {
+        pen.array(3);
+        pen.number(limit.nanos_per_second());
+        pen.number(limit.burst);
+        pen.optional(limit.key.as_ref(), |pen, key| pen.text(key.as_str()));
+    }); // 1
+    pen.optional(circuit.as_ref(), |pen, circuit| {
+        let Circuit { failure_permille, min_calls, open_secs } = circuit;
+        pen.array(3);
+        pen.number(*failure_permille);
+        pen.number(*min_calls);
+        pen.number(*open_secs);
+    }); // 2
+    pen.number(*circuit_turn); // 3
+    pen.optional(paused.as_ref(), write_pause); // 4
+}
+
+pub(super) fn read_pause(reader: &mut Reader<'_, '_>) -> Read<Pause> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let pause = Pause {
+        by: UserId::stored(reader.field(at, Reader::name)?),
+        at: reader.field(at, |reader| reader.instant(Timestamp::EPOCH))?,
+    };
+    reader.end(fields)?;
+    Ok(pause)
+}
+
+fn read_flow(reader: &mut Reader<'_, '_>) -> Read<Box<Flow>> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let flow = Flow {
+        concurrency_key: reader.optional(at, Reader::boxed)?.map(KeySource::new),
+        rate_limit: reader.optional(at, |reader| {
+            let mut fields = reader.fields()?;
+            let at = &mut fields;
+            let (nanos, burst) =
+                (reader.field(at, Reader::number)?, reader.field(at, Reader::small)?);
+            let key = reader.optional(at, Reader::boxed)?.map(KeySource::new);
+            reader.end(fields)?;
+            Ok(RateLimit::stored(nanos, burst, key))
+        })?,
+        circuit: reader.optional(at, |reader| {
+            let mut fields = reader.fields()?;
+            let at = &mut fields;
+            let circuit = Circuit {
+                failure_permille: reader.field(at, Reader::small)?,
+                min_calls: reader.field(at, Reader::small)?,
+                open_secs: reader.field(at, Reader::small)?,
+            };
+            reader.end(fields)?;
+            Ok(circuit)
+        })?,
+        circuit_turn: reader.field(at, Reader::small)?,
+        paused: reader.optional(at, read_pause)?,
+    };
+    reader.end(fields)?;
+    Ok(Box::new(flow))
 }
 
 fn write_executor(pen: &mut Pen<'_>, executor: &Executor) {
@@ -126,20 +204,44 @@ pub(super) fn read_type(reader: &mut Reader<'_, '_>) -> Read<TypeSpec> {
         },
         file_entry: reader.optional(at, Reader::digest)?,
         executor: reader.optional(at, read_executor)?,
+        flow: reader.optional(at, read_flow)?.unwrap_or_default(),
     };
     reader.end(fields)?;
     Ok(spec)
 }
 
 pub(super) fn write_queue(pen: &mut Pen<'_>, spec: &QueueSpec) {
-    let QueueSpec { name, is_paused, order } = spec;
-    pen.array(3);
+    let QueueSpec { name, is_paused, order, share } = spec;
+    pen.array(length(3, [share.is_some()]));
     pen.text(name.as_str()); // 0
     pen.flag(*is_paused); // 1
     pen.number(match order {
         QueueOrder::Aged => 0u8,
         QueueOrder::Due => 1,
     }); // 2
+    if let Some(share) = share {
+        write_share(pen, share); // 3
+    }
+}
+
+pub(super) fn write_share(pen: &mut Pen<'_>, share: &TenantShare) {
+    let TenantShare { weight, backlog_max, backlog_bytes_max } = share;
+    pen.array(3);
+    pen.number(*weight);
+    pen.optional(*backlog_max, Pen::number);
+    pen.optional(*backlog_bytes_max, Pen::number);
+}
+
+pub(super) fn read_share(reader: &mut Reader<'_, '_>) -> Read<TenantShare> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let share = TenantShare {
+        weight: reader.field(at, Reader::small)?,
+        backlog_max: reader.optional(at, Reader::number)?,
+        backlog_bytes_max: reader.optional(at, Reader::number)?,
+    };
+    reader.end(fields)?;
+    Ok(share)
 }
 
 pub(super) fn read_queue(reader: &mut Reader<'_, '_>) -> Read<QueueSpec> {
@@ -153,6 +255,7 @@ pub(super) fn read_queue(reader: &mut Reader<'_, '_>) -> Read<QueueSpec> {
             1 => QueueOrder::Due,
             _ => return Err(reader.bad("unknown order of a queue")),
         },
+        share: reader.optional(at, read_share)?,
     };
     reader.end(fields)?;
     Ok(spec)

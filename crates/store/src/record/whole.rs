@@ -6,6 +6,7 @@ use super::access::{read_token, write_token};
 use super::entity::{read_entity, write_entity};
 use super::item::{read_item, write_item};
 use super::job::{read_job, read_owner, write_job};
+use super::meter::{read_meter, write_meter};
 use super::names::Names;
 use super::registry::{read_queue, read_type, write_queue, write_type};
 use super::stream::{read_moves, write_moves};
@@ -14,6 +15,7 @@ use super::wire::{Pen, Reader, length};
 use crate::read::{JobWithHistory, LoggedMove};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meter;
 use mainspring_kernel::{
     DlqItem, Entity, Job, JobId, QueueSpec, TenantId, Timestamp, Token, Transition, TypeSpec,
     UserId,
@@ -33,6 +35,7 @@ mod kind {
     pub(super) const COUNTERS: u8 = 7;
     pub(super) const ENTITY: u8 = 8;
     pub(super) const MOVES: u8 = 9;
+    pub(super) const METER: u8 = 10;
 }
 
 /// One whole thing.
@@ -62,6 +65,13 @@ pub enum Record {
     Counters(Vec<u64>),
     /// A stretch of the stream; positions follow each other.
     Moves(Vec<LoggedMove>),
+    /// A bucket or a circuit.
+    Meter {
+        /// What it is kept under.
+        key: Digest,
+        /// How it stands.
+        meter: Meter,
+    },
 }
 
 /// Appends a job and its history.
@@ -141,6 +151,15 @@ pub fn encode_counters(counters: &[u64], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends a bucket or a circuit.
+pub fn encode_meter(key: Digest, meter: &Meter, out: &mut Vec<u8>) {
+    let pen = &mut Pen::new(out);
+    pen.array(3);
+    pen.number(kind::METER);
+    pen.bytes(&key.0); // 1
+    write_meter(pen, meter); // 2
+}
+
 /// Appends a stretch of the stream as a record of its own.
 pub fn encode_stretch(moves: &[LoggedMove], out: &mut Vec<u8>) {
     let pen = &mut Pen::new(out);
@@ -165,6 +184,7 @@ pub fn decode_job(bytes: &[u8], names: &mut Names) -> Result<JobWithHistory, Bad
         | Record::Key { .. }
         | Record::Entity(_)
         | Record::Counters(_)
+        | Record::Meter { .. }
         | Record::Moves(_) => Err(reader.bad("expected a job")),
     }
 }
@@ -185,6 +205,7 @@ pub fn decode_entity(bytes: &[u8], names: &mut Names) -> Result<Entity, BadRecor
         | Record::Token(_)
         | Record::Key { .. }
         | Record::Counters(_)
+        | Record::Meter { .. }
         | Record::Moves(_) => Err(reader.bad("expected an entity")),
     }
 }
@@ -257,6 +278,10 @@ fn read_record(reader: &mut Reader<'_, '_>) -> Result<Record, BadRecord> {
             Record::Entity(Box::new(reader.field(at, |reader| read_entity(reader, BASE))?))
         }
         kind::MOVES => Record::Moves(reader.field(at, read_moves)?),
+        kind::METER => Record::Meter {
+            key: reader.field(at, Reader::digest)?,
+            meter: reader.field(at, read_meter)?,
+        },
         _ => return Err(reader.bad("unknown kind of record")),
     };
     reader.end(fields)?;

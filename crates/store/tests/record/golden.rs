@@ -7,7 +7,8 @@ use crate::samples::{self, NOW};
 use mainspring_kernel::Event;
 use mainspring_store::record::{
     FrameWriter, Names, Record, encode_counters, encode_entity, encode_item, encode_job,
-    encode_key, encode_queue, encode_stretch, encode_token, encode_type, events_of, records_of,
+    encode_key, encode_meter, encode_queue, encode_stretch, encode_token, encode_type, events_of,
+    records_of,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub(crate) fn encoded(record: &Record) -> Vec<u8> {
         Record::Token(token) => encode_token(token, &mut out),
         Record::Key { hash, holder } => encode_key(*hash, holder, &mut out),
         Record::Counters(numbers) => encode_counters(numbers, &mut out),
+        Record::Meter { key, meter } => encode_meter(*key, meter, &mut out),
         Record::Moves(moves) => encode_stretch(moves, &mut out),
     }
     out

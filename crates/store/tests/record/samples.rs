@@ -2,6 +2,7 @@
 
 use super::bulks::{bulk, bulk_page};
 use super::governed::{alert, audit_entry, audit_head, gate, object, plain_object};
+use super::limits::{circuit, flowing, keyed, meter, share_of_tenant, tenant_card};
 use super::schedules::{
     cron_schedule, fired_schedule, full_schedule, plain_schedule, plan_schedule,
 };
@@ -17,6 +18,7 @@ use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder,
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::{Bucket, CircuitState, Meter};
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
     ProgressNote,
@@ -152,6 +154,7 @@ pub(crate) fn full_job(state: State) -> Job {
             traceparent: None,
             bounds: None,
             course: None,
+            limit_keys: None,
         })),
         state,
         ..plain_job(r#"{"n":1.50,"text":"ä"}"#)
@@ -232,7 +235,7 @@ fn asked_before() -> DlqItem {
     DlqItem { first_asked_at: Some(later(50)), ..item(DlqState::Open) }
 }
 
-fn spec(limit: Option<u32>, scope: ConcurrencyScope) -> TypeSpec {
+pub(crate) fn spec(limit: Option<u32>, scope: ConcurrencyScope) -> TypeSpec {
     TypeSpec {
         domain: "paper".into(),
         is_schedulable: false,
@@ -269,7 +272,7 @@ fn webhook() -> Webhook {
 }
 
 fn queue(is_paused: bool, order: QueueOrder) -> QueueSpec {
-    QueueSpec { name: QueueName::stored("slow".into()), is_paused, order }
+    QueueSpec { is_paused, order, ..QueueSpec::plain(QueueName::stored("slow".into())) }
 }
 
 #[expect(clippy::too_many_lines, reason = "a flat list")]
@@ -450,6 +453,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("event_object_plain", governed(Kind::Object, plain_object())),
         ("event_object", governed(Kind::Object, object("exp_1", Some(later(70)), 3))),
         ("event_gate", governed(Kind::Gate, gate(None))),
+        ("event_tenant", governed(Kind::Tenant, tenant_card())),
         ("event_audit_head", governed(Kind::AuditHead, audit_head())),
         ("event_audit_entry", governed(Kind::AuditEntry, audit_entry(Some("{}"), 12))),
         ("event_audit_denied", governed(Kind::AuditEntry, audit_entry(None, 13))),
@@ -508,6 +512,7 @@ fn traced() -> JobWithHistory {
     JobWithHistory { history: vec![Transition::submitted(&job)], job }
 }
 
+/// A job that limits count by key.
 fn full_subscription() -> Body {
     subscriptions::full("mail".into(), 70_000, Some(later(70)), 3)
 }
@@ -683,5 +688,12 @@ pub(crate) fn records() -> Vec<(&'static str, Record)> {
         ("entity_job_traced", Record::Job(Box::new(traced()))),
         ("entity_job_bounded", Record::Job(Box::new(bounded()))),
         ("entity_moves", Record::Moves(subscriptions::moves())),
+        ("entity_job_keyed", Record::Job(Box::new(keyed()))),
+        ("entity_type_flow", whole(flowing())),
+        ("entity_queue_of_tenant", Record::Queue(share_of_tenant())),
+        ("entity_bucket", meter(Meter::Bucket(Bucket { full_at: 1_790_000_000_123_456_789 }))),
+        ("entity_circuit_closed", circuit(CircuitState::Closed { ends: 0b1011, count: 4 })),
+        ("entity_circuit_open", circuit(CircuitState::Open { until: later(30) })),
+        ("entity_circuit_half_open", circuit(CircuitState::HalfOpen { probe: id(7) })),
     ]
 }

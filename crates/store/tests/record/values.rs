@@ -8,11 +8,14 @@ use mainspring_kernel::event::{CANCEL_CODES, Change, Hold, HoldCode, KeyHolder};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::{
+    Bucket, Circuit, CircuitState, Flow, KeySource, LimitKeys, Meter, Pause, RateLimit,
+};
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
     Payload,
 };
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{
     DlqId, DlqItem, DlqState, Entity, EntityId, Event, Failure, Job, JobEvent, JobId, JobType,
@@ -160,6 +163,7 @@ fn extras() -> BoxedStrategy<Box<Extras>> {
             let source_dlq = dlq.map(DlqId);
             // With some that have no parent, with and without a plan.
             let is_traced = plan.is_none_or(|bits| bits % 2 == 0) && parent.is_none();
+            let labels_too = labels.clone();
             let traceparent = is_traced.then(|| subject.clone()).flatten();
             Box::new(Extras {
                 parent,
@@ -172,12 +176,18 @@ fn extras() -> BoxedStrategy<Box<Extras>> {
                 progress_pct,
                 alias,
                 plan: plan.map(|bits| EntityId { kind: Kind::Schedule, bits }),
+                limit_keys: is_traced.then(|| Box::new(keys(&labels_too))),
                 traceparent,
                 bounds,
                 course,
             })
         })
         .boxed()
+}
+
+fn keys(labels: &[(Box<str>, Box<str>)]) -> LimitKeys {
+    let [one, other] = [labels.first(), labels.get(1)].map(|it| it.map(|(name, _)| name.clone()));
+    LimitKeys { concurrency: one, rate: other }
 }
 
 pub(crate) fn job() -> BoxedStrategy<Job> {
@@ -285,8 +295,8 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
         Just(ConcurrencyScope::User)
     ];
     let numbers = any::<(bool, u8, u32, u16, Option<u32>, u32, u32, Option<[u8; 16]>)>();
-    (name(), text(), name(), scopes, numbers, of(executor()))
-        .prop_map(|(name, domain, queue, concurrency_scope, n, executor)| {
+    (name(), text(), name(), scopes, numbers, of(executor()), flow())
+        .prop_map(|(name, domain, queue, concurrency_scope, n, executor, flow)| {
             Box::new(TypeSpec {
                 name: JobType::stored(name),
                 domain,
@@ -300,9 +310,42 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
                 backoff: Backoff { base_ms: n.5, max_ms: n.6 },
                 file_entry: n.7.map(Digest),
                 executor: executor.map(Box::new),
+                flow: Box::new(flow),
             })
         })
         .boxed()
+}
+
+fn flow() -> BoxedStrategy<Flow> {
+    let source = || of(text()).prop_map(|text| text.map(KeySource::new));
+    let rate = (any::<u64>(), any::<u32>(), source())
+        .prop_map(|(nanos, burst, key)| RateLimit::stored(nanos, burst, key));
+    let circuit = any::<(u16, u8, u32)>().prop_map(|(failure_permille, min_calls, open_secs)| {
+        Circuit { failure_permille, min_calls, open_secs }
+    });
+    let pause = (name(), instant()).prop_map(|(by, at)| Pause { by: UserId::stored(by), at });
+    (source(), of(rate), of(circuit), any::<u32>(), of(pause))
+        .prop_map(|(concurrency_key, rate_limit, circuit, circuit_turn, paused)| Flow {
+            concurrency_key,
+            rate_limit,
+            circuit,
+            circuit_turn,
+            paused,
+        })
+        .boxed()
+}
+
+fn meter() -> BoxedStrategy<Meter> {
+    let state = prop_oneof![
+        any::<(u128, u8)>().prop_map(|(ends, count)| CircuitState::Closed { ends, count }),
+        instant().prop_map(|until| CircuitState::Open { until }),
+        job_id().prop_map(|probe| CircuitState::HalfOpen { probe }),
+    ];
+    prop_oneof![
+        any::<i64>().prop_map(|full_at| Meter::Bucket(Bucket { full_at })),
+        (state, instant()).prop_map(|(state, at)| Meter::Circuit { state, at }),
+    ]
+    .boxed()
 }
 
 fn executor() -> BoxedStrategy<Executor> {
@@ -324,6 +367,11 @@ fn queue() -> BoxedStrategy<QueueSpec> {
             name: QueueName::stored(name),
             is_paused,
             order,
+            share: is_paused.then_some(TenantShare {
+                weight: 3,
+                backlog_max: Some(7),
+                backlog_bytes_max: None,
+            }),
         })
         .boxed()
 }
@@ -464,6 +512,8 @@ pub(crate) fn record() -> BoxedStrategy<Record> {
             }
         ),
         1 => vec(any::<u64>(), 0..20).prop_map(Record::Counters),
+        1 => (any::<[u8; 16]>(), meter())
+            .prop_map(|(key, meter)| Record::Meter { key: Digest(key), meter }),
     ]
     .boxed()
 }

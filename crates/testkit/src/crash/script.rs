@@ -289,6 +289,7 @@ impl Script {
                 name: drive::queue("side"),
                 is_paused: self.rng.chance(30),
                 order: *self.rng.pick(&[QueueOrder::Aged, QueueOrder::Due]),
+                share: None,
             }),
             _ => {
                 let name = *self.rng.pick(&["ada", "bob"]);

@@ -10,7 +10,7 @@ use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobId, JobType, QueueName, QueueSpec, StateName,
     TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
-use mainspring_store::Desk;
+use mainspring_store::{Desk, Held};
 use std::collections::BTreeMap;
 
 pub(super) struct PlantedDesk<'a> {
@@ -93,7 +93,7 @@ impl Desk for PlantedDesk<'_> {
         (!is_forgotten).then_some(holder)
     }
 
-    fn held(&self, tenant: &TenantId) -> (u64, u64) {
+    fn held(&self, tenant: &TenantId) -> (Held, u64) {
         self.inner.held(tenant)
     }
 
@@ -118,6 +118,10 @@ impl Desk for PlantedDesk<'_> {
             Some(trial) => trial.take_ready(ready, wanted, limit, now),
             None => ready,
         }
+    }
+
+    fn opens_at(&self) -> Option<Timestamp> {
+        self.inner.opens_at()
     }
 
     fn apply(&mut self, events: Vec<Event>) {

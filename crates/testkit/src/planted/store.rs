@@ -8,6 +8,7 @@ use super::{Plant, lot};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::flow::Meter;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Job, JobId, QueueSpec, TenantId, Timestamp, Token, TokenId,
     TypeSpec,
@@ -313,6 +314,10 @@ impl Store for PlantedStore {
 
     fn token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Token>, Error>> {
         self.inner.token(id)
+    }
+
+    fn meter(&self, key: Digest) -> BoxFuture<'_, Result<Option<Meter>, Error>> {
+        self.inner.meter(key)
     }
 
     fn standing(

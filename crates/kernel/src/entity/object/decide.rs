@@ -12,7 +12,7 @@ use crate::id::JobId;
 use crate::job::{Actor, Job, State};
 use crate::limits::{HELD_LOOK_MS, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX, PARKED_MAX};
 use crate::name::{QueueName, TenantId, UserId};
-use crate::registry::{QueueOrder, QueueSpec};
+use crate::registry::QueueSpec;
 use crate::rejection::Rejection;
 use crate::text::refuse_control;
 use crate::time::Timestamp;
@@ -68,7 +68,7 @@ fn put(maker: Maker<'_>, wish: &ObjectWish, facts: &Facts<'_>) -> Decision {
 /// A queue that nobody uses. To set it says that something has changed, on every server.
 fn watchword() -> QueueSpec {
     let name = QueueName::stored("gate:objects".into());
-    QueueSpec { name, is_paused: false, order: QueueOrder::Aged }
+    QueueSpec::plain(name)
 }
 
 /// Whether fewer jobs may be handed out than before.

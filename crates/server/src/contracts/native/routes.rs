@@ -8,7 +8,8 @@ mod triggers;
 
 use super::filters::{FILTERS, GROUP_FILTERS, ITEM_FILTERS, PAGE};
 use super::{
-    audit, dlq, events, jobs, objects, queues, runtime, schedules, tokens, types, work, workers,
+    audit, dlq, events, jobs, objects, queues, runtime, schedules, tenants, tokens, types, work,
+    workers,
 };
 use crate::config::Config;
 use crate::governed::{
@@ -31,6 +32,7 @@ pub(super) fn table(config: &Config) -> Vec<Route> {
     let mut routes = job_routes();
     routes.extend(work_routes());
     routes.extend(registry_routes());
+    routes.extend(tenant_routes());
     routes.extend(dlq_routes());
     routes.extend(desk::table());
     routes.extend(governed_routes());
@@ -252,6 +254,31 @@ fn governed_routes() -> Vec<Route> {
     ]
 }
 
+/// What tenants get and may have.
+fn tenant_routes() -> Vec<Route> {
+    vec![
+        get(
+            "/api/v1/tenants",
+            roles!(ADMINS, tenants::list),
+            Doc::new("registry", "listTenants", "List tenants that somebody has set")
+                .gives(200, Gives::Page(shape::<api::registry::Tenant>)),
+        ),
+        get(
+            "/api/v1/tenants/{tenant_id}",
+            roles!(ADMINS, tenants::get),
+            Doc::new("registry", "getTenant", "What a tenant gets, may have, and has")
+                .gives(200, Gives::One(shape::<api::registry::Tenant>)),
+        ),
+        put(
+            "/api/v1/tenants/{tenant_id}",
+            roles!(ADMINS, tenants::set),
+            Doc::new("registry", "setTenant", "Say what a tenant gets and may have; pause it")
+                .takes(shape::<api::registry::SetTenant>)
+                .gives(200, Gives::One(shape::<api::registry::Tenant>)),
+        ),
+    ]
+}
+
 fn registry_routes() -> Vec<Route> {
     let job_type = Gives::One(shape::<api::registry::Type>);
     let queue = Gives::One(shape::<api::registry::Queue>);
@@ -273,6 +300,25 @@ fn registry_routes() -> Vec<Route> {
             Doc::new("registry", "setType", "Register or replace a type")
                 .takes(shape::<api::registry::SetType>)
                 .gives(200, job_type),
+        ),
+        post(
+            "/api/v1/types/{name}/pause",
+            roles!(ADMINS, types::pause),
+            Takes::Nothing,
+            Doc::new("registry", "pauseType", "Stop handing out a type's jobs")
+                .gives(200, job_type),
+        ),
+        post(
+            "/api/v1/types/{name}/resume",
+            roles!(ADMINS, types::resume),
+            Takes::Nothing,
+            Doc::new("registry", "resumeType", "Hand out a type's jobs again").gives(200, job_type),
+        ),
+        post(
+            "/api/v1/types/{name}/circuit/reset",
+            roles!(ADMINS, types::reset_circuit),
+            Takes::Nothing,
+            Doc::new("registry", "resetCircuit", "Close a type's circuit").gives(200, job_type),
         ),
         get(
             "/api/v1/queues",

@@ -104,6 +104,7 @@ impl<'a> Submitter<'a> {
             follows: named.1,
             may_name_others: !matches!(auth::scope(self.who), Scope::User(..)),
             ended: None,
+            concurrency_key: wish.concurrency_key.as_deref().map(Into::into),
         };
         // A key that is taken must not hide that the rest of the wish makes no sense.
         submit.check()?;

@@ -7,7 +7,9 @@ use crate::config::Executing;
 use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
+use mainspring_kernel::command::TypeChange;
 use mainspring_kernel::executor::{Executor, ExecutorWish, Mode};
+use mainspring_kernel::flow::{Circuit, CircuitState, KeySource, RateLimit};
 use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
@@ -15,11 +17,10 @@ use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let types = ask.engine().types().await?;
-    let items = types
-        .iter()
-        .filter(|spec| !spec.is_of_a_contract())
-        .map(|spec| shown(spec, &who))
-        .collect();
+    let mut items = Vec::with_capacity(types.len());
+    for spec in types.iter().filter(|spec| !spec.is_of_a_contract()) {
+        items.push(standing(&ask, spec, &who).await?);
+    }
     Ok(Reply::data(&api::Page::whole(items)))
 }
 
@@ -28,15 +29,72 @@ pub(super) async fn get(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let found = types.into_iter().find(|spec| spec.name.as_str() == ask.param());
     let built_in = || JobType::new(ask.param()).ok().and_then(|name| TypeSpec::built_in(&name));
     let found = found.or_else(built_in).ok_or_else(refusal::type_unknown)?;
-    Ok(Reply::data(&shown(&found, &who)))
+    Ok(Reply::data(&standing(&ask, &found, &who).await?))
+}
+
+/// A type with where its circuit stands.
+async fn standing(
+    ask: &Ask,
+    spec: &TypeSpec,
+    who: &Principal,
+) -> Result<api::registry::Type, Refusal> {
+    let now = ask.engine().now();
+    let circuit = ask.engine().circuit(spec).await?;
+    let circuit_state = circuit.map(|circuit| api::registry::TypeCircuitState {
+        state: circuit.as_str(now).to_owned(),
+        until: match circuit {
+            CircuitState::Open { until } => Some(api::Time(until.0)),
+            CircuitState::Closed { .. } | CircuitState::HalfOpen { .. } => None,
+        },
+    });
+    Ok(api::registry::Type { circuit_state, ..shown(spec, who) })
+}
+
+pub(super) async fn pause(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    let change = TypeChange::Pause { by: who.user.clone() };
+    change_type(ask, who, "type.pause", change).await
+}
+
+pub(super) async fn resume(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    change_type(ask, who, "type.resume", TypeChange::Resume).await
+}
+
+pub(super) async fn reset_circuit(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    change_type(ask, who, "type.circuit_reset", TypeChange::ResetCircuit).await
+}
+
+async fn change_type(
+    ask: Ask,
+    who: Principal,
+    action: &'static str,
+    change: TypeChange,
+) -> Result<Reply, Refusal> {
+    let name = JobType::new(ask.param()).map_err(|_| refusal::type_unknown())?;
+    let known = ask.engine().types().await?.into_iter().find(|it| it.name == name);
+    let known = known.or_else(|| TypeSpec::built_in(&name)).ok_or_else(refusal::type_unknown)?;
+    let before = audit::json(&standing(&ask, &known, &who).await?);
+    let note = Note {
+        action,
+        object_type: "type",
+        object_id: name.to_string(),
+        before,
+        ..Note::default()
+    };
+    audit::change(&ask, &who, Command::ChangeType { name: name.clone(), change }, note).await?;
+    let found = ask.engine().types().await?.into_iter().find(|it| it.name == name);
+    Ok(Reply::data(&standing(&ask, &found.unwrap_or(known), &who).await?))
 }
 
 pub(super) async fn set(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::registry::SetType = json::read(json::check(&ask.body)?)?;
     let spec = spec(ask.param(), wish)?.kept();
     possible(spec.executor.as_deref(), &ask.app.config.executing)?;
-    let answer = shown(&spec, &who);
     let known = ask.engine().types().await?.into_iter().find(|it| it.name == spec.name);
+    let spec = TypeSpec {
+        flow: Box::new(spec.flow.kept(known.as_ref().map(|known| &*known.flow))),
+        ..spec
+    };
+    let answer = shown(&spec, &who);
     let note = Note {
         action: "type.set",
         object_type: "type",
@@ -90,7 +148,22 @@ fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Refusal> {
         return Err(refusal::invalid("backoff_max_ms", "must not be below backoff_base_ms"));
     }
     spec.executor = wish.executor.map(executor).transpose()?.map(Box::new);
+    spec.flow.concurrency_key = wish.concurrency_key.map(KeySource::new);
+    spec.flow.rate_limit = wish
+        .rate_limit
+        .map(|limit| RateLimit::new(limit.per_second, limit.burst, limit.key.map(KeySource::new)));
+    spec.flow.circuit = wish.circuit.as_ref().map(circuit);
+    spec.flow.check()?;
     Ok(spec)
+}
+
+fn circuit(wish: &api::registry::TypeCircuit) -> Circuit {
+    let permille = (wish.failure_ratio * 1000.0).floor();
+    Circuit {
+        failure_permille: if (0.0..=1000.0).contains(&permille) { permille as u16 } else { 0 },
+        min_calls: wish.min_calls,
+        open_secs: wish.open_seconds,
+    }
 }
 
 fn executor(wish: api::registry::TypeExecutor) -> Result<Executor, Refusal> {
@@ -144,6 +217,20 @@ fn shown(spec: &TypeSpec, who: &Principal) -> api::registry::Type {
         backoff_base_ms: spec.backoff.base_ms,
         backoff_max_ms: spec.backoff.max_ms,
         executor: spec.executor.as_deref().map(|executor| shown_executor(executor, who)),
+        concurrency_key: spec.flow.concurrency_key.as_ref().map(|key| key.as_str().to_owned()),
+        rate_limit: spec.flow.rate_limit.as_ref().map(|limit| api::registry::TypeRateLimit {
+            per_second: limit.per_second(),
+            burst: Some(limit.burst),
+            key: limit.key.as_ref().map(|key| key.as_str().to_owned()),
+        }),
+        circuit: spec.flow.circuit.map(|circuit| api::registry::TypeCircuit {
+            failure_ratio: f64::from(circuit.failure_permille) / 1000.0,
+            min_calls: circuit.min_calls,
+            open_seconds: circuit.open_secs,
+        }),
+        circuit_state: None,
+        paused_by: spec.flow.paused.as_ref().map(|pause| pause.by.to_string()),
+        paused_at: spec.flow.paused.as_ref().map(|pause| api::Time(pause.at.0)),
     }
 }
 
@@ -224,6 +311,15 @@ mod tests {
             r#"{"queue":""}"#,
             r#"{"domain":""}"#,
             r#"{"backoff_base_ms":2,"backoff_max_ms":1}"#,
+            r#"{"concurrency_key":""}"#,
+            r#"{"concurrency_key":"/a~"}"#,
+            r#"{"rate_limit":{"per_second":0}}"#,
+            r#"{"rate_limit":{"per_second":1e9}}"#,
+            r#"{"rate_limit":{"per_second":1,"burst":0}}"#,
+            r#"{"rate_limit":{"per_second":1,"key":"/~"}}"#,
+            r#"{"circuit":{"failure_ratio":0,"min_calls":1,"open_seconds":1}}"#,
+            r#"{"circuit":{"failure_ratio":1.1,"min_calls":1,"open_seconds":1}}"#,
+            r#"{"circuit":{"failure_ratio":1,"min_calls":101,"open_seconds":1}}"#,
             r#"{"executor":{"mode":"celery"}}"#,
             r#"{"executor":{"mode":"process"}}"#,
             r#"{"executor":{"mode":"pull","url":"https://a.example"}}"#,

@@ -58,6 +58,8 @@ pub(super) struct Submit<'a> {
     pub(super) after: Vec<Text<'a>>,
     #[serde(borrow)]
     pub(super) after_condition: Option<Text<'a>>,
+    #[serde(borrow)]
+    pub(super) concurrency_key: Option<Text<'a>>,
 }
 
 /// Labels in the order given.

@@ -65,7 +65,7 @@ pub(super) async fn in_due_order(ask: &Ask, queue: Option<&QueueName>) -> Result
         return Ok(());
     }
     if !ask.engine().queues().await?.iter().any(|spec| spec.name == name) {
-        let spec = QueueSpec { name: name.clone(), is_paused: false, order: QueueOrder::Due };
+        let spec = QueueSpec { order: QueueOrder::Due, ..QueueSpec::plain(name.clone()) };
         ask.engine().execute_one(Command::SetQueue(spec)).await??;
     }
     ask.app.knows_due_queue(name);

@@ -52,6 +52,7 @@ fn full(state: State) -> Job {
         traceparent: Some("00-a-b-01".into()),
         bounds: None,
         course: None,
+        limit_keys: None,
     };
     let failure =
         Failure { code: TASK_TIMEOUT.into(), message: "slow \\ late".into(), retryable: true };
