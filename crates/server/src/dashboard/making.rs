@@ -214,9 +214,13 @@ async fn set_type(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let name = fields.filled("name").unwrap_or_default().to_owned();
     let done = match type_wish(&fields) {
         Ok(mut wish) => {
-            // How its jobs are executed is no field of the form, and stays.
-            let known = known(&ask, &who, &name).await?;
-            wish.executor = known.and_then(|it| it.executor);
+            // How its jobs are executed and held back is no field of the form, and stays.
+            if let Some(known) = known(&ask, &who, &name).await? {
+                wish.executor = known.executor;
+                wish.concurrency_key = known.concurrency_key;
+                wish.rate_limit = known.rate_limit;
+                wish.circuit = known.circuit;
+            }
             let body = serde_json::to_vec(&wish).map_err(|_| refusal::internal())?;
             let path = format!("/api/v1/types/{}", encoded(&name));
             let inside = Inside::new(&ask, &who);
@@ -251,6 +255,9 @@ fn type_wish(fields: &Fields) -> Result<api::registry::SetType, Refusal> {
         backoff_base_ms: number(fields, "backoff_base_ms")?,
         backoff_max_ms: number(fields, "backoff_max_ms")?,
         executor: None,
+        concurrency_key: None,
+        rate_limit: None,
+        circuit: None,
     })
 }
 
