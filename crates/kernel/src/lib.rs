@@ -39,6 +39,7 @@ pub mod fingerprint;
 pub mod firing;
 pub mod governance;
 pub mod retry;
+pub mod sealing;
 pub mod signature;
 pub mod together;
 pub mod totals;

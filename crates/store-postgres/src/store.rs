@@ -27,7 +27,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
-    Needs, News, Page, Recovery, Scope, Spent, Standing, Store, Ticket, Wake, Work, WorkerNote,
+    Needs, News, Page, Recovery, Scope, Spent, Standing, StepsPage, Store, Ticket, Wake, Work,
+    WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -340,6 +341,13 @@ impl Store for PostgresStore {
                 stream::moves_after(&self.server, position, limit).await
             };
             self.tail.read(position, limit, read).await
+        }))
+    }
+
+    fn steps_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<StepsPage, Error>> {
+        Box::pin(self.server.patiently(move || async move {
+            self.stamp().await?;
+            stream::steps_after(&self.server, position, limit).await
         }))
     }
 

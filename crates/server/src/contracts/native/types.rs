@@ -7,6 +7,7 @@ use crate::config::Executing;
 use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
+use mainspring_kernel::entity::audit::Seen;
 use mainspring_kernel::executor::{Executor, ExecutorWish, Mode};
 use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
 use mainspring_kernel::registry::ConcurrencyScope;
@@ -36,17 +37,35 @@ pub(super) async fn set(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let spec = spec(ask.param(), wish)?.kept();
     possible(spec.executor.as_deref(), &ask.app.config.executing)?;
     let answer = shown(&spec, &who);
+    let mut outcome = change(&ask, &who, &spec, &answer).await;
+    for _ in 1..audit::TRIES {
+        if !audit::has_changed(&outcome) {
+            break;
+        }
+        outcome = change(&ask, &who, &spec, &answer).await;
+    }
+    outcome?;
+    Ok(Reply::data(&answer))
+}
+
+/// Sets a type as it was asked for, and tells what it was.
+async fn change(
+    ask: &Ask,
+    who: &Principal,
+    spec: &TypeSpec,
+    answer: &api::registry::Type,
+) -> Result<(), Refusal> {
     let known = ask.engine().types().await?.into_iter().find(|it| it.name == spec.name);
     let note = Note {
         action: "type.set",
         object_type: "type",
         object_id: spec.name.to_string(),
-        before: known.as_ref().and_then(|known| audit::json(&shown(known, &who))),
-        after: audit::json(&answer),
+        before: known.as_ref().and_then(|known| audit::json(&shown(known, who))),
+        after: audit::json(answer),
+        seen: Some(Seen::Type(spec.name.clone(), known.map(Box::new))),
         ..Note::default()
     };
-    audit::change(&ask, &who, Command::SetType(Box::new(spec)), note).await?;
-    Ok(Reply::data(&answer))
+    audit::change(ask, who, Command::SetType(Box::new(spec.clone())), note).await.map(drop)
 }
 
 fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Refusal> {
