@@ -63,4 +63,23 @@ pub struct AuditVerdict {
     pub checked: u64,
     /// The first line that is wrong or missing.
     pub first_bad_seq: Option<u64>,
+    /// What was compared of the history of jobs.
+    #[serde(default)]
+    pub history: Option<AuditHistory>,
+}
+
+/// Moves of jobs that were compared with their seals in the audit trail.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AuditHistory {
+    /// How many moves were compared.
+    pub checked: u64,
+    /// With how many seals.
+    pub seals: u64,
+    /// The first of these moves.
+    pub from: Option<u64>,
+    /// The last of them.
+    pub to: Option<u64>,
+    /// Where an earlier stretch can be compared from: `before` of the next call.
+    pub next: Option<u64>,
 }

@@ -216,6 +216,8 @@ pub(crate) struct Settings {
     pub(crate) governance: Governance,
     /// Where the last line of each audit trail is noted; in the data directory if it does not say.
     pub(crate) audit_anchor: Option<PathBuf>,
+    /// How often the history of jobs is sealed by a line of the audit trail; zero is never.
+    pub(crate) audit_history_every: Duration,
     /// A bulk operation on more things than this takes a second person.
     pub(crate) bulk_approval_above: u64,
     pub(crate) alerts: Alerts,
@@ -282,6 +284,7 @@ impl Settings {
             templates: Vec::new(),
             template_tenant: TenantId::stored("default".into()),
             audit_anchor: None,
+            audit_history_every: Duration::from_secs(600),
             governance: Governance { auto_verify_budget: 2, unknowable_tries_max: 3 },
             bulk_approval_above: BULK_APPROVAL_ABOVE_DEFAULT,
             alerts: Alerts {

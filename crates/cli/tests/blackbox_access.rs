@@ -75,6 +75,7 @@ const DOORS: &[(&str, &str, &str)] = &[
     ("POST", "/api/v1/schedules/{schedule_id}/backfill", "submitter operator admin"),
     ("GET", "/api/v1/schedules/{schedule_id}/preview", ANYONE),
     ("GET", "/api/v1/schedules/{schedule_id}/history", ANYONE),
+    ("GET", "/api/v1/objects", ANYONE),
     ("PUT", "/api/v1/objects/{object_type}/{object_id}", "operator admin"),
     ("GET", "/api/v1/objects/{object_type}/{object_id}", ANYONE),
     ("GET", "/api/v1/gates", ANYONE),

@@ -16,6 +16,7 @@ both_stores![
     g11_a_bulk_discard_asks_for_each_item_and_drops_none,
     g11_many_things_take_a_second_person,
     jobs_are_cancelled_by_filter_and_others_are_left_alone,
+    jobs_are_paused_by_filter_until_they_are_resumed,
     what_is_too_wide_or_says_no_reason_is_refused,
 ];
 
@@ -291,9 +292,10 @@ fn g11_many_things_take_a_second_person(store: Store) {
     let lines = items(ann.get("/api/v1/audit?object_type=bulk").data());
     let told: Vec<_> = lines.iter().rev().map(|it| text(it, "action")).collect();
     assert_eq!(told, ["bulk.requeue", "bulk.approve"]);
-    // Whoever was refused for want of a second person, or of the role, is told of.
+    // Whoever was refused for want of a second person, or of the role, is told of; and so is an
+    // approval of what it no longer was.
     let denied = items(ann.get("/api/v1/audit?action=access.denied").data());
-    assert_eq!(denied.len(), 4, "{denied:?}");
+    assert_eq!(denied.len(), 6, "{denied:?}");
 }
 
 fn jobs_are_cancelled_by_filter_and_others_are_left_alone(store: Store) {
@@ -319,6 +321,48 @@ fn jobs_are_cancelled_by_filter_and_others_are_left_alone(store: Store) {
     // What came later is left alone, whatever the filter admits.
     let done = once(&ann, &create(&ann, &cancel("running")), "done");
     assert_eq!(done["done"], 1);
+}
+
+fn jobs_are_paused_by_filter_until_they_are_resumed(store: Store) {
+    let ann = server(store).caller("pause", "ann", &EVERYTHING);
+    let jobs = submit(&ann, "stop", 30);
+    let others = submit(&ann, "go", 2);
+    let tomorrow = json!({ "job_type": "stop", "payload": {}, "delay_ms": 86_400_000 });
+    let later = text(&ann.submit(&tomorrow), "job_id");
+    let held = text(&ann.pull("stop", 1)[0], "job_id");
+    let wish = |action: &str, status: &str| {
+        let filter = json!({ "type": "stop", "status": status });
+        json!({ "action": action, "filter": filter, "reason": "the bank is shut" })
+    };
+    let done = once(&ann, &create(&ann, &wish("pause", "queued")), "done");
+    assert_eq!(
+        (&done["matched"], &done["done"], &done["failed"]),
+        (&json!(30), &json!(30), &json!(0))
+    );
+    assert_eq!(ann.job(&held)["status"], "running", "who works goes on");
+    assert_eq!(ann.pull("stop", 100), Vec::<Value>::new(), "nobody else begins");
+    assert_eq!(ann.pull("go", 100).len(), others.len());
+    let one = jobs.iter().find(|id| **id != held).unwrap();
+    let why = ann.get(&format!("/api/v1/jobs/{one}/explain")).data();
+    assert_eq!(why["reasons"][0]["code"], "PAUSED", "{why}");
+    assert!(text(&why["reasons"][0], "message").contains("the bank is shut"), "{why}");
+    let tries = ann.job(one)["retry_count"].clone();
+    assert_eq!(tries, 0, "no try is used up");
+    // What comes later is not paused.
+    let fresh = submit(&ann, "stop", 1);
+    assert_eq!(text(&ann.pull("stop", 100)[0], "job_id"), fresh[0]);
+    let done = once(&ann, &create(&ann, &wish("resume", "retrying")), "done");
+    assert_eq!((&done["done"], &done["failed"]), (&json!(30), &json!(0)));
+    let mut free = BTreeSet::new();
+    eventually("all that are due are handed out", || {
+        free.extend(ann.pull("stop", 100).iter().map(|job| text(job, "job_id")));
+        (free.len() == 29).then_some(())
+    });
+    assert!(!free.contains(&later), "tomorrow is tomorrow");
+    assert_eq!(ann.job(&later)["status"], "retrying");
+    let lines = items(ann.get("/api/v1/audit?object_type=bulk").data());
+    let told: Vec<_> = lines.iter().rev().map(|it| text(it, "action")).collect();
+    assert_eq!(told, ["bulk.pause", "bulk.resume"]);
 }
 
 fn what_is_too_wide_or_says_no_reason_is_refused(store: Store) {

@@ -31,6 +31,12 @@ fn everything_is_exported_once_and_nothing_of_others(store: Store) {
     ann.fail(&ann.pull_one("mill"), "BROKEN", false);
     let every = json!({ "job_type": "tick", "kind": "interval", "interval_seconds": 3_600 });
     assert_eq!(ann.post("/api/v1/schedules", &every).status, 201);
+    for n in 0..120 {
+        let path = format!("/api/v1/objects/memory/m{n}");
+        assert_eq!(ann.put(&path, &json!({ "risk_tier": "low" })).status, 200);
+    }
+    assert_eq!(eve.put("/api/v1/objects/memory/e1", &json!({ "risk_tier": "high" })).status, 200);
+    assert_eq!(ann.put("/api/v1/gates/risk", &json!({ "state": "block" })).status, 200);
     let export = |args: &[&str]| {
         let args = [&["export"], args].concat();
         lines(&server.cli_as(&ann.token, &args).expect(0).stdout)
@@ -42,7 +48,15 @@ fn everything_is_exported_once_and_nothing_of_others(store: Store) {
     assert!(told.iter().all(|line| line["kind"] == "job" && line["events"].is_null()));
     let dead = export(&["dlq"]);
     assert_eq!((dead.len(), &dead[0]["data"]["error_code"]), (1, &json!("BROKEN")));
-    assert_eq!(export(&["audit"])[0]["data"]["action"], "schedule.create");
+    assert_eq!(export(&["audit"])[0]["data"]["action"], "gate.set");
+    let told = export(&["objects"]);
+    let of = |kind: &str, field: &str| -> BTreeSet<String> {
+        let of_kind = told.iter().filter(|line| line["kind"] == kind);
+        of_kind.map(|line| text(&line["data"], field)).collect()
+    };
+    let (objects, gates) = (of("object", "object_id"), of("gate", "name"));
+    assert!(objects.len() == 120 && !objects.contains("e1"), "{objects:?}");
+    assert_eq!((told.len(), gates.len()), (124, 4), "all gates, also those nobody has set");
     let file = server.directory().join("all.jsonl");
     let path = file.to_str().unwrap();
     // Queues are an admin's to see.

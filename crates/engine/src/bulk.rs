@@ -53,7 +53,7 @@ impl Engine {
                 admitted.matched = self.count_items(&filter, most).await? as u64;
                 admitted.items = self.items(&filter, None, samples).await?.items;
             }
-            BulkAction::Cancel => {
+            BulkAction::Cancel | BulkAction::Pause | BulkAction::Resume => {
                 let filter = jobs_of(tenant, filter, until);
                 admitted.matched = self.count_jobs(&filter, most).await? as u64;
                 admitted.jobs = self.jobs(&filter, None, samples).await?.items;
@@ -184,7 +184,7 @@ async fn next(shared: &Shared, entity: &Entity, bulk: &Bulk) -> Result<Vec<Targe
             }
             Ok(some)
         }
-        BulkAction::Cancel => {
+        BulkAction::Cancel | BulkAction::Pause | BulkAction::Resume => {
             let filter = jobs_of(tenant, filter, until);
             let page = shared.store.jobs(&filter, bulk.cursor.map(JobId), BULK_STEP).await?;
             Ok(page.items.iter().map(|job| Target::Job(job.id)).collect())

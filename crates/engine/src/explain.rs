@@ -8,9 +8,10 @@ use mainspring_kernel::dispatch::has_room;
 use mainspring_kernel::entity::Body;
 use mainspring_kernel::entity::tenant::tenant_id;
 use mainspring_kernel::entity::wait::Wait;
+use mainspring_kernel::event::HoldCode;
 use mainspring_kernel::flow::{Held, HeldBy, Pause};
 use mainspring_kernel::job::AfterCondition;
-use mainspring_kernel::{Job, JobId, StateName, Timestamp};
+use mainspring_kernel::{Job, JobId, StateName, Timestamp, Transition};
 use mainspring_store::{Error, JobWithHistory, Scope, Standing};
 
 /// What a job is doing and, if it waits, for what.
@@ -45,7 +46,10 @@ pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explana
     }
     let held = match waits_for(shared, &job).await? {
         Some(waits) => Some(waits),
-        None => governed::held(shared, &job, &history).await?,
+        None => match governed::held(shared, &job, &history).await? {
+            Some(held) => Some(held),
+            None => paused(&job, &history),
+        },
     };
     let workers = colleagues::everywhere(shared).await?;
     let has_worker = workers.iter().any(|seen| seen.wants(&job.tenant, &job.job_type, &job.queue));
@@ -62,6 +66,14 @@ pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explana
     let due_at = job.due_at().map(|at| opens_at.map_or(at, |opens_at| at.max(opens_at)));
     let earliest = due_at.filter(|at| *at != Timestamp::NEVER || job.plan().is_some());
     Ok(Some(Explanation { job, summary, reasons, earliest }))
+}
+
+/// Who has it wait, if somebody does.
+fn paused(job: &Job, history: &[Transition]) -> Option<WhyWaiting> {
+    let last = history.last().filter(|_| job.due_at() == Some(Timestamp::NEVER))?;
+    let reason = last.reason.as_deref().filter(|why| why.code == HoldCode::Paused.as_str())?;
+    let message = format!("{} has it wait: {}", last.actor, reason.message);
+    Some(WhyWaiting { code: HoldCode::Paused.as_str(), message })
 }
 
 /// The jobs that it waits for, if it does.

@@ -1,6 +1,7 @@
 //! Looking things up that are no jobs: dead-letter items, entities, types, queues and tokens. The
 //! store answers; nothing here waits for anything else.
 
+use crate::census::Depth;
 use crate::engine::Engine;
 use mainspring_kernel::flow::{CircuitState, Meter, Meters};
 use mainspring_kernel::governance::is_reserved;
@@ -8,7 +9,7 @@ use mainspring_kernel::job::Effect;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, JobId, QueueSpec, Token, TokenId, TypeSpec,
 };
-use mainspring_store::{EntityFilter, Error, ItemFilter, Page, Scope};
+use mainspring_store::{EntityFilter, Error, Fatal, ItemFilter, Page, Scope, StepsPage};
 use tokio::sync::watch;
 
 impl Engine {
@@ -65,6 +66,29 @@ impl Engine {
     /// Changes when subscriptions were changed by this server.
     pub fn bus_changed(&self) -> watch::Receiver<u64> {
         self.shared.bus_changed.subscribe()
+    }
+
+    /// Durable moves of all jobs after `position` without what is known of the jobs; about `limit`.
+    ///
+    /// # Errors
+    /// If the store failed.
+    pub async fn steps_after(&self, position: u64, limit: usize) -> Result<StepsPage, Error> {
+        self.shared.store.steps_after(position, limit).await
+    }
+
+    /// How many jobs of each registered type have not ended, by state; counted now and then.
+    pub fn depths(&self) -> Vec<Depth> {
+        self.shared.census.depths()
+    }
+
+    /// What a part strikes that dies though the process needs it.
+    pub fn fatal(&self) -> Fatal {
+        self.shared.config.fatal.clone()
+    }
+
+    /// Changes when jobs have moved, here or elsewhere. A hint.
+    pub fn moved(&self) -> watch::Receiver<u64> {
+        self.shared.moved.subscribe()
     }
 
     /// One entity.

@@ -28,7 +28,7 @@ use crate::time::Timestamp;
 pub(crate) use cancel::cancel;
 pub(crate) use internal::give_up;
 pub(crate) use item::{request_discard, requeue};
-pub(crate) use park::{hasten, is_parked, park};
+pub(crate) use park::{hasten, is_parked, park, pause, resume};
 pub(crate) use submit::submit;
 
 /// What a command brought about.

@@ -179,6 +179,8 @@ words! {
         AutoVerifyBudget = "AUTO_VERIFY_BUDGET",
         /// Its worker put it off.
         Snoozed = "SNOOZED",
+        /// Somebody has it wait.
+        Paused = "PAUSED",
     }
 }
 
@@ -196,6 +198,7 @@ impl HoldCode {
                 "the object was verified by itself as often as it may be".to_owned()
             }
             HoldCode::Snoozed => "its worker put it off".to_owned(),
+            HoldCode::Paused => "somebody has it wait".to_owned(),
         }
     }
 }
@@ -249,6 +252,7 @@ pub const REASON_CODES: &[&str] = &[
     HoldCode::ObjectUncertain.as_str(),
     HoldCode::AutoVerifyBudget.as_str(),
     HoldCode::Snoozed.as_str(),
+    HoldCode::Paused.as_str(),
     UNKNOWABLE_TRIES_EXHAUSTED,
     QUEUE_TIMEOUT,
     TOTAL_TIMEOUT,

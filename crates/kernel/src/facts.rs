@@ -10,7 +10,7 @@ use crate::event::KeyHolder;
 use crate::governance::{Gate, Governance};
 use crate::id::JobId;
 use crate::job::Job;
-use crate::registry::TypeSpec;
+use crate::registry::{QueueSpec, TypeSpec};
 use crate::shared_time::{Jump, Silence};
 use crate::time::Timestamp;
 
@@ -29,6 +29,10 @@ pub struct Facts<'a> {
     pub item: Option<&'a DlqItem>,
     /// The entity the command names.
     pub entity: Option<&'a Entity>,
+    /// The entity that a line of the audit trail says was so before.
+    pub seen: Option<&'a Entity>,
+    /// The queue that a line of the audit trail says was so before.
+    pub queue: Option<&'a QueueSpec>,
     /// The jobs the command names besides, each with what is kept of it.
     pub watched: &'a [(JobId, Option<&'a Job>)],
     /// The jobs of the batch that a submission follows, in order.
@@ -71,6 +75,8 @@ impl Facts<'_> {
             job: None,
             item: None,
             entity: None,
+            seen: None,
+            queue: None,
             watched: &[],
             members: &[],
             job_type: None,

@@ -40,6 +40,7 @@ pub mod firing;
 pub mod flow;
 pub mod governance;
 pub mod retry;
+pub mod sealing;
 pub mod signature;
 pub mod together;
 pub mod totals;

@@ -118,6 +118,9 @@ pub const OBJECT_ID_BYTES_MAX: usize = 160;
 pub const PARKED_MAX: usize = 100;
 /// What a closed gate holds is looked at this often, should no word of its opening come.
 pub const HELD_LOOK_MS: u64 = 60_000;
+/// How long a request that takes a second person can be approved: seven days. Then it has to be
+/// asked for again.
+pub const APPROVAL_WITHIN_MS: u64 = 7 * 24 * 3_600_000;
 /// Changes by users of one tenant that its audit trail takes in a day; more are refused. Operators
 /// are not bound.
 pub const AUDIT_PER_DAY_MAX: u32 = 100_000;

@@ -162,6 +162,9 @@ rejections! {
     /// A job that has ended cannot be cancelled.
     CancelConflict { state: StateName } => "JOB_CANCEL_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &StateName| write!(f, "a job that is {state} cannot be cancelled");
+    /// The job cannot be paused, or is not.
+    PauseConflict { state: StateName } => "JOB_PAUSE_CONFLICT", Conflict,
+        |f: F<'_, '_>, state: &StateName| write!(f, "a job that is {state} cannot be paused, or is not paused");
     /// The job is not due, or not in need of what was asked. Never shown to a caller.
     NotDue => "NOT_DUE", Conflict,
         |f: F<'_, '_>| f.write_str("nothing to do for this job now");
@@ -183,6 +186,9 @@ rejections! {
     /// The approver's token did not exist when the discard was first asked for.
     TokenTooNew => "APPROVAL_TOKEN_TOO_NEW", Approval,
         |f: F<'_, '_>| f.write_str("the approver's token was issued after this was first asked for");
+    /// The request is too old.
+    RequestExpired => "APPROVAL_EXPIRED", Approval,
+        |f: F<'_, '_>| f.write_str("this was asked for too long ago to be approved: ask again");
     /// Nobody could approve.
     NoSecondPerson => "APPROVAL_NO_SECOND_PERSON", Approval,
         |f: F<'_, '_>| f.write_str("there is no second person who could approve this");

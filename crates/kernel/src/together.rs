@@ -110,6 +110,14 @@ pub fn member(decision: &Decision) -> Option<Member> {
     }
 }
 
+/// Whether what a part asks for is not done now, so that nothing that goes with it is done either:
+/// a job that was taken back because of a gate was not acknowledged, and one that was acknowledged
+/// before is not acknowledged again.
+pub fn stands_alone(part: &Command, decision: &Decision) -> bool {
+    let is_taken_back = matches!(decision.receipt, Receipt::TakenBack { .. });
+    matches!(part, Command::Ack(_)) && (is_taken_back || decision.events.is_empty())
+}
+
 /// What all parts bring about.
 pub fn merge(parts: Vec<Decision>) -> Decision {
     let (mut events, mut receipts) = (Vec::new(), Vec::with_capacity(parts.len()));

@@ -285,6 +285,20 @@ fn a_token_issued_after_the_first_request_never_counts() {
 }
 
 #[test]
+fn a_request_is_too_old_after_seven_days_and_can_be_made_again() {
+    let expired = Err(Rejection::RequestExpired);
+    let mut world = dead_letter(&[Act::Propose { by: "ann", reason: "why" }]);
+    let asked_at = world.now;
+    world.now = asked_at.plus_millis(APPROVAL_WITHIN_MS);
+    assert_eq!(approve(&mut world, principal("bob")), expired);
+    assert_eq!(approve(&mut world, principal("ann")), Err(Rejection::SamePerson));
+    assert!(world.act(0, &Act::Reject).unwrap().answer.is_ok());
+    assert!(ask(&mut world, principal("ann")).is_ok());
+    world.now = world.now.plus_millis(APPROVAL_WITHIN_MS - 1);
+    assert_eq!(approve(&mut world, principal("bob")), DONE, "a moment before it is not");
+}
+
+#[test]
 fn where_only_one_person_can_exist_the_discard_is_refused() {
     let alone = Err(Rejection::NoSecondPerson);
     let mut world = dead_letter(&[]);

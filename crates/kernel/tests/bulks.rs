@@ -13,7 +13,7 @@ use mainspring_kernel::limits::{BULK_KEEP_MS, BULK_MAX, BULK_WAIT_MS, OUTCOMES_P
 use mainspring_kernel::{
     Backlog, Command, Decision, DlqItem, DlqState, Entity, Event, Facts, Job, JobId, JobType,
     Principal, Rejection, Role, Roles, State, StateName, TenantId, Timestamp, Token, TokenId,
-    UserId, decide,
+    UserId, decide, evolve,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
@@ -133,7 +133,7 @@ fn what_makes_no_sense_is_refused() {
         change(&mut spec);
         create(spec, 1).unwrap_err().to_string()
     };
-    use BulkAction::{Cancel, Discard, Requeue};
+    use BulkAction::{Cancel, Discard, Pause, Requeue, Resume};
     for action in [Requeue, Discard, Cancel] {
         assert!(create(spec(action), 0).is_ok());
         let empty = refused(|spec| spec.filter.error_code = None, action);
@@ -156,6 +156,13 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(refused(|spec| spec.filter.state = None, Cancel), status);
     assert_eq!(refused(|spec| spec.filter.state = Some(StateName::Failed), Cancel), status);
     assert!(refused(|spec| spec.filter.signature = Some("x".into()), Cancel).contains("none"));
+    for (action, state) in
+        [(Pause, StateName::Running), (Pause, StateName::Failed), (Resume, StateName::Queued)]
+    {
+        let mut spec = spec(Cancel);
+        (spec.action, spec.filter.state) = (action, Some(state));
+        assert!(create(spec, 1).unwrap_err().to_string().contains("status"), "{state}");
+    }
     assert!(refused(|s| s.filter.state = Some(StateName::Queued), Requeue).contains("state"));
     assert_eq!(create(spec(Requeue), BULK_MAX + 1), Err(Rejection::BulkTooLarge));
 }
@@ -280,6 +287,72 @@ fn only_jobs_that_are_still_so_are_cancelled() {
     let two = left(step(&one, &moved));
     assert_eq!((bulk(&two).done, bulk(&two).failed), (1, 1));
     assert_eq!(bulk(&two).outcomes[1].code.as_deref(), Some("JOB_CANCEL_CONFLICT"));
+}
+
+fn of_jobs(action: BulkAction, state: StateName) -> Entity {
+    let mut spec = spec(BulkAction::Cancel);
+    (spec.action, spec.filter.state) = (action, Some(state));
+    left(create(spec, 10))
+}
+
+fn step_job(entity: &Entity, action: BulkAction, job: &Job, now: Timestamp) -> Decision {
+    let target = Target::Job(job.id);
+    let facts = Facts { entity: Some(entity), job: Some(job), ..Facts::at(now) };
+    ask(BulkCommand::Step { id: ID, action, target }, &facts).unwrap()
+}
+
+/// The job after the moves of a decision, and what became of the step.
+fn moved(mut job: Job, decided: Decision) -> (Job, Option<String>) {
+    for event in &decided.events {
+        if let Event::JobMoved(event) = event {
+            evolve(&mut job, event).unwrap();
+        }
+    }
+    let entity = left(Ok(decided));
+    let code = bulk(&entity).outcomes[0].code.as_deref().map(str::to_owned);
+    (job, code)
+}
+
+#[test]
+fn what_waits_is_paused_and_is_due_again_as_it_was() {
+    use BulkAction::{Pause, Resume};
+    let conflict = Some("JOB_PAUSE_CONFLICT".to_owned());
+    let pause = |job: Job, state: StateName| {
+        let decided = step_job(&of_jobs(Pause, state), Pause, &job, NOW);
+        moved(job, decided)
+    };
+    let resume = |job: Job, now: Timestamp| {
+        let decided = step_job(&of_jobs(Resume, StateName::Retrying), Resume, &job, now);
+        moved(job, decided)
+    };
+    let later = NOW.plus_millis(60_000);
+    for run_at in [NOW, later] {
+        let job = Job { run_at, ..job(9, State::Queued) };
+        let tries = job.retry_count;
+        let (held, code) = pause(job, StateName::Queued);
+        assert_eq!((code, held.due_at()), (None, Some(Timestamp::NEVER)));
+        assert_eq!(held.retry_count, tries, "no try is used up");
+        // Once is enough.
+        let (held, code) = pause(held, StateName::Retrying);
+        assert_eq!(code, conflict);
+        let (free, code) = resume(held.clone(), NOW);
+        assert_eq!((code, free.due_at()), (None, Some(run_at)), "not before it was to run");
+        assert_eq!(resume(free, NOW).1, conflict, "it is not paused any more");
+        let (free, _) = resume(held, later);
+        assert_eq!(free.due_at(), Some(later), "at once, if that has passed");
+    }
+    // One that waits for something else, runs, has moved on or has ended is left alone.
+    for (state, named) in [
+        (State::Retrying { due_at: Timestamp::NEVER }, StateName::Retrying),
+        (State::Retrying { due_at: NOW }, StateName::Queued),
+        (State::Failed { finished_at: NOW }, StateName::Queued),
+    ] {
+        let before = job(9, state);
+        let (after, code) = pause(before.clone(), named);
+        assert_eq!((after, code), (before, conflict.clone()));
+    }
+    let waits = job(9, State::Retrying { due_at: Timestamp::NEVER });
+    assert_eq!(resume(waits, NOW).1, conflict, "nobody paused it");
 }
 
 #[test]

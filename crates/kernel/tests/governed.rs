@@ -4,12 +4,13 @@
 
 use mainspring_kernel::entity::Body;
 use mainspring_kernel::entity::audit::{
-    AuditCommand, AuditEntry, AuditHead, AuditNote, Fate, Inspector, START, entry_id, head_id,
+    AuditCommand, AuditEntry, AuditHead, AuditNote, Fate, Inspector, START, Seen, entry_id, head_id,
 };
 use mainspring_kernel::entity::object::{Object, Signals, Status, outcome};
 use mainspring_kernel::governance::{Action, ObjectType, RiskTier};
 use mainspring_kernel::{
-    Entity, Event, Facts, Receipt, Rejection, TenantId, Timestamp, UserId, decide,
+    Entity, Event, Facts, JobType, QueueName, QueueSpec, Receipt, Rejection, TenantId, Timestamp,
+    TypeSpec, UserId, decide,
 };
 
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
@@ -44,8 +45,13 @@ fn written(count: usize) -> (Vec<AuditEntry>, AuditHead) {
     for index in 0..count {
         let facts = Facts { entity: head.as_ref(), ..Facts::at(NOW) };
         let (note, is_unbounded) = (Box::new(note(index)), false);
-        let command =
-            AuditCommand::Append { tenant: tenant(), note, keep_ms: KEEP_MS, is_unbounded };
+        let command = AuditCommand::Append {
+            tenant: tenant(),
+            note,
+            keep_ms: KEEP_MS,
+            is_unbounded,
+            seen: None,
+        };
         let decision = decide(&command.into(), &facts).unwrap();
         assert!(
             matches!(decision.receipt, Receipt::Audited { seq, .. } if seq == index as u64 + 1)
@@ -145,7 +151,8 @@ fn a_high_risk_names_its_decision_and_users_have_a_bound() {
     let append = |note: AuditNote, head: Option<&Entity>, is_unbounded| {
         let facts = Facts { entity: head, ..Facts::at(NOW) };
         let note = Box::new(note);
-        let command = AuditCommand::Append { tenant: tenant(), note, keep_ms: 1, is_unbounded };
+        let command =
+            AuditCommand::Append { tenant: tenant(), note, keep_ms: 1, is_unbounded, seen: None };
         decide(&command.into(), &facts)
     };
     let risky = AuditNote { risk_tier: Some(RiskTier::High), ..note(1) };
@@ -193,4 +200,51 @@ fn the_table_of_transitions_has_no_other_move() {
     let memory = 4 * 2 + 1 + 3 + 2 * 2 + 3 * 2 + 2;
     let experience = 2 + (2 + 3) + 2 + 3 * 2 + 1;
     assert_eq!(moves, memory + experience);
+}
+
+/// A line says what was so before; if that has changed since it was read, nothing is done.
+#[test]
+fn a_line_is_written_only_if_what_it_says_was_so() {
+    let (kind, place) = (JobType::stored("mill".into()), QueueName::stored("q".into()));
+    let (spec, queue) = (TypeSpec::plain(kind.clone()), QueueSpec::plain(place.clone()));
+    let other = TypeSpec { priority: 7, ..spec.clone() };
+    let paused = QueueSpec { is_paused: true, ..queue.clone() };
+    let append = |seen: Seen, facts: &Facts<'_>| {
+        let (note, keep_ms, is_unbounded) = (Box::new(note(1)), KEEP_MS, false);
+        let seen = Some(Box::new(seen));
+        let command = AuditCommand::Append { tenant: tenant(), note, keep_ms, is_unbounded, seen };
+        decide(&command.into(), facts).is_ok()
+    };
+    let of_type = |known| Seen::Type(kind.clone(), known);
+    let known = Facts { job_type: Some(&spec), ..Facts::at(NOW) };
+    assert!(append(of_type(Some(Box::new(spec.clone()))), &known));
+    assert!(!append(of_type(Some(Box::new(other))), &known));
+    assert!(!append(of_type(None), &known));
+    assert!(append(of_type(None), &Facts::at(NOW)));
+    let of_queue = |known| Seen::Queue(place.clone(), known);
+    let known = Facts { queue: Some(&queue), ..Facts::at(NOW) };
+    assert!(append(of_queue(Some(queue.clone())), &known));
+    assert!(!append(of_queue(Some(paused)), &known) && !append(of_queue(None), &known));
+    let thing = Entity {
+        id: head_id(&tenant()),
+        version: 3,
+        tenant: tenant(),
+        owner: UserId::stored("ann".into()),
+        created_at: NOW,
+        updated_at: NOW,
+        body: Body::AuditHead(AuditHead {
+            seq: 0,
+            hash: [0; 32],
+            at: NOW,
+            day: 0,
+            changes: 0,
+            denials: 0,
+        }),
+    };
+    let known = Facts { seen: Some(&thing), ..Facts::at(NOW) };
+    assert!(
+        append(Seen::Entity(thing.id, 3), &known) && !append(Seen::Entity(thing.id, 2), &known)
+    );
+    assert!(append(Seen::Entity(thing.id, 0), &Facts::at(NOW)));
+    assert!(!append(Seen::Entity(thing.id, 3), &Facts::at(NOW)));
 }

@@ -5,10 +5,12 @@ use crate::app::App;
 use crate::ask::Ask;
 use crate::refusal::{Kind, Refusal};
 use crate::route::Route;
+use crate::seal;
 use hyper::Method;
-use mainspring_kernel::entity::audit::{AuditCommand, AuditNote, Fate};
+use mainspring_kernel::entity::audit::{AuditCommand, AuditNote, Fate, Seen};
 use mainspring_kernel::governance::RiskTier;
-use mainspring_kernel::{Command, DlqItem, EntityId, Principal, Receipt, Role};
+use mainspring_kernel::sealing::Seal;
+use mainspring_kernel::{Command, DlqItem, EntityId, Principal, Receipt, Rejection, Role, UserId};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -34,6 +36,10 @@ pub(crate) struct Note {
     pub(crate) risk_tier: Option<RiskTier>,
     /// The decision behind it; a high risk gets one of its own.
     pub(crate) decision_trace_id: Option<String>,
+    /// What `before` tells of: nothing is done if it has changed since it was read.
+    pub(crate) seen: Option<Seen>,
+    /// Whether the line is written however many there were today.
+    pub(crate) is_owed: bool,
 }
 
 /// What a thing looks like, for a line.
@@ -70,6 +76,15 @@ pub(crate) async fn change(
     done.into_iter().next().ok_or_else(crate::refusal::internal)
 }
 
+/// How often a change is tried again that somebody else got ahead of.
+pub(crate) const TRIES: usize = 8;
+
+/// Whether what a line says was so before had changed when the change was to be made: it is read
+/// and tried again, so that the line tells the truth.
+pub(crate) fn has_changed<T>(outcome: &Result<T, Refusal>) -> bool {
+    outcome.as_ref().is_err_and(|no| no.code == "ENTITY_CHANGED")
+}
+
 /// Makes several changes, of which one line tells: all or none.
 pub(crate) async fn change_together(
     ask: &Ask,
@@ -79,7 +94,7 @@ pub(crate) async fn change_together(
 ) -> Result<Vec<Receipt>, Refusal> {
     commands.push(line(&ask.app, who, note, Fate::Done, ask.trace.as_deref()));
     let receipt = ask.engine().execute_one(Command::Together(commands)).await??;
-    let Receipt::Together(mut parts) = receipt else { return Err(crate::refusal::internal()) };
+    let Receipt::Together(mut parts) = receipt else { return Ok(vec![receipt]) };
     let Some(Receipt::Audited { seq, hash }) = parts.pop() else {
         return Err(crate::refusal::internal());
     };
@@ -96,18 +111,24 @@ pub(crate) async fn denied(
     (who, path): (&Principal, &str),
     no: &Refusal,
 ) {
-    let is_governed = no.rejection.as_ref().is_some_and(|it| it.is_of_governance());
-    if route.method == Method::GET
-        || !is_sensitive(route.path)
-        || !(no.kind == Kind::Denied || is_governed)
-    {
-        return;
+    if route.method != Method::GET && is_told(route.path, no) {
+        let path = &path[..path.floor_char_boundary(DENIED_PATH_BYTES)];
+        let about = ("route", format!("{} {path}", route.method));
+        attempted(app, who, about, no).await;
     }
-    let path = &path[..path.floor_char_boundary(DENIED_PATH_BYTES)];
+}
+
+/// Writes that somebody was refused something.
+pub(crate) async fn attempted(
+    app: &App,
+    who: &Principal,
+    (object_type, object_id): (&'static str, String),
+    no: &Refusal,
+) {
     let note = Note {
         action: "access.denied",
-        object_type: "route",
-        object_id: format!("{} {path}", route.method),
+        object_type,
+        object_id,
         reason: Some(format!("{}: {}", no.code, no.message)),
         ..Note::default()
     };
@@ -117,12 +138,53 @@ pub(crate) async fn denied(
     }
 }
 
+/// Whether a refusal on a route is told. A governed job is tried at by many routes; an approval
+/// that is refused is told whatever was wrong with it.
+fn is_told(path: &str, no: &Refusal) -> bool {
+    let rejection = no.rejection.as_deref();
+    let is_governed = rejection.is_some_and(Rejection::is_of_governance);
+    let is_approval = path.ends_with("/approve") && no.kind == Kind::Conflict;
+    matches!(rejection, Some(Rejection::JobGoverned))
+        || is_sensitive(path) && (no.kind == Kind::Denied || is_governed || is_approval)
+}
+
+/// The line of a seal, which the server itself writes.
+pub(crate) fn of_seal(app: &App, sealed: &Seal) -> Command {
+    AuditCommand::Append {
+        tenant: seal::tenant(),
+        note: Box::new(AuditNote {
+            fate: Fate::Done,
+            user: UserId::stored("mainspring".into()),
+            token: None,
+            action: seal::ACTION.into(),
+            object_type: seal::OBJECT.0.into(),
+            object_id: seal::OBJECT.1.into(),
+            before: None,
+            after: Some(seal::told(sealed).to_string().into()),
+            reason: None,
+            evidence_refs: Vec::new(),
+            trace_id: None,
+            risk_tier: None,
+            decision_trace_id: None,
+        }),
+        keep_ms: keep_ms(app),
+        is_unbounded: true,
+        seen: None,
+    }
+    .into()
+}
+
+fn keep_ms(app: &App) -> u64 {
+    u64::try_from(app.config.audit_keep.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// What a line keeps of the path that was asked for.
 const DENIED_PATH_BYTES: usize = 150;
 
 /// Whether a route is about what is governed or administered.
 fn is_sensitive(path: &str) -> bool {
-    const PATHS: [&str; 11] = [
+    const PATHS: [&str; 12] = [
+        "/api/v1/internal/",
         "/api/v1/tenants",
         "/api/v1/tokens",
         "/api/v1/types",
@@ -143,7 +205,7 @@ fn line(app: &App, who: &Principal, note: Note, fate: Fate, trace: Option<&str>)
     let made = || format!("dtr_{:032x}", app.engine.fresh_bits());
     let decision = note.decision_trace_id.or_else(|| is_high.then(made));
     let text = |value: Option<Value>| value.map(|value| value.to_string().into());
-    let keep_ms = u64::try_from(app.config.audit_keep.as_millis()).unwrap_or(u64::MAX);
+    let is_owed = note.is_owed || who.roles.any(&[Role::Operator]);
     AuditCommand::Append {
         tenant: who.tenant.clone(),
         note: Box::new(AuditNote {
@@ -161,8 +223,9 @@ fn line(app: &App, who: &Principal, note: Note, fate: Fate, trace: Option<&str>)
             risk_tier: note.risk_tier,
             decision_trace_id: decision.map(Into::into),
         }),
-        keep_ms,
-        is_unbounded: fate == Fate::Done && who.roles.any(&[Role::Operator]),
+        keep_ms: keep_ms(app),
+        is_unbounded: fate == Fate::Done && is_owed,
+        seen: note.seen.map(Box::new),
     }
     .into()
 }

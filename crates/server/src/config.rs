@@ -46,6 +46,10 @@ pub struct Config {
     pub audit_keep: Duration,
     /// Where the last line of each audit trail is noted outside of the store.
     pub audit_anchor: Option<PathBuf>,
+    /// How often the history of jobs is sealed by a line of the audit trail; zero is never.
+    pub audit_history_every: Duration,
+    /// How long the stream can surely be read back, for comparing it with its seals.
+    pub audit_history_keep: Duration,
     /// Seconds an idempotency key stays taken after its job ended; `None` is for ever.
     pub key_window_secs: Option<u32>,
     /// Seconds after the end of a job after which nothing of it is kept any more: so long, and not
@@ -138,6 +142,8 @@ impl Config {
             bulk_approval_above: BULK_APPROVAL_ABOVE_DEFAULT,
             audit_keep: Duration::from_secs(365 * 24 * 3600),
             audit_anchor: None,
+            audit_history_every: Duration::from_secs(600),
+            audit_history_keep: Duration::from_secs(24 * 3600),
             key_window_secs: Some(KEY_WINDOW_SECS_DEFAULT),
             name_window_secs: None,
             body_bytes_max: limits::BODY_BYTES_MAX,

@@ -345,11 +345,13 @@ fn text(at: Timestamp) -> String {
     Time(at.0).to_jiff().to_string()
 }
 
-fn object(entity: &Entity) -> Option<&Object> {
+/// The object that an entity is.
+pub(crate) fn object(entity: &Entity) -> Option<&Object> {
     if let Body::Object(object) = &entity.body { Some(object) } else { None }
 }
 
-fn shown(entity: &Entity) -> Option<GovernedObject> {
+/// An object as it is shown.
+pub(crate) fn shown(entity: &Entity) -> Option<GovernedObject> {
     let object = object(entity)?;
     let signals = &object.signals;
     Some(GovernedObject {

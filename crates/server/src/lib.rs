@@ -35,6 +35,7 @@ mod paced;
 mod refusal;
 mod route;
 mod schedules;
+mod seal;
 mod seats;
 mod shares;
 mod triggers;

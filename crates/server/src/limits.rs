@@ -94,6 +94,16 @@ pub const OUTBOX_PAGES_MAX: usize = 40;
 pub const OUTBOX_COUNTED_MAX: usize = 1_000;
 /// Lines of an audit trail that are looked at in one go.
 pub const AUDIT_PAGE: usize = 1_000;
+/// Moves of jobs that are compared with their seals in one go; whole seals, at least one.
+pub const AUDIT_MOVES_MAX: u64 = 20_000;
+/// Moves that are sealed or compared at once.
+pub const SEAL_PAGE: usize = 500;
+/// Moves after which a seal comes sooner than configured, though not ten times as soon.
+pub const SEAL_MOVES_MAX: u64 = 1_000_000;
+/// Milliseconds that moves gather before they are looked at for the next seal.
+pub const SEAL_PAUSE_MS: u64 = 1_000;
+/// So many of the latest moves the stream has in any case, however large they are.
+pub const STREAM_SURELY_KEPT: u64 = 30_000;
 /// Longest id of a task; room is left in a name for the time of a firing.
 pub const TASK_ID_BYTES_MAX: usize = 160;
 /// Most runs and triggers that one plan may make.

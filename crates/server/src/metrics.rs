@@ -45,6 +45,7 @@ pub(crate) async fn text(
         whole(&mut page, &counts, &engine.status(), detail, engine.now());
         page.one("mainspring_workers", "gauge", "Workers heard of lately.", workers);
         counted::of_server(&mut page, &engine.meterings(), &engine.spent(), &engine.census());
+        counted::of_types(&mut page, &engine.depths(), detail);
     }
     let counted = counted::of_jobs(engine.meterings(), who.map(|who| &who.tenant), detail);
     counted.show(&mut page);
@@ -123,7 +124,7 @@ fn whole(page: &mut Page, counts: &Counts, status: &RuntimeStatus, detail: Detai
     for (state, count) in StateName::ALL.iter().zip(counts.by_state) {
         page.labelled(states, "state", state.as_str(), count);
     }
-    queue_gauges(page, &counts.queues, detail);
+    queue_gauges(page, &counts.queues, detail, now);
     for (name, help, value) in [
         ("mainspring_jobs_submitted_total", "Jobs accepted since the beginning.", counts.submitted),
         ("mainspring_attempts_total", "Attempts started since the beginning.", counts.claims),
@@ -153,7 +154,7 @@ fn whole(page: &mut Page, counts: &Counts, status: &RuntimeStatus, detail: Detai
 }
 
 /// The fullest queues by name, and all others added up.
-fn queue_gauges(page: &mut Page, queues: &[QueueCount], detail: Detail) {
+fn queue_gauges(page: &mut Page, queues: &[QueueCount], detail: Detail, now: Timestamp) {
     type OfQueue = fn(&QueueCount) -> u64;
     let gauges: [(&str, &str, OfQueue); 3] = [
         ("mainspring_queue_ready", "Jobs of a queue that are due.", |queue| queue.ready),
@@ -175,6 +176,15 @@ fn queue_gauges(page: &mut Page, queues: &[QueueCount], detail: Detail) {
             // No queue has this name: names are not empty.
             page.labelled(name, "queue", "", others.iter().map(|queue| value(queue)).sum());
         }
+    }
+    let name = "mainspring_queue_oldest_ready_seconds";
+    page.family(name, "gauge", "How long the longest due job of a queue has waited.");
+    let age = |queue: &&QueueCount| queue.oldest_due.map_or(0, |due| now.since(due).as_secs());
+    for queue in named {
+        page.labelled(name, "queue", queue.name.as_str(), age(queue));
+    }
+    if !others.is_empty() {
+        page.labelled(name, "queue", "", others.iter().map(age).max().unwrap_or(0));
     }
     page.one("mainspring_queues", "gauge", "Queues that have jobs or settings.", queues.len());
 }

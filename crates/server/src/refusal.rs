@@ -461,6 +461,19 @@ pub(crate) fn audit_broken(checked: u64, seq: u64) -> Refusal {
     refusal
 }
 
+/// Moves of jobs are not what was sealed.
+pub(crate) fn history_broken(checked: u64, (after, to): (u64, u64)) -> Refusal {
+    let from = after + 1;
+    let message = format!("moves {from} to {to} of jobs are not what was sealed");
+    let mut refusal = Refusal::new(Kind::Conflict, "AUDIT_INTEGRITY_BROKEN", message);
+    let details = serde_json::json!({
+        "valid": false, "checked": checked, "first_bad_seq": null,
+        "history": { "from": from, "to": to },
+    });
+    refusal.details = Some(Box::new(details));
+    refusal
+}
+
 /// A tenant has as many governed objects as it may have.
 pub(crate) fn too_many_objects(most: usize) -> Refusal {
     let message = format!("a tenant may have at most {most} governed objects");

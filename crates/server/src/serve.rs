@@ -9,6 +9,7 @@ use crate::contracts;
 use crate::limits::UNSENT_BYTES_MAX;
 use crate::paced::{Paced, Patience};
 use crate::refusal::{self, Refusal};
+use crate::seal;
 use crate::seats::{Seat, Seats};
 use crate::tls::Tls;
 use bytes::Bytes;
@@ -62,6 +63,8 @@ pub async fn serve(
         let app = app.clone();
         async move { app.dashboard.look(app.engine.clone()).await }
     });
+    let sealing = app.engine.fatal().watch("the sealer", seal::run(app.clone()));
+    let sealing = tokio::spawn(sealing);
     tracing::info!(%address, "listening");
     loop {
         let accepted = tokio::select! {
@@ -91,6 +94,7 @@ pub async fn serve(
     drop(listener);
     stopping.cancel();
     looking.abort();
+    sealing.abort();
     if tokio::time::timeout(grace, seats.empty()).await.is_err() {
         tracing::warn!("some requests did not finish in time");
     }

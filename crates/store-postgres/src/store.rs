@@ -28,7 +28,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
-    Needs, News, Page, Recovery, Scope, Spent, Standing, Store, Ticket, Wake, Work, WorkerNote,
+    Needs, News, Page, Recovery, Scope, Spent, Standing, StepsPage, Store, Ticket, Wake, Work,
+    WorkerNote,
 };
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -345,6 +346,18 @@ impl Store for PostgresStore {
                 stream::moves_after(&self.server, position, limit).await
             };
             self.tail.read(position, limit, read).await
+        }))
+    }
+
+    fn steps_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<StepsPage, Error>> {
+        Box::pin(self.server.patiently(move || async move {
+            // Whoever is behind finds something that is stamped already.
+            let page = stream::steps_after(&self.server, position, limit).await?;
+            if !page.steps.is_empty() {
+                return Ok(page);
+            }
+            self.stamp().await?;
+            stream::steps_after(&self.server, position, limit).await
         }))
     }
 

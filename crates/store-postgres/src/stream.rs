@@ -21,7 +21,7 @@ use crate::this_server::ThisServer;
 use crate::values::uuid;
 use mainspring_kernel::{Job, JobId, Transition};
 use mainspring_store::record::decode_steps;
-use mainspring_store::{LoggedMove, MovesPage};
+use mainspring_store::{LoggedMove, MovesPage, PlacedStep, StepsPage};
 use std::collections::HashMap;
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -35,8 +35,39 @@ pub(crate) async fn moves_after(
     position: u64,
     limit: usize,
 ) -> Result<MovesPage, Fault> {
+    let StepsPage { mut steps, has_gap, newest } =
+        read_steps(server, position, limit, limit).await?;
+    steps.truncate(limit);
+    let jobs = jobs_of(server, &steps).await?;
+    let moves = steps.into_iter().filter_map(|(at, id, step)| {
+        let job = jobs.get(&id)?;
+        let step = step.unwrap_or_else(|| Transition::submitted(job));
+        Some(LoggedMove::of(at, job, step))
+    });
+    Ok(MovesPage { moves: moves.collect(), has_gap, newest })
+}
+
+/// Commits whose moves are read at once, for whoever reads all of them: a commit may have thousands.
+const COMMITS_READ: usize = 64;
+
+/// The same without their jobs: about `limit`, of whole commits.
+pub(crate) async fn steps_after(
+    server: &ThisServer,
+    position: u64,
+    limit: usize,
+) -> Result<StepsPage, Fault> {
+    read_steps(server, position, limit, limit.min(COMMITS_READ)).await
+}
+
+/// The moves of at most so many commits after `position`; no more of them once there are `limit`.
+async fn read_steps(
+    server: &ThisServer,
+    position: u64,
+    limit: usize,
+    commits: usize,
+) -> Result<StepsPage, Fault> {
     let after = i64::try_from(position).unwrap_or(i64::MAX);
-    let most = i32::try_from(limit).unwrap_or(i32::MAX);
+    let most = i32::try_from(commits).unwrap_or(i32::MAX);
     let calls = vec![
         Call::new(Query::ReadStream, vec![Box::new(after), Box::new(most)]),
         Call::new(Query::OldestStream, Vec::new()),
@@ -48,32 +79,22 @@ pub(crate) async fn moves_after(
     };
     let newest = newest(tally)?;
     let oldest: i64 = oldest.first().map_or(Ok(newest), |row| row.try_get(0))?;
-    let mut found: Vec<(i64, JobId, Option<Transition>)> = Vec::new();
+    let mut found: Vec<PlacedStep> = Vec::new();
     for row in stream {
         let (last, moves): (i64, i32) = (row.try_get(0)?, row.try_get(1)?);
         let first = last - i64::from(moves) + 1;
         let steps = decode_steps(row.try_get(2)?)?;
-        found.extend((first..).zip(steps).map(|(at, (job, step))| (at, job, step)));
-        if found.len() > limit.saturating_add(moves as usize) {
+        let placed = (first..).zip(steps).filter(|(at, _)| *at > after);
+        found.extend(placed.map(|(at, (job, step))| (at.cast_unsigned(), job, step)));
+        if found.len() >= limit {
             break;
         }
     }
-    found.retain(|(at, ..)| *at > after);
-    found.truncate(limit);
-    let jobs = jobs_of(server, &found).await?;
-    let moves = found.into_iter().filter_map(|(at, id, step)| {
-        let job = jobs.get(&id)?;
-        let step = step.unwrap_or_else(|| Transition::submitted(job));
-        Some(LoggedMove::of(u64::try_from(at).unwrap_or(0), job, step))
-    });
     let newest = u64::try_from(newest).unwrap_or(0);
-    Ok(MovesPage { moves: moves.collect(), has_gap: after < oldest, newest })
+    Ok(StepsPage { steps: found, has_gap: after < oldest, newest })
 }
 
-async fn jobs_of(
-    server: &ThisServer,
-    moves: &[(i64, JobId, Option<Transition>)],
-) -> Result<HashMap<JobId, Job>, Fault> {
+async fn jobs_of(server: &ThisServer, moves: &[PlacedStep]) -> Result<HashMap<JobId, Job>, Fault> {
     let mut ids: Vec<Uuid> = moves.iter().map(|(_, id, _)| uuid(*id)).collect();
     ids.sort_unstable();
     ids.dedup();

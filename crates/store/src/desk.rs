@@ -4,6 +4,8 @@
 use crate::read::Held;
 use crate::store::{Desk, Needs};
 use mainspring_kernel::backlog::held_bytes;
+use mainspring_kernel::entity::EntityCommand;
+use mainspring_kernel::entity::audit::Seen;
 use mainspring_kernel::entity::wait::{Member, member_id};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
@@ -44,10 +46,19 @@ pub fn needs_of<'a>(commands: impl IntoIterator<Item = &'a Command>, now: Timest
         needs.jobs.extend(command.watched());
         needs.items.extend(command.item());
         needs.entities.extend(command.entity());
+        if let Some(Seen::Entity(id, _)) = seen(command) {
+            needs.entities.push(*id);
+        }
         needs.effects.extend(command.effect().map(|(job, name)| (job, name.into())));
         needs.keys.extend(command.key().into_iter().chain(command.alias()));
     }
     needs
+}
+
+/// What a line of the audit trail says was so before.
+fn seen(command: &Command) -> Option<&Seen> {
+    let Command::Entity(asked) = command else { return None };
+    if let EntityCommand::Audit(append) = &**asked { append.seen() } else { None }
 }
 
 /// Decides one command on what the desk shows. Nothing is applied.
@@ -74,6 +85,9 @@ pub fn decide_on(
     let mut decided = Vec::with_capacity(parts.len());
     for part in parts {
         let decision = decide_part(desk, part, around, &beside)?;
+        if together::stands_alone(part, &decision) {
+            return Ok(decision);
+        }
         beside.add(&decision);
         decided.push(decision);
     }
@@ -227,6 +241,12 @@ fn decide_part(
         Command::Entity(asked) => {
             let known = facts.entity.and_then(Entity::job_type);
             facts.job_type = asked.job_type().or(known).and_then(|name| desk.job_type(name));
+            match seen(command) {
+                Some(Seen::Type(name, _)) => facts.job_type = desk.job_type(name),
+                Some(Seen::Queue(name, _)) => facts.queue = desk.queue(name),
+                Some(Seen::Entity(id, _)) => facts.seen = desk.entity(*id),
+                None => {}
+            }
             if asked.job().is_some() {
                 facts.fresh_secret = (around.fresh_secret)();
             }

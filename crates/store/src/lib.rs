@@ -20,8 +20,8 @@ pub use filter::{
 };
 pub use histogram::{Histogram, Readout, Spent};
 pub use read::{
-    Counts, HOLDERS_MAX, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, QueueCount,
-    Recovery, Standing, WorkerNote,
+    Counts, HOLDERS_MAX, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, PlacedStep,
+    QueueCount, Recovery, Standing, StepsPage, WorkerNote,
 };
 pub use store::{Desk, Error, Needs, News, PullNeeds, Store, Wake, Work};
 pub use ticket::{Promise, Ticket};

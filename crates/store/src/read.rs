@@ -73,6 +73,8 @@ pub struct QueueCount {
     pub pending: u64,
     /// Held by workers.
     pub running: u64,
+    /// Since when the one that waits longest has been due, to the second.
+    pub oldest_due: Option<Timestamp>,
 }
 
 /// Numbers for metrics.
@@ -148,6 +150,21 @@ impl LoggedMove {
 pub struct MovesPage {
     /// The moves, in order.
     pub moves: Vec<LoggedMove>,
+    /// Whether moves between the asked position and the first one here are no longer kept.
+    pub has_gap: bool,
+    /// The position of the newest durable move.
+    pub newest: u64,
+}
+
+/// A move without what is known of its job: its position, the job, and how it moved. A submission
+/// may have no step: the job itself tells it.
+pub type PlacedStep = (u64, JobId, Option<Transition>);
+
+/// A stretch of moves without what is known of their jobs.
+#[derive(Debug, Clone)]
+pub struct StepsPage {
+    /// The moves, in order.
+    pub steps: Vec<PlacedStep>,
     /// Whether moves between the asked position and the first one here are no longer kept.
     pub has_gap: bool,
     /// The position of the newest durable move.

@@ -3,7 +3,10 @@
 
 use crate::filter::{EntityFilter, ItemFilter, JobFilter, Scope};
 use crate::histogram::Spent;
-use crate::read::{Counts, Health, Held, JobWithHistory, MovesPage, Page, Standing, WorkerNote};
+use crate::read::{
+    Counts, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, Standing, StepsPage,
+    WorkerNote,
+};
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
 use mainspring_kernel::dispatch::Wanted;
@@ -360,6 +363,15 @@ pub trait Store: Send + Sync + 'static {
     fn counts(&self, now: Timestamp) -> BoxFuture<'_, Result<Counts, Error>>;
     /// Durable moves of all jobs after `position`, in commit order.
     fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>>;
+    /// The same without what is known of the jobs, for whoever reads all of them: about `limit`
+    /// moves, and what a move looks like does not depend on whether its job is still kept.
+    fn steps_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<StepsPage, Error>> {
+        Box::pin(async move {
+            let MovesPage { moves, has_gap, newest } = self.moves_after(position, limit).await?;
+            let step = |it: LoggedMove| (it.position, it.job, Some(it.transition));
+            Ok(StepsPage { steps: moves.into_iter().map(step).collect(), has_gap, newest })
+        })
+    }
 
     /// Jobs whose lease, timeout, expiry or unfinished DLQ move wants the reaper at `now`.
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>>;

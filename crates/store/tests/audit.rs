@@ -70,7 +70,8 @@ fn written() -> Trail {
             decision_trace_id: None,
         };
         let (note, is_unbounded, keep_ms) = (Box::new(note), false, KEEP_MS);
-        let append = AuditCommand::Append { tenant: tenant(), note, keep_ms, is_unbounded };
+        let append =
+            AuditCommand::Append { tenant: tenant(), note, keep_ms, is_unbounded, seen: None };
         for event in decide(&append.into(), &facts).unwrap().events {
             let Event::EntitySet(entity) = event else { panic!("{event:?}") };
             if let Body::AuditEntry(line) = &entity.body {

@@ -76,13 +76,13 @@ const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(300);
 /// An operation as the flags say it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wish {
-    /// What to do: requeue or discard dead letters, cancel jobs
-    #[arg(value_parser = ["requeue", "discard", "cancel"])]
+    /// What to do: requeue or discard dead letters; cancel, pause or resume jobs
+    #[arg(value_parser = ["requeue", "discard", "cancel", "pause", "resume"])]
     action: String,
     /// Why
     #[arg(long)]
     reason: String,
-    /// Only jobs in this state; needed to cancel
+    /// Only jobs in this state; needed for jobs, and `retrying` to resume those that were paused
     #[arg(long)]
     status: Option<String>,
     /// Only those of this type

@@ -42,6 +42,8 @@ pub(crate) enum Export {
     Bulk(Place),
     /// Subscriptions, without secrets
     Subscriptions(Place),
+    /// Governed objects and gates
+    Objects(Place),
     /// The audit trail
     Audit(Place),
     /// Types and queues
@@ -83,6 +85,8 @@ const TRIGGERS: List = list("trigger", &["triggers"]);
 const ALERTS: List = list("alert", &["alerts"]);
 const BULK: List = list("bulk", &["bulk"]);
 const SUBSCRIPTIONS: List = list("subscription", &["subscriptions"]);
+const OBJECTS: List = list("object", &["objects"]);
+const GATES: List = List { kind: "gate", path: &["gates"], has_pages: false };
 const AUDIT: List = list("audit", &["audit"]);
 const TYPES: List = List { kind: "type", path: &["types"], has_pages: false };
 const QUEUES: List = List { kind: "queue", path: &["queues"], has_pages: false };
@@ -106,6 +110,7 @@ pub(crate) async fn run(verb: Export, session: Session) -> anyhow::Result<u8> {
         Export::Alerts(place) => (&[ALERTS], place, false),
         Export::Bulk(place) => (&[BULK], place, false),
         Export::Subscriptions(place) => (&[SUBSCRIPTIONS], place, false),
+        Export::Objects(place) => (&[OBJECTS, GATES], place, false),
         Export::Audit(place) => (&[AUDIT], place, false),
         Export::Registry(place) => (&[TYPES, QUEUES], place, false),
         Export::All { place, events } => {
@@ -119,6 +124,8 @@ pub(crate) async fn run(verb: Export, session: Session) -> anyhow::Result<u8> {
                 ALERTS,
                 BULK,
                 SUBSCRIPTIONS,
+                OBJECTS,
+                GATES,
                 AUDIT,
             ];
             (all, place, events)

@@ -100,6 +100,11 @@ const SETTINGS: &[(&str, &str, &str)] = &[
         "anchor",
         "where the last line of each audit trail is noted; `audit.anchor` in the data directory if left out",
     ),
+    (
+        "audit",
+        "history_every",
+        "how often the digest of all moves of jobs becomes a line of the audit trail; `0s` is never",
+    ),
     ("bulk", "approval_above", "a bulk operation on more things than this takes a second person"),
     ("alerts", "retrying_ratio", "alert when more than this share of jobs is retried"),
     ("alerts", "dlq_growth_per_minute", "alert when more dead letters than this come in a minute"),

@@ -346,6 +346,8 @@ fn server_config(
         bulk_approval_above: settings.bulk_approval_above,
         audit_keep: settings.retention.audit,
         audit_anchor: audit_anchor(settings),
+        audit_history_every: settings.audit_history_every,
+        audit_history_keep: settings.retention.stream.min(settings.retention.finished),
         is_key_required: settings.strict.idempotency_key,
         is_trace_required: settings.strict.trace_id,
         key_window_secs: settings.key_window_secs(),

@@ -91,6 +91,7 @@ fn read_root(root: Section<'_>, settings: &mut Settings) {
     }
     if let Some(section) = root.section("audit") {
         set(&mut settings.audit_anchor, section.text("anchor").map(|path| Some(path.into())));
+        set(&mut settings.audit_history_every, section.span("history_every"));
         section.finish();
     }
     if let Some(section) = root.section("bulk") {

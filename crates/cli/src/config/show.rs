@@ -49,9 +49,11 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "\n[retention]\nfinished = {:?}", span::show(keep.finished))?;
     writeln!(out, "dlq = {:?}\naudit = {:?}", span::show(keep.dlq), span::show(keep.audit))?;
     writeln!(out, "stream = {:?}", span::show(keep.stream))?;
+    writeln!(out, "\n[audit]")?;
     if let Some(anchor) = &settings.audit_anchor {
-        writeln!(out, "\n[audit]\nanchor = {anchor:?}")?;
+        writeln!(out, "anchor = {anchor:?}")?;
     }
+    writeln!(out, "history_every = {:?}", span::show(settings.audit_history_every))?;
     let governance = &settings.governance;
     writeln!(out, "\n[governance]\nauto_verify_budget = {}", governance.auto_verify_budget)?;
     writeln!(out, "unknowable_tries_max = {}", governance.unknowable_tries_max)?;

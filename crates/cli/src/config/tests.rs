@@ -61,6 +61,9 @@ finished = "1d"
 dlq = "2d"
 audit = "36h"
 stream = "12h"
+[audit]
+anchor = "/srv/anchor"
+history_every = "90s"
 [types]
 strict = false
 [types."market_data_sync"]
@@ -145,6 +148,8 @@ fn every_documented_key_is_read() {
     assert_eq!(settings.layout.finished_bytes_max, 128 << 10);
     assert_eq!(settings.restart_grace, Duration::from_millis(1500));
     assert_eq!(settings.retention.audit, Duration::from_secs(36 * 3600));
+    assert_eq!(settings.audit_anchor.as_deref(), Some(std::path::Path::new("/srv/anchor")));
+    assert_eq!(settings.audit_history_every, Duration::from_secs(90));
     assert_eq!(settings.executing.wish.mode, Mode::Process);
     assert_eq!((settings.executing.concurrency, settings.webhooks.allow_private), (3, true));
     let modes: Vec<_> = settings.types.iter().map(|spec| spec.mode(Mode::Pull)).collect();

@@ -1,10 +1,12 @@
 //! The two-person rule, for whatever needs it: who asked cannot approve, nor can anybody who had a
-//! hand in their token or they in theirs, nor anybody whose token is newer than the request. It
-//! compares people, not tokens: who is whom, and who made whom, is in `person.rs`.
+//! hand in their token or they in theirs, nor anybody whose token is newer than the request; and a
+//! request that is too old has to be made again. It compares people, not tokens: who is whom, and
+//! who made whom, is in `person.rs`.
 
 use crate::access::{Principal, Role, Token};
 use crate::facts::Facts;
 use crate::id::TokenId;
+use crate::limits::APPROVAL_WITHIN_MS;
 use crate::name::{TenantId, UserId};
 use crate::person::{Hand, People};
 use crate::rejection::Rejection;
@@ -53,6 +55,9 @@ pub(crate) fn approve(
     let mut people = People::new(facts.tokens);
     if people.person(&by.user).is(&people.person(asked.by)) {
         return Err(Rejection::SamePerson);
+    }
+    if facts.now >= asked.at.plus_millis(APPROVAL_WITHIN_MS) {
+        return Err(Rejection::RequestExpired);
     }
     if by.token_issued_at >= asked.first_at {
         return Err(Rejection::TokenTooNew);

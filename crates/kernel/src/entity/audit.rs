@@ -19,7 +19,8 @@ use crate::limits::{
     AUDIT_DENIALS_PER_DAY_MAX, AUDIT_EVIDENCE_MAX, AUDIT_PER_DAY_MAX, AUDIT_TEXT_BYTES_MAX,
     MESSAGE_BYTES_MAX, NAME_BYTES_MAX,
 };
-use crate::name::{TenantId, UserId};
+use crate::name::{JobType, QueueName, TenantId, UserId};
+use crate::registry::{QueueSpec, TypeSpec};
 use crate::rejection::Rejection;
 use crate::text::cleaned;
 use crate::time::Timestamp;
@@ -167,13 +168,43 @@ pub enum AuditCommand {
         keep_ms: u64,
         /// Whether whoever acts may write as much as there is to write: whoever runs the tenant.
         is_unbounded: bool,
+        /// What the line says was so before; if it is not, nothing is done.
+        seen: Option<Box<Seen>>,
     },
+}
+
+/// What somebody read before they made a change, of which the line tells as what was before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// A type, if it was registered.
+    Type(JobType, Option<Box<TypeSpec>>),
+    /// A queue, if it was configured.
+    Queue(QueueName, Option<QueueSpec>),
+    /// An entity and its version; zero if it was not there.
+    Entity(EntityId, u32),
+}
+
+impl Seen {
+    /// Whether it still is as it was seen.
+    fn holds(&self, facts: &Facts<'_>) -> bool {
+        match self {
+            Seen::Type(_, spec) => facts.job_type == spec.as_deref(),
+            Seen::Queue(_, spec) => facts.queue == spec.as_ref(),
+            Seen::Entity(_, version) => facts.seen.map_or(0, |it| it.version) == *version,
+        }
+    }
 }
 
 impl AuditCommand {
     pub(super) fn entity(&self) -> EntityId {
         let AuditCommand::Append { tenant, .. } = self;
         head_id(tenant)
+    }
+
+    /// What must be as it was seen.
+    pub fn seen(&self) -> Option<&Seen> {
+        let AuditCommand::Append { seen, .. } = self;
+        seen.as_deref()
     }
 
     pub(super) fn text_bytes(&self) -> usize {
@@ -201,7 +232,10 @@ pub fn entry_id(tenant: &TenantId, seq: u64) -> EntityId {
 }
 
 pub(super) fn decide(command: &AuditCommand, facts: &Facts<'_>) -> Result<Decision, Rejection> {
-    let AuditCommand::Append { tenant, note, keep_ms, is_unbounded } = command;
+    let AuditCommand::Append { tenant, note, keep_ms, is_unbounded, seen } = command;
+    if seen.as_ref().is_some_and(|seen| !seen.holds(facts)) {
+        return Err(Rejection::EntityChanged { kind: Kind::AuditEntry });
+    }
     if note.risk_tier == Some(RiskTier::High) && note.decision_trace_id.is_none() {
         return Err(Rejection::DecisionMissing);
     }

@@ -37,6 +37,10 @@ words! {
         Discard = "discard",
         /// Jobs are cancelled.
         Cancel = "cancel",
+        /// Jobs that wait do not start.
+        Pause = "pause",
+        /// Those that were paused may.
+        Resume = "resume",
     }
 }
 

@@ -136,12 +136,14 @@ impl Client {
         self.call(Call::get(path_with(&["audit"], &query))).await
     }
 
-    /// Whether the audit trail is whole.
+    /// Whether the audit trail is whole, and the latest moves of jobs are what was sealed, or those
+    /// before a position: `history.next` of an earlier answer.
     ///
     /// # Errors
     /// If it is not, or if the server refuses or cannot be reached.
-    pub async fn verify_audit(&self) -> Result<AuditVerdict, Error> {
-        self.call(Call::get(path(&["audit", "verify"]))).await
+    pub async fn verify_audit(&self, before: Option<u64>) -> Result<AuditVerdict, Error> {
+        let query = [("before", before.map(|before| before.to_string()))];
+        self.call(Call::get(path_with(&["audit", "verify"], &query))).await
     }
 
     /// The server at a glance.

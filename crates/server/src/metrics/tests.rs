@@ -18,7 +18,8 @@ fn status() -> RuntimeStatus {
 }
 
 fn queue(name: &str, ready: u64) -> QueueCount {
-    QueueCount { name: QueueName::new(name).unwrap(), ready, pending: 2, running: 3 }
+    let oldest_due = (ready > 0).then_some(Timestamp(1_000_000));
+    QueueCount { name: QueueName::new(name).unwrap(), ready, pending: 2, running: 3, oldest_due }
 }
 
 fn rendered(counts: &Counts, detail: Detail) -> String {

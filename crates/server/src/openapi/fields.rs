@@ -458,7 +458,7 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
         "limit" => whole(1, PAGE_MAX as u64),
         "cursor" => text(1, cursor::BYTES_MAX, Some("^[0-9a-f]+$".to_owned())),
         "wait_ms" => whole(0, WAIT_MS_MAX),
-        "after" => whole(0, POSITION_MAX),
+        "after" | "before" => whole(0, POSITION_MAX),
         "force_fail" | "transient_fail" => Allowed::Flag,
         "error_code" if path.contains("/internal/") => {
             text(1, ERROR_CODE_BYTES_MAX, Some("^[A-Z0-9_]+$".to_owned()))

@@ -12,7 +12,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{
     Counts, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory, MovesPage,
-    Needs, Page, Recovery, Scope, Spent, Standing, Store, Ticket, Wake, Work,
+    Needs, Page, Recovery, Scope, Spent, Standing, StepsPage, Store, Ticket, Wake, Work,
 };
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -202,6 +202,10 @@ impl Store for MemoryStore {
 
     fn moves_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<MovesPage, Error>> {
         Box::pin(std::future::ready(Ok(stream::moves_after(&self.memory, position, limit))))
+    }
+
+    fn steps_after(&self, position: u64, limit: usize) -> BoxFuture<'_, Result<StepsPage, Error>> {
+        Box::pin(std::future::ready(Ok(stream::steps_after(&self.memory, position, limit))))
     }
 
     fn overdue(&self, now: Timestamp, limit: usize) -> BoxFuture<'_, Result<Vec<JobId>, Error>> {

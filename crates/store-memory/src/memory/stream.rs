@@ -11,7 +11,7 @@ use crate::limits::{MOVES_PER_CHUNK, MOVES_PER_FILE, MOVES_WRITTEN_FROM, STREAM_
 use crate::snapshot::{SnapshotReader, SnapshotWriter};
 use mainspring_kernel::Timestamp;
 use mainspring_store::record::{decode_moves, encode_moves, first_of_moves};
-use mainspring_store::{Error, LoggedMove, MovesPage};
+use mainspring_store::{Error, LoggedMove, MovesPage, StepsPage};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
@@ -206,6 +206,17 @@ pub(super) fn moves_after(memory: &Memory, position: u64, limit: usize) -> Moves
     }
     moves.extend(rest);
     MovesPage { moves, has_gap: has_gap || is_behind, newest }
+}
+
+/// The same without what is known of the jobs: out of RAM without a copy of that.
+pub(super) fn steps_after(memory: &Memory, position: u64, limit: usize) -> StepsPage {
+    let newest = memory.settled.moves();
+    if let Some(steps) = memory.read().moves.steps(position, newest, limit) {
+        return StepsPage { steps, has_gap: false, newest };
+    }
+    let MovesPage { moves, has_gap, newest } = moves_after(memory, position, limit);
+    let step = |it: LoggedMove| (it.position, it.job, Some(it.transition));
+    StepsPage { steps: moves.into_iter().map(step).collect(), has_gap, newest }
 }
 
 /// Moves of a file from a position on.

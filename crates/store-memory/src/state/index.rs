@@ -36,6 +36,8 @@ pub(crate) struct Card {
     pub(crate) ready: u64,
     pub(crate) waiting: u64,
     pub(crate) running: u64,
+    /// Due seconds of ready jobs with how many share each: the age of the oldest without a scan.
+    due_seconds: BTreeMap<Timestamp, u32>,
     /// Whether it was empty at the last look.
     was_empty: bool,
 }
@@ -43,6 +45,11 @@ pub(crate) struct Card {
 impl Card {
     fn is_empty(&self) -> bool {
         self.ready + self.waiting + self.running == 0
+    }
+
+    /// When the oldest ready job was due, to the second.
+    pub(crate) fn oldest_due(&self) -> Option<Timestamp> {
+        self.due_seconds.first_key_value().map(|(second, _)| *second)
     }
 }
 
@@ -55,8 +62,6 @@ pub(crate) struct Index {
     book: Book<u32>,
     waiting: Paged<(Timestamp, u32)>,
     alarms: Paged<(Timestamp, u32)>,
-    /// Due seconds of ready jobs with how many share each: the age of the oldest without a scan.
-    due_seconds: BTreeMap<Timestamp, u32>,
     pub(crate) types: HashMap<JobType, TypeSpec, RandomState>,
     pub(crate) queues: HashMap<QueueName, Card, RandomState>,
     /// Turns of tenants that somebody has set; none of those that are paused.
@@ -114,7 +119,7 @@ impl Index {
         }
         card.ready += 1;
         let rank = rank(card.spec.order, job);
-        *self.due_seconds.entry(due_at.whole_second()).or_default() += 1;
+        *card.due_seconds.entry(due_at.whole_second()).or_default() += 1;
         Spot::Ready(self.book.insert(&lane, rank, slot))
     }
 
@@ -150,12 +155,13 @@ impl Index {
 
     /// Keeps the counts right for a job that was taken from the book.
     pub(crate) fn left_the_book(&mut self, job: &Job) {
-        self.card(&job.queue).ready -= 1;
+        let card = self.card(&job.queue);
+        card.ready -= 1;
         let Some(due_at) = job.due_at() else { return };
-        if let Some(count) = self.due_seconds.get_mut(&due_at.whole_second()) {
+        if let Some(count) = card.due_seconds.get_mut(&due_at.whole_second()) {
             *count -= 1;
             if *count == 0 {
-                self.due_seconds.remove(&due_at.whole_second());
+                card.due_seconds.remove(&due_at.whole_second());
             }
         }
     }
@@ -277,11 +283,6 @@ impl Index {
     /// How many jobs are ready.
     pub(crate) fn ready(&self) -> usize {
         self.book.len()
-    }
-
-    /// When the oldest ready job was due, to the second.
-    pub(crate) fn oldest_due(&self) -> Option<Timestamp> {
-        self.due_seconds.first_key_value().map(|(second, _)| *second)
     }
 
     /// Slots whose alarm has rung by `now`.
@@ -430,6 +431,7 @@ impl Index {
                 ready: 0,
                 waiting: 0,
                 running: 0,
+                due_seconds: BTreeMap::new(),
                 was_empty: false,
             };
             self.queues.insert(queue.clone(), card);

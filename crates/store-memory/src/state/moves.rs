@@ -4,7 +4,7 @@
 use crate::limits::{MOVES_HELD_MAX, MOVES_KEPT};
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::{Job, JobId, JobType, QueueName, TenantId, Timestamp, UserId};
-use mainspring_store::LoggedMove;
+use mainspring_store::{LoggedMove, PlacedStep};
 use std::collections::VecDeque;
 
 #[derive(Debug)]
@@ -105,6 +105,17 @@ impl RecentMoves {
             run_at: job.run_at,
             step,
         });
+    }
+
+    /// The same without what is known of the jobs; nothing if some in between are gone.
+    pub(crate) fn steps(&self, position: u64, until: u64, limit: usize) -> Option<Vec<PlacedStep>> {
+        if position >= self.newest {
+            return Some(Vec::new());
+        }
+        let skip = usize::try_from((position + 1).checked_sub(self.oldest())?).ok()?;
+        let numbered = (position + 1..).zip(self.ring.iter().skip(skip));
+        let within = numbered.take_while(|(at, _)| *at <= until).take(limit);
+        Some(within.map(|(at, entry)| (at, entry.job, Some(entry.step.clone()))).collect())
     }
 
     /// Moves after `position` up to `until`; whether some in between are gone.

@@ -68,13 +68,14 @@ impl State {
                 ready: card.ready,
                 pending: card.waiting,
                 running: card.running,
+                oldest_due: card.oldest_due(),
             })
             .collect();
         queues.sort_by(|a, b| a.name.cmp(&b.name));
         Counts {
             by_state,
             due: self.index.ready() as u64,
-            oldest_due: self.index.oldest_due(),
+            oldest_due: queues.iter().filter_map(|queue| queue.oldest_due).min(),
             retries: totals.retries,
             submitted: totals.submitted,
             claims: totals.claims,

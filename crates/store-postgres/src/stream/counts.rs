@@ -5,7 +5,7 @@ use crate::fault::Fault;
 use crate::queries::Query;
 use crate::this_server::ThisServer;
 use crate::values::At;
-use mainspring_kernel::{QueueName, StateName};
+use mainspring_kernel::{QueueName, StateName, Timestamp};
 use mainspring_store::{Counts, QueueCount};
 use std::collections::BTreeMap;
 
@@ -39,8 +39,11 @@ pub(crate) async fn counts(server: &ThisServer) -> Result<Counts, Fault> {
             _ => {}
         }
     }
-    let oldest: Option<At> = oldest.first().map_or(Ok(None), |row| row.try_get(0))?;
-    counts.oldest_due = oldest.map(|at| at.0.whole_second());
+    let mut due: BTreeMap<String, Timestamp> = BTreeMap::new();
+    for row in oldest {
+        due.insert(row.try_get(0)?, row.try_get::<_, At>(1)?.0.whole_second());
+    }
+    counts.oldest_due = due.values().min().copied();
     let open: i64 = open.first().map_or(Ok(0), |row| row.try_get(0))?;
     counts.items_open = u64::try_from(open).unwrap_or(0);
     for queue in server.registry().queues.keys() {
@@ -49,6 +52,7 @@ pub(crate) async fn counts(server: &ThisServer) -> Result<Counts, Fault> {
     counts.queues = queues
         .into_iter()
         .map(|(name, [ready, pending, running])| QueueCount {
+            oldest_due: due.get(&name).copied(),
             name: QueueName::stored(name.into()),
             ready,
             pending,

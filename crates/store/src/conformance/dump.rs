@@ -227,9 +227,9 @@ fn counts_text(counts: Counts) -> String {
          {items_open}"
     );
     // A store may or may not list a queue that has nothing in it.
-    for QueueCount { name, ready, pending, running } in queues {
+    for QueueCount { name, ready, pending, running, oldest_due } in queues {
         if ready + pending + running > 0 {
-            text += &format!(" {name}:{ready}/{pending}/{running}");
+            text += &format!(" {name}:{ready}/{pending}/{running} {oldest_due:?}");
         }
     }
     text

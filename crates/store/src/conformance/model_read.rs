@@ -95,15 +95,17 @@ pub(super) fn counts(memory: &Memory, now: Timestamp) -> Counts {
         let name = job.state.name();
         let index = StateName::ALL.iter().position(|state| *state == name).unwrap_or(0);
         counts.by_state[index] += 1;
-        let none = QueueCount { name: job.queue.clone(), ready: 0, pending: 0, running: 0 };
+        let name = job.queue.clone();
+        let none = QueueCount { name, ready: 0, pending: 0, running: 0, oldest_due: None };
         let queue = queues.entry(job.queue.clone()).or_insert(none);
         match job.due_at() {
             Some(due_at) if due_at <= now => {
                 queue.ready += 1;
                 counts.due += 1;
                 let due_at = due_at.whole_second();
-                let oldest = counts.oldest_due.map_or(due_at, |oldest| oldest.min(due_at));
-                counts.oldest_due = Some(oldest);
+                for oldest in [&mut counts.oldest_due, &mut queue.oldest_due] {
+                    *oldest = Some(oldest.map_or(due_at, |oldest| oldest.min(due_at)));
+                }
             }
             Some(_) => queue.pending += 1,
             None => queue.running += u64::from(job.lease().is_some()),

@@ -7,6 +7,7 @@ use super::dlq::buried;
 use crate::{Counts, JobFilter, Scope};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::sealing::Stretch;
 use mainspring_kernel::{Command, DlqId, JobId, QueueSpec, StateName, TokenId, TypeSpec};
 
 pub(super) async fn unknown_things_are_none(bench: &mut Bench) {
@@ -139,6 +140,8 @@ pub(super) async fn counts_equal_a_recount(bench: &mut Bench) {
     assert_eq!((retries, submitted, claims, jobs_retried, items_open), (1, 12, 5, 1, 1));
     assert!(queues.is_sorted_by(|a, b| a.name < b.name));
     assert_eq!(queues.iter().map(|queue| queue.ready).sum::<u64>(), due);
+    assert!(queues.iter().all(|queue| queue.oldest_due.is_some() == (queue.ready > 0)));
+    assert_eq!(queues.iter().filter_map(|queue| queue.oldest_due).min(), oldest_due);
     assert_eq!(queues.iter().map(|queue| queue.running).sum::<u64>(), by_state[1]);
     let waiting = by_state[0] + by_state[2];
     assert_eq!(queues.iter().map(|queue| queue.pending).sum::<u64>(), waiting - due);
@@ -161,7 +164,19 @@ pub(super) async fn moves_come_in_order_without_gaps(bench: &mut Bench) {
     for beyond in [6, 7, u64::MAX] {
         let none = bench.store.moves_after(beyond, 3).await.expect("reads work");
         assert_eq!((none.moves.len(), none.newest, none.has_gap), (0, 6, false));
+        let none = bench.store.steps_after(beyond, 3).await.expect("reads work");
+        assert_eq!((none.steps.len(), none.newest, none.has_gap), (0, 6, false));
     }
+    // Without the jobs they are the same moves, and come to the same digest.
+    let (mut ours, mut theirs) = (Stretch::after(2), Stretch::after(2));
+    let moves = all.moves.iter().skip(2);
+    moves.for_each(|it| ours.add(it.position, it.job, Some(&it.transition)));
+    while theirs.position() < 6 {
+        let page = bench.store.steps_after(theirs.position(), 1).await.expect("reads work");
+        assert_eq!((page.newest, page.has_gap), (6, false));
+        page.steps.iter().for_each(|(at, job, step)| theirs.add(*at, *job, step.as_ref()));
+    }
+    assert_eq!(ours.seal(), theirs.seal());
 }
 
 pub(super) async fn standing_explains_the_wait(bench: &mut Bench) {

@@ -28,9 +28,10 @@ impl BulkSpec {
         match (self.canary, self.action) {
             (None, _) => Ok(()),
             (Some(canary), BulkAction::Requeue) => canary.check(),
-            (Some(_), BulkAction::Discard | BulkAction::Cancel) => {
-                Err(invalid("canary", "belongs to requeue"))
-            }
+            (
+                Some(_),
+                BulkAction::Discard | BulkAction::Cancel | BulkAction::Pause | BulkAction::Resume,
+            ) => Err(invalid("canary", "belongs to requeue")),
         }
     }
 }
@@ -56,8 +57,16 @@ impl BulkFilter {
         }
         let can_end = |state: &StateName| state.may_become(StateName::Cancelled);
         match action {
-            BulkAction::Cancel if signature.is_some() => {
+            BulkAction::Cancel | BulkAction::Pause | BulkAction::Resume if signature.is_some() => {
                 Err(invalid("filter", "must not have a signature: jobs have none"))
+            }
+            BulkAction::Pause
+                if !matches!(state, Some(StateName::Queued | StateName::Retrying)) =>
+            {
+                Err(invalid("filter", "must have a status: queued or retrying"))
+            }
+            BulkAction::Resume if *state != Some(StateName::Retrying) => {
+                Err(invalid("filter", "must have the status retrying, as jobs have that wait"))
             }
             // Without it, everything that ever ended would be looked at.
             BulkAction::Cancel if !state.as_ref().is_some_and(can_end) => {
@@ -66,7 +75,11 @@ impl BulkFilter {
             BulkAction::Requeue | BulkAction::Discard if state.is_some() => {
                 Err(invalid("filter", "must not have a state of jobs"))
             }
-            BulkAction::Requeue | BulkAction::Discard | BulkAction::Cancel => Ok(()),
+            BulkAction::Requeue
+            | BulkAction::Discard
+            | BulkAction::Cancel
+            | BulkAction::Pause
+            | BulkAction::Resume => Ok(()),
         }
     }
 }

@@ -92,6 +92,15 @@ fn act(entity: &Entity, bulk: &Bulk, facts: &Facts<'_>) -> Result<Decision, Reje
             }
             decide::cancel(by, Some(&bulk.spec.reason), facts)
         }
+        BulkAction::Pause => {
+            let job = facts.job.ok_or(Rejection::JobUnknown)?;
+            let state = job.state.name();
+            if bulk.spec.filter.state != Some(state) {
+                return Err(Rejection::PauseConflict { state });
+            }
+            decide::pause(by, &bulk.spec.reason, facts)
+        }
+        BulkAction::Resume => decide::resume(by, facts),
     }
 }
 

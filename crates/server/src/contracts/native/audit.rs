@@ -6,8 +6,9 @@ use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::audit::raw;
 use crate::cursor;
-use crate::limits::{AUDIT_PAGE, PAGE_MAX};
+use crate::limits::{AUDIT_PAGE, PAGE_MAX, POSITION_MAX};
 use crate::refusal::{self, Refusal};
+use crate::seal::inspect::{Verdict, inspect};
 use mainspring_api as api;
 use mainspring_engine::store::{EntityFilter, Scope};
 use mainspring_kernel::entity::audit::{AuditEntry, AuditHead, Inspector, head_id};
@@ -58,7 +59,17 @@ pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     Ok(Reply::data(&api::Page { items, next_cursor, total: None, total_at_least: None }))
 }
 
+/// What can be asked of the verdict.
+pub(super) const VERIFY: [(&str, &str); 1] = [(
+    "before",
+    "Compare moves of jobs before this position only: `history.next` of the last one.",
+)];
+
 pub(super) async fn verify(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
+    let until = ask.query(&VERIFY.map(|(name, _)| name))?.number("before")?;
+    if until.is_some_and(|until| until > POSITION_MAX) {
+        return Err(refusal::invalid("before", format_args!("must be at most {POSITION_MAX}")));
+    }
     let head = ask.engine().entity(head_id(&who.tenant)).await?.and_then(head);
     let (anchor, now) = (ask.app.anchor.of(&who.tenant), ask.engine().now());
     let mut inspector = Inspector::new(who.tenant.clone(), head, anchor, now);
@@ -74,11 +85,17 @@ pub(super) async fn verify(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         }
     }
     let keep_ms = u64::try_from(ask.app.config.audit_keep.as_millis()).unwrap_or(u64::MAX);
-    match inspector.verdict(keep_ms) {
-        (checked, None) => {
-            Ok(Reply::data(&api::audit::AuditVerdict { valid: true, checked, first_bad_seq: None }))
+    let checked = match inspector.verdict(keep_ms) {
+        (checked, None) => checked,
+        (checked, Some(seq)) => return Err(refusal::audit_broken(checked, seq)),
+    };
+    match inspect(&ask, until).await? {
+        Verdict::Whole(history) => {
+            let (valid, first_bad_seq) = (true, None);
+            let history = Some(history);
+            Ok(Reply::data(&api::audit::AuditVerdict { valid, checked, first_bad_seq, history }))
         }
-        (checked, Some(seq)) => Err(refusal::audit_broken(checked, seq)),
+        Verdict::Changed(after, to) => Err(refusal::history_broken(checked, (after, to))),
     }
 }
 

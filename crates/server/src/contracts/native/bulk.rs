@@ -157,6 +157,8 @@ fn action(action: BulkAction) -> &'static str {
         BulkAction::Requeue => "bulk.requeue",
         BulkAction::Discard => "bulk.discard",
         BulkAction::Cancel => "bulk.cancel",
+        BulkAction::Pause => "bulk.pause",
+        BulkAction::Resume => "bulk.resume",
     }
 }
 
@@ -177,7 +179,9 @@ async fn outcomes(
 fn told(action: BulkAction, outcome: &Outcome) -> api::bulk::BulkOutcome {
     let id = match action {
         BulkAction::Requeue | BulkAction::Discard => DlqId(outcome.target).to_string(),
-        BulkAction::Cancel => JobId(outcome.target).to_string(),
+        BulkAction::Cancel | BulkAction::Pause | BulkAction::Resume => {
+            JobId(outcome.target).to_string()
+        }
     };
     api::bulk::BulkOutcome {
         id,

@@ -23,6 +23,7 @@ fn status(refusal: &Refusal) -> StatusCode {
             Rejection::SamePerson
                 | Rejection::NotIndependent
                 | Rejection::TokenTooNew
+                | Rejection::RequestExpired
                 | Rejection::NoSecondPerson
         )
     );

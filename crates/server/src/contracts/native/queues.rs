@@ -6,6 +6,8 @@ use crate::audit::{self, Note};
 use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
+use mainspring_kernel::entity::audit::Seen;
+use mainspring_kernel::governance::is_reserved;
 use mainspring_kernel::{Command, Principal, QueueName, QueueOrder, QueueSpec};
 use std::collections::BTreeMap;
 
@@ -40,15 +42,38 @@ async fn change(
     ask: Ask,
     who: Principal,
     (action, unknown): (&'static str, Unknown),
-    edit: impl FnOnce(&mut QueueSpec),
+    edit: impl Fn(&mut QueueSpec) + Sync,
 ) -> Result<Reply, Refusal> {
     let name = QueueName::new(ask.param()).map_err(|bad| refusal::invalid("name", bad))?;
-    let known = ask.engine().queues().await?.into_iter().find(|spec| spec.name == name);
-    if known.is_none() && unknown == Unknown::IsRefused && !is_used(&ask, &name).await? {
+    if is_reserved(&name) {
+        // Behind it is a gate, which is set by its own name.
+        return Err(refusal::denied());
+    }
+    let mut outcome = change_once(&ask, &who, &name, (action, unknown), &edit).await;
+    for _ in 1..audit::TRIES {
+        if !audit::has_changed(&outcome) {
+            break;
+        }
+        outcome = change_once(&ask, &who, &name, (action, unknown), &edit).await;
+    }
+    let plain = outcome?;
+    let found = numbered(&ask).await?.into_iter().find(|queue| queue.name == name.as_str());
+    Ok(Reply::data(&found.unwrap_or(plain)))
+}
+
+/// Changes a queue as it is now, and tells what it was.
+async fn change_once(
+    ask: &Ask,
+    who: &Principal,
+    name: &QueueName,
+    (action, unknown): (&'static str, Unknown),
+    edit: &(impl Fn(&mut QueueSpec) + Sync),
+) -> Result<api::registry::Queue, Refusal> {
+    let known = ask.engine().queues().await?.into_iter().find(|spec| spec.name == *name);
+    if known.is_none() && unknown == Unknown::IsRefused && !is_used(ask, name).await? {
         return Err(refusal::queue_unknown());
     }
-    let before = known.as_ref().and_then(|spec| audit::json(&shown(spec)));
-    let mut spec = known.unwrap_or_else(|| QueueSpec::plain(name.clone()));
+    let mut spec = known.clone().unwrap_or_else(|| QueueSpec::plain(name.clone()));
     edit(&mut spec);
     let spec = spec.kept();
     let plain = shown(&spec);
@@ -56,13 +81,13 @@ async fn change(
         action,
         object_type: "queue",
         object_id: name.to_string(),
-        before,
+        before: known.as_ref().and_then(|spec| audit::json(&shown(spec))),
         after: audit::json(&plain),
+        seen: Some(Seen::Queue(name.clone(), known)),
         ..Note::default()
     };
-    audit::change(&ask, &who, Command::SetQueue(spec), note).await?;
-    let found = numbered(&ask).await?.into_iter().find(|queue| queue.name == name.as_str());
-    Ok(Reply::data(&found.unwrap_or(plain)))
+    audit::change(ask, who, Command::SetQueue(spec), note).await?;
+    Ok(plain)
 }
 
 /// Whether a queue that nobody configured is named by a type or has or had jobs.

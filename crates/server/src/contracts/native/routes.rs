@@ -209,7 +209,8 @@ fn audit_routes() -> Vec<Route> {
             "/api/v1/audit/verify",
             roles!(LOOKERS, audit::verify),
             Doc::new("audit", "verifyAudit", "See whether the audit trail is whole")
-                .text("409 `AUDIT_INTEGRITY_BROKEN` if a line was changed, moved or taken away.")
+                .text("And whether the moves of jobs are what was sealed: 409 `AUDIT_INTEGRITY_BROKEN` if a line, or a move, was changed, put elsewhere or taken away.")
+                .query(&audit::VERIFY)
                 .gives(200, Gives::One(shape::<api::audit::AuditVerdict>)),
         ),
     ]
@@ -226,6 +227,13 @@ fn governed_routes() -> Vec<Route> {
                 .text("What is left out stays as it is.")
                 .takes(shape::<PutGovernedObject>)
                 .gives(200, object),
+        ),
+        get(
+            "/api/v1/objects",
+            roles!(ANYONE, objects::list),
+            Doc::new("governance", "listObjects", "List the objects of the tenant")
+                .query(&PAGE)
+                .gives(200, Gives::Page(shape::<GovernedObject>)),
         ),
         get(
             "/api/v1/objects/{object_type}/{object_id}",

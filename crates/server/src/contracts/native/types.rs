@@ -8,6 +8,7 @@ use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
 use mainspring_kernel::command::TypeChange;
+use mainspring_kernel::entity::audit::Seen;
 use mainspring_kernel::executor::{Executor, ExecutorWish, Mode};
 use mainspring_kernel::flow::{Circuit, CircuitState, KeySource, RateLimit};
 use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
@@ -89,22 +90,37 @@ pub(super) async fn set(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let wish: api::registry::SetType = json::read(json::check(&ask.body)?)?;
     let spec = spec(ask.param(), wish)?.kept();
     possible(spec.executor.as_deref(), &ask.app.config.executing)?;
+    let mut outcome = change(&ask, &who, &spec).await;
+    for _ in 1..audit::TRIES {
+        if !audit::has_changed(&outcome) {
+            break;
+        }
+        outcome = change(&ask, &who, &spec).await;
+    }
+    Ok(Reply::data(&outcome?))
+}
+
+/// Sets a type as it was asked for, and tells what it was; answers what it is.
+async fn change(
+    ask: &Ask,
+    who: &Principal,
+    spec: &TypeSpec,
+) -> Result<api::registry::Type, Refusal> {
     let known = ask.engine().types().await?.into_iter().find(|it| it.name == spec.name);
-    let spec = TypeSpec {
-        flow: Box::new(spec.flow.kept(known.as_ref().map(|known| &*known.flow))),
-        ..spec
-    };
-    let answer = shown(&spec, &who);
+    let flow = spec.flow.clone().kept(known.as_ref().map(|known| &*known.flow));
+    let spec = TypeSpec { flow: Box::new(flow), ..spec.clone() };
+    let answer = shown(&spec, who);
     let note = Note {
         action: "type.set",
         object_type: "type",
         object_id: spec.name.to_string(),
-        before: known.as_ref().and_then(|known| audit::json(&shown(known, &who))),
+        before: known.as_ref().and_then(|known| audit::json(&shown(known, who))),
         after: audit::json(&answer),
+        seen: Some(Seen::Type(spec.name.clone(), known.map(Box::new))),
         ..Note::default()
     };
-    audit::change(&ask, &who, Command::SetType(Box::new(spec)), note).await?;
-    Ok(Reply::data(&answer))
+    audit::change(ask, who, Command::SetType(Box::new(spec)), note).await?;
+    Ok(answer)
 }
 
 fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Refusal> {

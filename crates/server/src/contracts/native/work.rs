@@ -5,6 +5,7 @@ use super::translate::{self, Report};
 use super::{view, wire};
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::audit;
 use crate::auth;
 use crate::json;
 use crate::limits::LEASE_ITEMS_MAX;
@@ -145,6 +146,11 @@ async fn work(
     }
 }
 
+/// Whether a report was refused because only the job's contract may take it.
+fn is_governed(outcome: &Result<Receipt, Rejection>) -> bool {
+    matches!(outcome, Err(Rejection::JobGoverned))
+}
+
 async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Refusal> {
     let Reports { commands, lines, pull } = read;
     few_or_known(ask, lines.len())?;
@@ -166,6 +172,13 @@ async fn report(ask: &Ask, read: Reports<'_>) -> Result<Reply, Refusal> {
     };
     let has_pull = pull.is_some();
     let reply = work(ask, commands, pull).await?;
+    let asked = lines.iter().filter(|line| line.refusal.is_none());
+    let governed = asked.zip(&reply.outcomes).find(|(_, it)| is_governed(it));
+    let governed = governed.map(|(line, _)| line.job.to_string());
+    if let (Some(job), Some(who)) = (governed, &ask.who) {
+        let no = Rejection::JobGoverned.into();
+        audit::attempted(&ask.app, who, ("job", job), &no).await;
+    }
     let mut out = Out::data(64 * lines.len() + grants_bytes(&reply.grants));
     out.raw("{\"items\":[");
     let mut outcomes = reply.outcomes.into_iter();

@@ -10,18 +10,20 @@ use super::wire::{
 };
 use crate::answer::Reply;
 use crate::ask::Ask;
+use crate::audit::{self, Note};
 use crate::governed;
 use crate::json;
 use crate::refusal::{self, Refusal};
 use hyper::StatusCode;
 use mainspring_engine::store::Scope;
 use mainspring_kernel::command::{Ack, Complete, Fail, Heartbeat, Renew};
+use mainspring_kernel::entity::audit::Seen;
 use mainspring_kernel::event::TASK_EXECUTION_FAILED;
-use mainspring_kernel::governance::object_of;
+use mainspring_kernel::governance::{RiskTier, decision_trace_id, object_name, object_of, subject};
 use mainspring_kernel::job::{Failure, LeaseToken};
 use mainspring_kernel::view::scheduler;
 use mainspring_kernel::{Command, Job, JobId, Payload, Principal, Receipt, Rejection};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::cmp::Reverse;
 
 /// How often one call looks behind jobs that were held; the next one goes on.
@@ -65,15 +67,14 @@ pub(super) async fn ack(mut ask: Ask, who: Principal) -> Result<Reply, Refusal> 
         "audit_event_id": wire.audit_event_id,
         "next_action_at": next_action_at.map(view::instant_text),
     });
-    let result = Some(Payload::from(said.to_string()));
-    let command = Command::Ack(Box::new(Ack {
-        report: Complete { job: job.id, token, result },
+    let ack = Ack {
+        report: Complete { job: job.id, token, result: Some(Payload::from(said.to_string())) },
         object,
         next_action_at,
         audit_event_id: wire.audit_event_id.as_deref().map(Into::into),
         keeps_object: governed::has_room(&ask, &who, object).await?,
-    }));
-    report(&ask, command).await?;
+    };
+    take(&ask, &who, &job, (ack, said)).await?;
     let after = again(&ask, job.id).await?;
     let object = governed::find(&ask, object).await?;
     let acked = SchedulerAcked {
@@ -84,6 +85,65 @@ pub(super) async fn ack(mut ask: Ask, who: Principal) -> Result<Reply, Refusal> 
         object,
     };
     Ok(bare(StatusCode::OK, &acked))
+}
+
+/// Takes a job as done, together with the line that tells what that was done to. The trail takes a
+/// bounded number of lines a day; beyond that an ack of little risk stands without one of its own:
+/// it is in the history of the job, which the trail covers.
+async fn take(
+    ask: &Ask,
+    who: &Principal,
+    job: &Job,
+    (ack, said): (Ack, Value),
+) -> Result<(), Refusal> {
+    // A report on a job that nobody holds is a repeat, or refused.
+    let Some(lease) = job.lease() else {
+        return report(ask, Command::Ack(Box::new(ack))).await.map(drop);
+    };
+    let decision = decision_trace_id(job.id, lease.fence);
+    let mut taken = take_once(ask, who, job, (&ack, &said, &decision)).await;
+    for _ in 1..audit::TRIES {
+        if !audit::has_changed(&taken) {
+            break;
+        }
+        taken = take_once(ask, who, job, (&ack, &said, &decision)).await;
+    }
+    match taken {
+        Ok(Receipt::TakenBack { gate }) => Err(Rejection::GateClosed { gate }.into()),
+        Err(no) if no.code == Rejection::AuditFull.code() => {
+            report(ask, Command::Ack(Box::new(ack))).await.map(drop)
+        }
+        taken => taken.map(drop),
+    }
+}
+
+/// Takes it, if the object is still what it was when it was read.
+async fn take_once(
+    ask: &Ask,
+    who: &Principal,
+    job: &Job,
+    (ack, said, decision): (&Ack, &Value, &str),
+) -> Result<Receipt, Refusal> {
+    let found = ask.engine().entity(ack.object).await?;
+    let risk_tier = found.as_ref().and_then(governed::object).map(|object| object.risk_tier);
+    let version = found.as_ref().map_or(0, |entity| entity.version);
+    let mut evidence_refs = vec![job.id.to_string()];
+    evidence_refs.extend(ack.audit_event_id.as_deref().map(str::to_owned));
+    let name = object_name(job).map(|(kind, name)| subject(kind, name));
+    let note = Note {
+        action: "job.ack",
+        object_type: "object",
+        object_id: name.unwrap_or_default(),
+        before: found.as_ref().and_then(governed::shown).as_ref().and_then(audit::json),
+        after: Some(said.clone()),
+        evidence_refs,
+        risk_tier,
+        decision_trace_id: Some(decision.to_owned()),
+        seen: Some(Seen::Entity(ack.object, version)),
+        is_owed: risk_tier == Some(RiskTier::High),
+        ..Note::default()
+    };
+    audit::change(ask, who, Command::Ack(Box::new(ack.clone())), note).await
 }
 
 pub(super) async fn fail(mut ask: Ask, who: Principal) -> Result<Reply, Refusal> {

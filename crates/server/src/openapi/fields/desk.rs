@@ -70,18 +70,27 @@ pub(super) fn bulks_together() -> Value {
         "properties": { "status": { "enum": ["open", null] } },
         "anyOf": narrow(&[&times[..], &["signature"]].concat()),
     });
-    let jobs = json!({
-        "properties": {
-            "status": { "enum": ["queued", "running", "retrying"] },
-            "signature": { "type": "null" },
-        },
-        "required": ["status"],
-        "anyOf": narrow(&times),
-    });
+    let jobs = |states: &[&str]| {
+        json!({
+            "properties": { "status": { "enum": states }, "signature": { "type": "null" } },
+            "required": ["status"],
+            "anyOf": narrow(&times),
+        })
+    };
     let nothing = json!({ "type": "null" });
     json!({ "anyOf": [
         { "properties": { "action": { "const": "requeue" }, "filter": items } },
         { "properties": { "action": { "const": "discard" }, "filter": items, "canary": nothing } },
-        { "properties": { "action": { "const": "cancel" }, "filter": jobs, "canary": nothing } },
+        { "properties": {
+            "action": { "const": "cancel" }, "canary": nothing,
+            "filter": jobs(&["queued", "running", "retrying"]),
+        } },
+        { "properties": {
+            "action": { "const": "pause" }, "canary": nothing,
+            "filter": jobs(&["queued", "retrying"]),
+        } },
+        { "properties": {
+            "action": { "const": "resume" }, "canary": nothing, "filter": jobs(&["retrying"]),
+        } },
     ] })
 }

@@ -14,8 +14,9 @@ use std::fmt::Display;
 
 /// What is wanted, as the kernel has it.
 pub(super) fn spec(wish: api::bulk::CreateBulk) -> Result<BulkSpec, Refusal> {
-    let action = BulkAction::parse(&wish.action)
-        .ok_or_else(|| refusal::invalid("action", "must be requeue, discard or cancel"))?;
+    let action = BulkAction::parse(&wish.action).ok_or_else(|| {
+        refusal::invalid("action", "must be requeue, discard, cancel, pause or resume")
+    })?;
     let filter = kernel_filter(action, &wish.filter)?;
     let canary = wish.canary.map(canary).transpose()?;
     Ok(BulkSpec { action, filter, reason: wish.reason.into(), canary })
@@ -42,7 +43,7 @@ fn kernel_filter(action: BulkAction, wish: &api::bulk::BulkFilter) -> Result<Bul
             }
             None
         }
-        (BulkAction::Cancel, Some(state)) => {
+        (BulkAction::Cancel | BulkAction::Pause | BulkAction::Resume, Some(state)) => {
             Some(StateName::parse(state).ok_or_else(|| bad("status")(&"is not a state"))?)
         }
     };

@@ -151,6 +151,7 @@ fn workflow_routes() -> Vec<Route> {
             "/api/v1/internal/audit/integrity",
             internal!(audit::verify),
             Doc::new("internal", "getAuditIntegrity", "See whether the audit trail is whole")
+                .query(&audit::VERIFY)
                 .gives(200, Gives::One(shape::<api::audit::AuditVerdict>)),
         ),
         post(
