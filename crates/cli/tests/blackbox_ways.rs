@@ -1,5 +1,5 @@
-//! Ways around the second person and around the gates, one after the other: none leads anywhere, and
-//! each leaves its line in the audit trail.
+//! Ways around the second person and around the gates, one after the other: none leads anywhere,
+//! and each leaves its line in the audit trail.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

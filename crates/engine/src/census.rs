@@ -1,6 +1,6 @@
-//! How many entities of each kind there are, and how many jobs of each registered type in each state
-//! in which they have not ended, counted now and then, so that nobody who asks for metrics has them
-//! counted. Everything is counted up to a bound.
+//! How many entities of each kind there are, and how many jobs of each registered type in each
+//! state in which they have not ended, counted now and then, so that nobody who asks for metrics
+//! has them counted. Everything is counted up to a bound.
 
 use crate::engine::Shared;
 use crate::limits::{CENSUS_EVERY, CENSUS_JOBS_MAX, CENSUS_MAX, CENSUS_TYPES_MAX};

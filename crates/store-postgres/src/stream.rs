@@ -47,7 +47,7 @@ pub(crate) async fn moves_after(
     Ok(MovesPage { moves: moves.collect(), has_gap, newest })
 }
 
-/// Commits whose moves are read at once, for whoever reads all of them: a commit may have thousands.
+/// Commits whose moves are read at once by whoever reads all: a commit may have thousands.
 const COMMITS_READ: usize = 64;
 
 /// The same without their jobs: about `limit`, of whole commits.
