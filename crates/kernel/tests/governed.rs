@@ -222,9 +222,13 @@ fn a_line_is_written_only_if_what_it_says_was_so() {
     assert!(!append(of_type(None), &known));
     assert!(append(of_type(None), &Facts::at(NOW)));
     let of_queue = |known| Seen::Queue(place.clone(), known);
-    let known = Facts { queue: Some(&queue), ..Facts::at(NOW) };
-    assert!(append(of_queue(Some(queue.clone())), &known));
-    assert!(!append(of_queue(Some(paused)), &known) && !append(of_queue(None), &known));
+    let known = Facts { queue: Some(&paused), ..Facts::at(NOW) };
+    assert!(append(of_queue(Some(paused.clone())), &known));
+    assert!(!append(of_queue(Some(queue.clone())), &known) && !append(of_queue(None), &known));
+    // One that nobody configured is a plain one.
+    let plain = Facts { queue: Some(&queue), ..Facts::at(NOW) };
+    assert!(append(of_queue(None), &plain) && append(of_queue(Some(queue.clone())), &plain));
+    assert!(append(of_queue(None), &Facts::at(NOW)));
     let thing = Entity {
         id: head_id(&tenant()),
         version: 3,

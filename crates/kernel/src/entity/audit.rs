@@ -189,7 +189,11 @@ impl Seen {
     fn holds(&self, facts: &Facts<'_>) -> bool {
         match self {
             Seen::Type(_, spec) => facts.job_type == spec.as_deref(),
-            Seen::Queue(_, spec) => facts.queue == spec.as_ref(),
+            Seen::Queue(name, spec) => {
+                // One that nobody configured is a plain one, which stores may or may not know.
+                let plain = QueueSpec::plain(name.clone());
+                facts.queue.unwrap_or(&plain) == spec.as_ref().unwrap_or(&plain)
+            }
             Seen::Entity(_, version) => facts.seen.map_or(0, |it| it.version) == *version,
         }
     }
