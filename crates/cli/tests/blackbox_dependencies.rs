@@ -187,7 +187,7 @@ fn o11_a_job_starts_when_the_jobs_before_it_are_done(store: Store) {
     eventually("one is left", || {
         let why = explained(&ann, &id);
         let message = text(&why["reasons"][0], "message");
-        (message.contains("1 jobs") && message.contains(&text(&held[1], "job_id"))).then_some(())
+        (message.contains("1 job has") && message.contains(&text(&held[1], "job_id"))).then_some(())
     });
     assert!(ann.pull("two", 1).is_empty());
     ann.complete(&held[1]);

@@ -220,17 +220,12 @@ fn d11_metrics_count_what_happens_to_jobs_by_tenant_queue_and_type(store: Store)
     let oldest = "mainspring_queue_oldest_ready_seconds";
     assert!(value(&text, &format!("{oldest}{{queue=\"default\"}}")) < 3_600.0);
     assert!(!seen.contains("queue_oldest_ready_seconds{queue=\"s"), "{seen}");
-    // Entities, and jobs by type and state, are counted now and then, and when a server starts.
-    server.admin().put("/api/v1/types/mill", &json!({})).data();
+    // Entities are counted now and then, and when a server starts.
     server.restart();
     let text = eventually("entities were counted", || {
         let text = server.admin().get("/metrics").text();
-        text.contains("mainspring_type_jobs{type=\"mill\"").then_some(text)
+        text.contains("mainspring_entities{kind=\"subscription\"}").then_some(text)
     });
-    let of_type = |state: &str| format!("mainspring_type_jobs{{type=\"mill\",state=\"{state}\"}}");
-    assert_eq!(value(&text, &of_type("queued")), 1.0, "that of the other tenant");
-    assert_eq!(value(&text, &of_type("running")), 0.0);
-    assert_eq!(value(&text, &of_type("retrying")), 1.0);
     assert_eq!(value(&text, "mainspring_entities{kind=\"schedule\"}"), 1.0);
     assert_eq!(value(&text, "mainspring_entities{kind=\"bulk\"}"), 0.0);
 }

@@ -40,7 +40,6 @@ mod waiters;
 
 pub use alerts::AlertConfig;
 pub use bulk::Admitted;
-pub use census::Depth;
 pub use clock::{Clock, Course, SharedClock, Sources, SystemClock};
 pub use config::Config;
 pub use employer::Inside;

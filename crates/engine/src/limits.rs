@@ -117,10 +117,6 @@ pub(crate) const METERED_PER_COMMIT_MAX: usize = 16;
 pub(crate) const CENSUS_EVERY: Duration = Duration::from_secs(30);
 /// Entities of one kind are counted up to this many.
 pub(crate) const CENSUS_MAX: usize = 100_000;
-/// Types whose jobs are counted by state for metrics: the first ones by name.
-pub(crate) const CENSUS_TYPES_MAX: usize = 64;
-/// Jobs of one type in one state are counted up to this many.
-pub(crate) const CENSUS_JOBS_MAX: usize = 10_000;
 /// Tenants of which something out of the ordinary is remembered until it is looked at.
 pub(crate) const REPORTED_TENANTS_MAX: usize = 10_000;
 /// A job that starts less than this after it was due is not late to anybody.

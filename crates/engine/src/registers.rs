@@ -1,7 +1,6 @@
 //! Looking things up that are no jobs: dead-letter items, entities, types, queues and tokens. The
 //! store answers; nothing here waits for anything else.
 
-use crate::census::Depth;
 use crate::engine::Engine;
 use mainspring_kernel::flow::{CircuitState, Meter, Meters};
 use mainspring_kernel::governance::is_reserved;
@@ -74,11 +73,6 @@ impl Engine {
     /// If the store failed.
     pub async fn steps_after(&self, position: u64, limit: usize) -> Result<StepsPage, Error> {
         self.shared.store.steps_after(position, limit).await
-    }
-
-    /// How many jobs of each registered type have not ended, by state; counted now and then.
-    pub fn depths(&self) -> Vec<Depth> {
-        self.shared.census.depths()
     }
 
     /// What a part strikes that dies though the process needs it.

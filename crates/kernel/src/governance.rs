@@ -282,6 +282,14 @@ mod tests {
     }
 
     #[test]
+    fn a_tenant_of_any_name_has_a_queue_that_tells_it() {
+        for name in ["t".to_owned(), "t".repeat(200), "é".repeat(100)] {
+            let tenant = TenantId::new(&name).expect("it is a name");
+            assert_eq!(tenant_of(&tenant_queue(&tenant)), Some(tenant));
+        }
+    }
+
+    #[test]
     fn only_high_lanes_of_the_tenant_are_held() {
         let [acme, other] = ["acme", "other"].map(|name| TenantId::stored(name.into()));
         let closed = gate_queue(&acme, Gate::Social);

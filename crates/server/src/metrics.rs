@@ -45,7 +45,6 @@ pub(crate) async fn text(
         whole(&mut page, &counts, &engine.status(), detail, engine.now());
         page.one("mainspring_workers", "gauge", "Workers heard of lately.", workers);
         counted::of_server(&mut page, &engine.meterings(), &engine.spent(), &engine.census());
-        counted::of_types(&mut page, &engine.depths(), detail);
     }
     let counted = counted::of_jobs(engine.meterings(), who.map(|who| &who.tenant), detail);
     counted.show(&mut page);

@@ -20,16 +20,28 @@ pub use visitor::Visitor;
 
 use std::time::Duration;
 
-/// How long [`eventually`] tries, in steps of [`STEP`].
-const STEPS: usize = 3_000;
+/// How long [`eventually`] tries at least.
+const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(10);
 
 /// Asks again and again until `probe` has an answer, for at least half a minute.
 ///
 /// # Panics
 /// If there is none in time; `what` says what was waited for.
-pub fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
-    for _ in 0..STEPS {
+pub fn eventually<T>(what: &str, probe: impl FnMut() -> Option<T>) -> T {
+    eventually_within(PATIENCE, what, probe)
+}
+
+/// The same for what may take longer by its own rules.
+///
+/// # Panics
+/// If there is no answer in time; `what` says what was waited for.
+pub fn eventually_within<T>(
+    patience: Duration,
+    what: &str,
+    mut probe: impl FnMut() -> Option<T>,
+) -> T {
+    for _ in 0..patience.as_millis() / STEP.as_millis() {
         if let Some(found) = probe() {
             return found;
         }

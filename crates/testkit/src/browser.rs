@@ -146,8 +146,15 @@ impl Browser {
     /// If it is not there or cannot be clicked.
     #[track_caller]
     pub fn click(&self, css: &str) {
-        let element = self.element(css);
-        self.must("POST", &format!("/element/{element}/click"), &json!({}));
+        // A live page may put another element in its place between the look and the click.
+        eventually(css, || {
+            let element = self.element(css);
+            match self.call("POST", &format!("/element/{element}/click"), Some(&json!({}))) {
+                Ok(_) => Some(()),
+                Err(error) if error.contains("stale element") => None,
+                Err(error) => panic!("a click on {css}: {error}"),
+            }
+        });
     }
 
     /// Types into the first element of a selector.

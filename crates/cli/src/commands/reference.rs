@@ -341,9 +341,11 @@ mod tests {
     }
 
     /// Variables of tests and measurements, which nobody else sets.
-    const INNER: [&str; 7] = [
+    const INNER: [&str; 9] = [
+        "MAINSPRING_AXE",
         "MAINSPRING_BENCH_SERVER",
         "MAINSPRING_BLESS",
+        "MAINSPRING_PICTURES",
         "MAINSPRING_SHIM_EIO",
         "MAINSPRING_SHIM_NOTE",
         "MAINSPRING_TEST_DIES",

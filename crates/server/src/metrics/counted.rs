@@ -3,10 +3,9 @@
 
 use super::{Detail, Page, label_of};
 use mainspring_engine::store::{Held, Readout, Spent};
-use mainspring_engine::{Depth, Happening, JobKind, Metered, Meterings};
+use mainspring_engine::{Happening, JobKind, Metered, Meterings};
 use mainspring_kernel::TenantId;
 use mainspring_kernel::entity::Kind;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// What each happening is called, and what for.
@@ -149,29 +148,6 @@ pub(super) fn of_server(
     }
 }
 
-/// How many jobs of each type have not ended, by state; added up for whoever sees no names.
-pub(super) fn of_types(page: &mut Page, depths: &[Depth], detail: Detail) {
-    let name = "mainspring_type_jobs";
-    let help = "Jobs of a registered type that have not ended, counted now and then, up to 10000.";
-    page.family(name, "gauge", help);
-    let mut sums: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for Depth { job_type, counts } in depths {
-        for (state, count) in counts {
-            *sums.entry(state.as_str()).or_default() += count;
-            if detail == Detail::Names {
-                let labels =
-                    [label_of("type", job_type.as_str()), label_of("state", state.as_str())];
-                page.under(name, &labels.join(","), *count);
-            }
-        }
-    }
-    if detail != Detail::Names {
-        for (state, sum) in sums {
-            page.under(name, &label_of("state", state), sum);
-        }
-    }
-}
-
 /// What a histogram counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
@@ -223,7 +199,7 @@ impl Page {
 mod tests {
     use super::*;
     use mainspring_engine::store::Histogram;
-    use mainspring_kernel::{JobType, QueueName, StateName};
+    use mainspring_kernel::{JobType, QueueName};
     use std::time::Duration;
 
     fn kind(tenant: &str) -> JobKind {
@@ -273,25 +249,6 @@ mod tests {
         let own = shown(Some(&acme), Detail::Tenant);
         assert!(own.contains("tenant=\"acme\"") && !own.contains("other"), "{own}");
         assert!(shown(None, Detail::Tenant).lines().all(|line| line.starts_with('#')));
-    }
-
-    #[test]
-    fn types_are_an_admins_to_see_and_are_added_up_for_others() {
-        let depth = |name: &str, queued: u64| Depth {
-            job_type: JobType::new(name).unwrap(),
-            counts: vec![(StateName::Queued, queued), (StateName::Running, 1)],
-        };
-        let shown = |detail| {
-            let mut page = Page(String::new());
-            of_types(&mut page, &[depth("a", 2), depth("b", 3)], detail);
-            page.0
-        };
-        let names = shown(Detail::Names);
-        let line = "mainspring_type_jobs{type=\"b\",state=\"queued\"} 3";
-        assert!(names.lines().any(|one| one == line), "{names}");
-        let sums = shown(Detail::Numbers);
-        let line = "mainspring_type_jobs{state=\"queued\"} 5";
-        assert!(sums.lines().any(|one| one == line) && !sums.contains("type="), "{sums}");
     }
 
     #[test]

@@ -74,6 +74,8 @@ async fn change_once(
         return Err(refusal::queue_unknown());
     }
     let mut spec = known.clone().unwrap_or_else(|| QueueSpec::plain(name.clone()));
+    // One that is used is there, if only as a plain one; one that is made was nothing before.
+    let was = (known.is_some() || unknown == Unknown::IsRefused).then(|| shown(&spec));
     edit(&mut spec);
     let spec = spec.kept();
     let plain = shown(&spec);
@@ -81,7 +83,7 @@ async fn change_once(
         action,
         object_type: "queue",
         object_id: name.to_string(),
-        before: known.as_ref().and_then(|spec| audit::json(&shown(spec))),
+        before: was.and_then(|was| audit::json(&was)),
         after: audit::json(&plain),
         seen: Some(Seen::Queue(name.clone(), known)),
         ..Note::default()
