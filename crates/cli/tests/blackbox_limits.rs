@@ -15,6 +15,7 @@ both_stores![
     a_circuit_opens_is_seen_and_can_be_reset,
     what_makes_no_sense_is_refused,
     a_tenant_is_paused_weighed_and_bounded,
+    retries_leave_fresh_jobs_nine_of_ten_turns,
 ];
 
 /// One server per store for the whole file; every test has a tenant and types of its own.
@@ -239,4 +240,30 @@ fn a_tenant_is_paused_weighed_and_bounded(store: Store) {
     }
     assert_eq!(bob.get("/api/v1/tenants/bounded").status, 403);
     assert_eq!(bob.put("/api/v1/tenants/bounded", &json!({})).status, 403);
+}
+
+fn retries_leave_fresh_jobs_nine_of_ten_turns(store: Store) {
+    let ann = ann(store, "storm");
+    let spec = json!({ "max_retries": 5, "backoff_base_ms": 10, "backoff_max_ms": 10 });
+    set(store, "storming", &spec);
+    let old: Vec<String> = (0..12).map(|_| ann.submit_plain("storming")).collect();
+    for grant in ann.pull("storming", 12) {
+        ann.report("fail", &grant, json!({ "error_code": "DOWN", "retryable": true }));
+    }
+    for id in &old {
+        eventually("its next try is due", || {
+            let waits = reasons(&ann, id).iter().any(|(code, _)| code == "RETRY_BACKOFF");
+            (!waits).then_some(())
+        });
+    }
+    for _ in 0..9 {
+        ann.submit_plain("storming");
+    }
+    assert!(message(&ann, &old[11], "RETRY_BUDGET").contains("retry"));
+    let pulled = ann.pull("storming", 10);
+    let tried = pulled.iter().filter(|job| old.iter().any(|id| job["job_id"] == id.as_str()));
+    assert_eq!((pulled.len(), tried.count()), (10, 1));
+    let codes: Vec<String> = reasons(&ann, &old[11]).into_iter().map(|(code, _)| code).collect();
+    assert!(!codes.iter().any(|code| code == "RETRY_BUDGET"), "{codes:?}");
+    assert_eq!(ann.pull("storming", 20).len(), 11, "with nothing else to do, they go at once");
 }

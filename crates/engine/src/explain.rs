@@ -10,6 +10,7 @@ use mainspring_kernel::entity::tenant::tenant_id;
 use mainspring_kernel::entity::wait::Wait;
 use mainspring_kernel::flow::{Held, HeldBy, Pause};
 use mainspring_kernel::job::AfterCondition;
+use mainspring_kernel::limits::RETRY_EVERY;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp};
 use mainspring_store::{Error, JobWithHistory, Scope, Standing};
 
@@ -157,6 +158,14 @@ fn reasons(
         if let Some(found) = &standing.held {
             let WhyWaiting { code, message } = self::held(job, found, now);
             because(code, message);
+        }
+        if standing.is_fresh_first && due_at <= now {
+            let message = format!(
+                "it is a retry, and of {RETRY_EVERY} jobs that queue {} hands out one is, as long \
+                 as others are ready",
+                job.queue
+            );
+            because("RETRY_BUDGET", message);
         }
         if standing.ahead > 0 && due_at <= now {
             let message = match standing.ahead {

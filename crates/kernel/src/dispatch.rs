@@ -28,6 +28,7 @@ pub const WAITING_CODES: &[&str] = &[
     "OBJECT_UNCERTAIN",
     "AUTO_VERIFY_BUDGET",
     "CONCURRENCY_LIMIT_EXCEEDED",
+    "RETRY_BUDGET",
     "WAITS_FOR",
     "JOBS_AHEAD",
     "NO_WORKER",

@@ -63,17 +63,20 @@ BEGIN
 END $$;
 
 -- What sets the lane of a job apart from others of its tenant, queue and type: as LaneKey::part() of
--- kernel/src/dispatch/lane.rs.
+-- kernel/src/dispatch/lane.rs. Retries have lanes of their own from now on; those that wait already, and
+-- those of servers of before, stay where they are.
 CREATE FUNCTION mainspring.lane_part(
     user_id text,
     is_by_user boolean,
     is_limited boolean,
     is_rated boolean,
-    keys json
+    keys json,
+    is_retry boolean
 ) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT p.by || CASE WHEN p.concurrency IS NULL AND p.rate IS NULL THEN '' ELSE
         chr(31) || coalesce('=' || p.concurrency, '') || chr(31) || coalesce('=' || p.rate, '') END
+        || CASE WHEN is_retry THEN chr(30) ELSE '' END
     FROM (SELECT CASE WHEN is_by_user THEN user_id ELSE '' END AS by,
         CASE WHEN is_limited THEN keys ->> 0 END AS concurrency,
         CASE WHEN is_rated THEN keys ->> 1 END AS rate) p
@@ -113,7 +116,7 @@ BEGIN
                 ELSE (left(rtrim(more::text), -1) || ',"limits":' || keys::text || '}')::json END;
             place := mainspring.lane_of(NEW.tenant, NEW.queue, NEW.type,
                 mainspring.lane_part(NEW.user_id, spec.is_limited_by_user, spec.is_limited,
-                    spec.rate_key IS NOT NULL, keys));
+                    spec.rate_key IS NOT NULL, keys, false));
         END IF;
     END IF;
     key := mainspring.order_key(EXISTS (
@@ -149,7 +152,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Drops lanes of keys in which nothing waits: of keys there may be any number. No other server commits
+-- Drops lanes of keys, and of retries, in which nothing waits: of keys there may be any number. No other server commits
 -- meanwhile, and those that know the lanes learn that the registries have another version.
 CREATE FUNCTION mainspring.forget_lanes(most int) RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -159,7 +162,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('mainspring.registry', 0));
     DELETE FROM mainspring.lane l WHERE l.lane IN (
         SELECT n.lane FROM mainspring.lane n
-        WHERE strpos(n.user_id, chr(31)) > 0
+        WHERE (strpos(n.user_id, chr(31)) > 0 OR strpos(n.user_id, chr(30)) > 0)
             AND NOT EXISTS (SELECT FROM mainspring.ready r WHERE r.lane = n.lane)
             AND NOT EXISTS (SELECT FROM mainspring.waiting q WHERE q.lane = n.lane)
         ORDER BY n.lane LIMIT most);

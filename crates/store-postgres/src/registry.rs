@@ -92,9 +92,9 @@ impl Registry {
         LaneKey::of(job, self.types.get(&job.job_type))
     }
 
-    /// The lane that is kept with a job for good: without keys, of which there are many.
+    /// The lane that is kept with a job for good.
     pub(crate) fn home(&self, job: &Job) -> LaneKey {
-        LaneKey { keys: None, ..self.lane(job) }
+        self.lane(job).home()
     }
 
     /// The type of a lane, if anything has to be remembered of it.
@@ -256,7 +256,7 @@ impl ThisServer {
             is_new
         };
         if is_new {
-            self.lanes_mut().forget_keyed();
+            self.lanes_mut().forget_passing();
         }
         if is_new && let Some(news) = self.news.get() {
             news.registry();
