@@ -244,6 +244,8 @@ pub struct TypeRules {
     pub limit: Option<u32>,
     /// Whether the limit counts per tenant.
     pub is_per_tenant: bool,
+    /// Billionths of a job that may be handed out in a second, and how many at once.
+    pub rate: Option<(u64, u32)>,
 }
 
 /// Everything the server says at the end.

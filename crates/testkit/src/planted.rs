@@ -148,11 +148,15 @@ pub enum Plant {
     IgnoreCooldown,
     /// A job that waited for others is forgotten when they are done.
     LoseRelease,
+    /// A rate limit lets one more through at once.
+    WrongRate,
+    /// A restart forgets what was handed out under a rate limit, now and then.
+    ForgetBuckets,
 }
 
 impl Plant {
     /// Every mistake that shows in simulated worlds.
-    pub const ALL: [Plant; 64] = [
+    pub const ALL: [Plant; 66] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -217,6 +221,8 @@ impl Plant {
         Plant::KeepEdge,
         Plant::IgnoreCooldown,
         Plant::LoseRelease,
+        Plant::WrongRate,
+        Plant::ForgetBuckets,
     ];
 
     /// Whether it takes several servers to make it.

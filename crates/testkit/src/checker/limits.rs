@@ -1,11 +1,13 @@
-//! F1: never more valid grants than the type allows; P1: a paused queue hands out nothing.
+//! F1: never more valid grants than the type allows; F4: never more in any stretch of time than its
+//! rate allows; P1: a paused queue hands out nothing.
 //!
-//! Only time during which a worker certainly held a grant counts: from the answer of its pull to
+//! For F1 only time during which a worker certainly held a grant counts: from the answer of its pull to
 //! the earliest of its report, a cancel, or the end of the lease as the worker knows it.
 
 use super::Findings;
 use super::facts::{Facts, Given};
-use crate::history::{Answer, Call, JobDump, TypeRules, fence};
+use crate::history::{Answer, Call, EventDump, JobDump, TypeRules, fence};
+use mainspring_kernel::StateName;
 
 /// Servers that share a database keep their clocks this near to each other, each within half of it
 /// of the database's: on one of them a lease may end that much sooner than its worker thinks.
@@ -15,6 +17,9 @@ pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
     for rules in &facts.history.types {
         if let Some(limit) = rules.limit {
             concurrency(facts, rules, limit, found);
+        }
+        if let Some((nanos, burst)) = rules.rate {
+            rate(facts, rules, nanos as f64 / 1e9, f64::from(burst), found);
         }
     }
     pauses(facts, found);
@@ -40,6 +45,25 @@ fn concurrency(facts: &Facts<'_>, rules: &TypeRules, limit: u32, found: &mut Fin
         let count = held.iter().filter(is_counted).count();
         let text = format!("{count} of {} run where {limit} may", rules.name);
         found.expect(count as u64 <= u64::from(limit), "F1", id, text);
+    }
+}
+
+/// F4: by the instants in the histories. Moves by hand may find the bucket empty.
+fn rate(facts: &Facts<'_>, rules: &TypeRules, per_second: f64, burst: f64, found: &mut Findings) {
+    let mut starts: Vec<(i64, &str)> = Vec::new();
+    for job in facts.jobs.values().filter(|job| job.job_type == rules.name) {
+        let is_start = |event: &&EventDump| {
+            event.to == StateName::Running && event.actor.starts_with("worker:")
+        };
+        starts.extend(job.events.iter().filter(is_start).map(|event| (event.at, &*job.id)));
+    }
+    starts.sort_unstable();
+    for (first, (from, _)) in starts.iter().enumerate() {
+        for (more, (to, id)) in starts[first..].iter().enumerate() {
+            let (count, span) = (more as f64 + 1.0, (to - from) as f64 / 1e6);
+            let text = format!("{count} of {} in {span} s", rules.name);
+            found.expect(count <= burst + span * per_second + 1e-6, "F4", id, text);
+        }
     }
 }
 

@@ -34,7 +34,8 @@ pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
             .history
             .types
             .iter()
-            .any(|rules| rules.name == late.job.job_type && rules.limit.is_none());
+            .filter(|rules| rules.limit.is_none() && rules.rate.is_none())
+            .any(|rules| rules.name == late.job.job_type);
         if is_free && late.job.queue == "default" {
             in_turn(facts, late, found);
         }

@@ -63,6 +63,7 @@ pub fn rules() -> Vec<TypeRules> {
         max_ms,
         limit,
         is_per_tenant: false,
+        rate: None,
     };
     TYPES.into_iter().map(rule).collect()
 }

@@ -16,6 +16,7 @@ use crate::history::Dump;
 use crate::planted::{Fate, Luck, Plant, PlantedStore};
 use crate::rng::Rng;
 use mainspring_engine::{Clock, Config, Engine, Entropy};
+use mainspring_kernel::flow::{KeySource, RateLimit};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{Command, TypeSpec};
 use mainspring_store::conformance::dump as store_dump;
@@ -334,12 +335,24 @@ pub(super) async fn register(server: &Server) -> bool {
         spec.concurrency_limit = limit;
         spec.concurrency_scope = scope;
         spec.max_retries = retries;
+        if name == "brittle" {
+            spec.flow.rate_limit = Some(RateLimit::new(1.0, Some(2), None));
+        }
         specs.push(spec);
     }
     server.world.lock().history.types = specs.iter().map(dump::rules).collect();
     for mut spec in specs {
         if server.plant == Plant::WrongLimit {
             spec.concurrency_limit = spec.concurrency_limit.map(|limit| limit + 1);
+        }
+        let is_odd = server.engine().now().0 % 2 == 1;
+        match (server.plant, &mut spec.flow.rate_limit) {
+            (Plant::WrongRate, Some(limit)) => limit.burst += 1,
+            // Another key, another bucket.
+            (Plant::ForgetBuckets, Some(limit)) if is_odd => {
+                limit.key = Some(KeySource::new("/none"));
+            }
+            _ => {}
         }
         let command = Command::SetType(Box::new(spec));
         if !matches!(server.engine().execute_one(command).await, Ok(Ok(_))) {

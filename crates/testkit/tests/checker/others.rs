@@ -57,6 +57,7 @@ fn handed_out(jobs: &[(&str, &str)]) -> History {
         max_ms: 30_000,
         limit: None,
         is_per_tenant: false,
+        rate: None,
     }];
     for (nth, (id, tenant)) in jobs.iter().enumerate() {
         let at = SECOND;
