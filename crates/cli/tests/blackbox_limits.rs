@@ -13,6 +13,7 @@ both_stores![
     a_concurrency_limit_counts_each_key_and_names_the_holders,
     a_paused_type_says_who_paused_it,
     a_circuit_opens_is_seen_and_can_be_reset,
+    one_job_is_tried_when_a_circuit_has_been_open_and_decides,
     what_makes_no_sense_is_refused,
     a_tenant_is_paused_weighed_and_bounded,
     retries_leave_fresh_jobs_nine_of_ten_turns,
@@ -179,6 +180,40 @@ fn a_circuit_opens_is_seen_and_can_be_reset(store: Store) {
     assert_eq!(reset["circuit_state"]["state"], "closed");
     waiting.join().unwrap();
     assert_eq!(bob.poke("/api/v1/types/breaking/circuit/reset").status, 403);
+}
+
+fn one_job_is_tried_when_a_circuit_has_been_open_and_decides(store: Store) {
+    let (admin, bob) = (server(store).admin(), ann(store, "probe"));
+    let spec = json!({
+        "max_retries": 0,
+        "circuit": { "failure_ratio": 1, "min_calls": 2, "open_seconds": 1 },
+    });
+    set(store, "probed", &spec);
+    let state = || text(&admin.get("/api/v1/types/probed").data()["circuit_state"], "state");
+    for _ in 0..7 {
+        bob.submit_plain("probed");
+    }
+    let fail = |grant: &Value| {
+        bob.report("fail", grant, json!({ "error_code": "DOWN", "retryable": false }));
+    };
+    bob.pull("probed", 2).iter().for_each(&fail);
+    // Nothing but time lets the next one go, and only one.
+    let first = bob.pull_one("probed");
+    assert_eq!(state(), "half_open");
+    assert!(bob.pull("probed", 5).is_empty(), "one is tried at a time");
+    let waits = bob.submit_plain("probed");
+    assert!(message(&bob, &waits, "CIRCUIT_OPEN").contains("being tried"));
+    fail(&first);
+    assert_ne!(state(), "closed", "it failed");
+    let second = bob.pull_one("probed");
+    assert!(bob.pull("probed", 5).is_empty());
+    // Given back it decides nothing: the next is tried at once.
+    bob.report("release", &second, json!({}));
+    let third = bob.pull_one("probed");
+    assert!(bob.pull("probed", 5).is_empty());
+    bob.complete(&third);
+    assert_eq!(state(), "closed");
+    assert_eq!(bob.pull("probed", 9).len(), 4, "all that were left");
 }
 
 fn what_makes_no_sense_is_refused(store: Store) {
