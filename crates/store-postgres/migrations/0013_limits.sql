@@ -56,7 +56,10 @@ BEGIN
             WHEN 'boolean' THEN place::text
             END;
     END IF;
-    IF octet_length(found) > 200 OR mainspring.has_control(found) THEN
+    IF strpos(found, chr(65535)) > 0 THEN
+        -- What stands for what no text can have here: see readable().
+        RETURN NULL;
+    ELSIF octet_length(found) > 200 OR mainspring.has_control(found) THEN
         RETURN '#' || replace(mainspring.digest('limit-key', found)::text, '-', '');
     END IF;
     RETURN found;

@@ -31,6 +31,7 @@ export function wish(jobType, payload = null, options = {}) {
     queue_timeout_ms: options.queueTimeoutMs,
     after: options.after,
     after_condition: options.afterCondition,
+    concurrency_key: options.concurrencyKey,
   });
   return { job_type: jobType, payload, ...more };
 }

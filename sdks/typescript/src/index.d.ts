@@ -37,6 +37,7 @@ export interface SubmitOptions {
   queueTimeoutMs?: number;
   after?: string[];
   afterCondition?: "success" | "end";
+  concurrencyKey?: string;
 }
 
 /** The wish for a job, as it is sent. */

@@ -61,7 +61,8 @@ impl KeySource {
     }
 
     /// The key of a job with these labels and that payload, if it has one: a text, a number or a
-    /// truth value.
+    /// truth value. A text with what not every store can hold (U+0000, U+FFFF, half a character) is
+    /// none.
     pub fn find(&self, labels: &[(Box<str>, Box<str>)], payload: &Payload) -> Option<Box<str>> {
         match self.path() {
             Some(path) => scalar_at(payload, &path).map(|found| kept(&found)),
@@ -111,7 +112,7 @@ fn scalar_at(json: &str, path: &[String]) -> Option<String> {
     }
     scan.space();
     match scan.byte()? {
-        b'"' => Some(scan.string()),
+        b'"' => scan.string(),
         b'{' | b'[' => None,
         _ => Some(scan.token()).filter(|token| !token.is_empty() && *token != "null"),
     }
@@ -134,8 +135,8 @@ impl Scan<'_> {
         }
     }
 
-    /// A string, by what it means.
-    fn string(&mut self) -> String {
+    /// A string, by what it means; `None` if not every store can hold it.
+    fn string(&mut self) -> Option<String> {
         let mut spelled = String::new();
         self.at = push_string(self.json, self.at + 1, &mut spelled);
         let mut letters = spelled.get(1..).unwrap_or_default().chars();
@@ -143,11 +144,11 @@ impl Scan<'_> {
         while let Some(letter) = letters.next() {
             match letter {
                 '"' => break,
-                '\\' => text.extend(meant(&mut letters)),
+                '\\' => text.push(meant(&mut letters)?),
                 letter => text.push(letter),
             }
         }
-        text
+        (!text.contains(['\0', '\u{ffff}'])).then_some(text)
     }
 
     /// A number or a word.
@@ -170,7 +171,7 @@ impl Scan<'_> {
                 b'}' => break,
                 b',' => self.at += 1,
                 b'"' => {
-                    let is_it = self.string() == name;
+                    let is_it = self.string().as_deref() == Some(name);
                     self.space();
                     self.at += usize::from(self.byte()? == b':');
                     found = if is_it { Some(self.at) } else { found };
@@ -292,6 +293,10 @@ mod tests {
         assert_eq!(found("/a", r#"{"a":1,"a":"last"}"#).as_deref(), Some("last"));
         assert_eq!(found("/0", "[7]").as_deref(), Some("7"));
         assert_eq!(found("/0", "7"), None);
+        for odd in [r"x\u0000", r"\ud800x", "\u{ffff}", r"\uffff"] {
+            assert_eq!(found("/a", &format!(r#"{{"a":"{odd}"}}"#)), None, "{odd}");
+        }
+        assert_eq!(found("/a", r#"{"\u0000":1,"a":"\ud83d\ude00"}"#).as_deref(), Some("😀"));
     }
 
     #[test]

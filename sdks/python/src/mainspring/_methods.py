@@ -33,6 +33,7 @@ def wish(
     queue_timeout_ms: Optional[int] = None,
     after: Optional[Iterable[str]] = None,
     after_condition: Optional[str] = None,
+    concurrency_key: Optional[str] = None,
 ) -> dict[str, Any]:
     """The wish for a job, as ``submit`` sends it and ``submit_batch`` takes it."""
     more = filled(
@@ -53,6 +54,7 @@ def wish(
         queue_timeout_ms=queue_timeout_ms,
         after=list(after) if after else None,
         after_condition=after_condition,
+        concurrency_key=concurrency_key,
     )
     return {"job_type": job_type, "payload": payload, **more}
 

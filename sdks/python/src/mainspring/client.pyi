@@ -40,6 +40,7 @@ def wish(
     queue_timeout_ms: Optional[int] = ...,
     after: Optional[Iterable[str]] = ...,
     after_condition: Optional[str] = ...,
+    concurrency_key: Optional[str] = ...,
 ) -> dict[str, Any]: ...
 
 class Client:
@@ -75,6 +76,7 @@ class Client:
         queue_timeout_ms: Optional[int] = ...,
         after: Optional[Iterable[str]] = ...,
         after_condition: Optional[str] = ...,
+        concurrency_key: Optional[str] = ...,
     ) -> Job: ...
     def submit_batch(
         self, jobs: Iterable[Mapping[str, Any]], *, then: Optional[Mapping[str, Any]] = ...
@@ -224,6 +226,7 @@ class AsyncClient:
         queue_timeout_ms: Optional[int] = ...,
         after: Optional[Iterable[str]] = ...,
         after_condition: Optional[str] = ...,
+        concurrency_key: Optional[str] = ...,
     ) -> Job: ...
     async def submit_batch(
         self, jobs: Iterable[Mapping[str, Any]], *, then: Optional[Mapping[str, Any]] = ...
