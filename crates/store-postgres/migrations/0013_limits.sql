@@ -44,7 +44,7 @@ BEGIN
             part := replace(replace(part, '~1', '/'), '~0', '~');
             place := CASE json_typeof(place)
                 WHEN 'object' THEN place -> part
-                WHEN 'array' THEN CASE WHEN part ~ '^(0|[1-9][0-9]{0,8})$' THEN place -> part::int END
+                WHEN 'array' THEN CASE WHEN part SIMILAR TO '(0|[1-9][0-9]{0,8})' THEN place -> part::int END
                 END;
             IF place IS NULL THEN
                 RETURN NULL;
