@@ -240,7 +240,7 @@ async fn the_same_wishes_give_equal_jobs_refusals_counts_and_moves() {
     set(&kernel, at).await;
     let mut dice = Dice(0x5eed);
     let (mut made, mut hits, mut refused, mut held) = (0, 0, 0, 0);
-    for n in 0..3000 {
+    for n in 0..4000 {
         let at = now(&client).await;
         let wish = wish(&mut dice, at);
         let transaction = client.transaction().await.unwrap();
