@@ -310,9 +310,45 @@ $$;
 
 CREATE FUNCTION mainspring.limit_key(source text, more json, body text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
-    AS $_$
+    AS $$
 DECLARE
     found text;
+    place json;
+    part text;
+BEGIN
+    IF source IS NULL THEN
+        RETURN NULL;
+    ELSIF left(source, 1) <> '/' THEN
+        SELECT l.pair ->> 1 INTO found FROM json_array_elements(more -> 'labels') l (pair)
+        WHERE l.pair ->> 0 = source LIMIT 1;
+    ELSE
+        place := mainspring.readable(body)::json;
+        FOREACH part IN ARRAY CASE source WHEN '/' THEN ARRAY['']
+            ELSE string_to_array(substr(source, 2), '/') END
+        LOOP
+            part := replace(replace(part, '~1', '/'), '~0', '~');
+            place := CASE json_typeof(place)
+                WHEN 'object' THEN place -> part
+                WHEN 'array' THEN CASE WHEN part SIMILAR TO '(0|[1-9][0-9]{0,8})' THEN place -> part::int END
+                END;
+            IF place IS NULL THEN
+                RETURN NULL;
+            END IF;
+        END LOOP;
+        found := CASE json_typeof(place)
+            WHEN 'string' THEN place #>> '{}'
+            WHEN 'number' THEN place::text
+            WHEN 'boolean' THEN place::text
+            END;
+    END IF;
+    IF strpos(found, chr(65535)) > 0 THEN
+        -- What stands for what no text can have here: see readable().
+        RETURN NULL;
+    ELSIF octet_length(found) > 200 OR mainspring.has_control(found) THEN
+        RETURN '#' || replace(mainspring.digest('limit-key', found)::text, '-', '');
+    END IF;
+    RETURN found;
+END $$;
 
 CREATE FUNCTION mainspring.list_end() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER

@@ -1,6 +1,7 @@
-//! What limits are for, on either store. L1: one tenant floods the server with jobs; how much longer
-//! nine quiet ones wait for theirs to be picked up than alone. L2: all jobs of one type fail over
-//! and over; how much of their throughput jobs of another type keep. The workers are everybody's.
+//! What limits are for, on either store. L1: one tenant floods the server with jobs; how much
+//! longer nine quiet ones wait for theirs to be picked up than alone. L2: all jobs of one type fail
+//! over and over; how much of their throughput jobs of another type keep. The workers are
+//! everybody's.
 
 use super::http::Connection;
 use super::job::{JOB_TYPE, Leased, Requests, find, leased, payload, stamps};

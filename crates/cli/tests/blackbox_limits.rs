@@ -1,4 +1,5 @@
-//! Limits from outside: rates, keys, pauses of types, circuits; and that explain names each of them.
+//! Limits from outside: rates, keys, pauses of types, circuits; and that explain names each of
+//! them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 

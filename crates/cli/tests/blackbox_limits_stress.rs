@@ -1,6 +1,7 @@
-//! Limits hold while servers are killed. Rates are judged by the histories of all jobs in the end, which
-//! no order of commits can excuse. How many ran at a time is judged by what workers had in their hands:
-//! servers side by side (with PostgreSQL) read their clocks before they wait for each other.
+//! Limits hold while servers are killed. Rates are judged by the histories of all jobs in the end,
+//! which no order of commits can excuse. How many ran at a time is judged by what workers had in
+//! their hands: servers side by side (with PostgreSQL) read their clocks before they wait for each
+//! other.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -145,7 +146,7 @@ fn work(run: &Run<'_>, nth: usize) {
                 if run.is_over() {
                     return;
                 }
-                std::thread::sleep(Duration::from_millis(10)); // paced: the server is being restarted
+                std::thread::sleep(Duration::from_millis(10)); // paced: the server restarts
             }
         }
     }

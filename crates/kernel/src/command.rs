@@ -13,6 +13,8 @@ use crate::registry::{QueueSpec, TypeSpec};
 use crate::time::Timestamp;
 use crate::view::{jobs, tasks};
 
+pub use crate::flow::TypeChange;
+
 /// A request to change something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
@@ -309,20 +311,6 @@ impl Submit {
             concurrency_key: None,
         }
     }
-}
-
-/// What can be done to a type beside setting it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TypeChange {
-    /// Hand out none of its jobs for now.
-    Pause {
-        /// Who asks.
-        by: UserId,
-    },
-    /// Hand them out again.
-    Resume,
-    /// Have its circuit closed, with nothing in mind.
-    ResetCircuit,
 }
 
 /// Hand a waiting job to a worker.

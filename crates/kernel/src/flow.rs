@@ -42,6 +42,20 @@ pub struct Pause {
     pub at: Timestamp,
 }
 
+/// What can be done to a type beside setting it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TypeChange {
+    /// Hand out none of its jobs for now.
+    Pause {
+        /// Who asks.
+        by: UserId,
+    },
+    /// Hand them out again.
+    Resume,
+    /// Have its circuit closed, with nothing in mind.
+    ResetCircuit,
+}
+
 impl Flow {
     /// What is kept of one that somebody sets, where the type had `known` before: pausing is an
     /// act of its own, which nobody does or undoes by setting a type, and a circuit that is changed

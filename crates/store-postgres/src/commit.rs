@@ -344,8 +344,8 @@ impl<'a> Round<'a> {
     }
 }
 
-/// How many rows of `live` count under each limit, and how meters stand, with other servers kept from counting the same
-/// ones meanwhile.
+/// How many rows of `live` count under each limit, and how meters stand, with other servers kept
+/// from counting the same ones meanwhile.
 async fn count_limited(
     transaction: &mut Transaction<'_>,
     lessons: &Lessons,

@@ -1,7 +1,8 @@
-//! The numbers of lanes: each tenant, queue and type (and user or key, where a limit is counted by it)
-//! that ever had a job has a row in `lane`, and rows of `job`, `ready`, `waiting` and `live` name
-//! it by its number. Rows are only ever added, so what was learned from committed rows stays true; but
-//! those of keys are dropped when nothing waits in them, and the registries have another version then.
+//! The numbers of lanes: each tenant, queue and type (and user or key, where a limit is counted by
+//! it) that ever had a job has a row in `lane`, and rows of `job`, `ready`, `waiting` and `live`
+//! name it by its number. Rows are only ever added, so what was learned from committed rows stays
+//! true; but those of keys are dropped when nothing waits in them, and the registries have another
+//! version then.
 
 use crate::connections::Wait;
 use crate::fault::Fault;

@@ -1,6 +1,6 @@
 //! Upkeep: partitions of `job`, `finished` and `stream` made ahead and dropped behind; rows of
-//! `held_key`, `item`, `meter`, `tally` and `term` that nobody needs any more. Every server does it now and
-//! then; what two do at once, one of them does for nothing.
+//! `held_key`, `item`, `meter`, `tally` and `term` that nobody needs any more. Every server does it
+//! now and then; what two do at once, one of them does for nothing.
 
 use crate::connections::Value;
 use crate::fault::Fault;

@@ -170,8 +170,8 @@ pub trait Desk {
     fn token(&self, id: TokenId) -> Option<&Token>;
     /// Every token, by id.
     fn tokens(&self) -> Vec<&Token>;
-    /// What jobs that have not ended come to, this batch's included: those of `tenant`, and the bytes
-    /// of all.
+    /// What jobs that have not ended come to, this batch's included: those of `tenant`, and the
+    /// bytes of all.
     /// A store that several servers share may know it of a moment ago, apart from its own commits.
     fn held(&self, tenant: &TenantId) -> (Held, u64);
     /// Takes up to `limit` jobs that are due at `now`, in dispatch order and within every limit.

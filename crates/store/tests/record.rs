@@ -7,6 +7,8 @@ mod bulks;
 mod golden;
 #[path = "record/governed.rs"]
 mod governed;
+#[path = "record/limits.rs"]
+mod limits;
 #[path = "record/samples.rs"]
 mod samples;
 #[path = "record/schedules.rs"]

@@ -126,6 +126,13 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ("types.NAME", "max_retries", "tries after the first"),
     ("types.NAME", "concurrency_limit", "jobs at a time"),
     ("types.NAME", "concurrency_scope", "counted over all (`global`), per `tenant` or per `user`"),
+    ("types.NAME", "concurrency_key", "a label or JSON pointer: each key has a count of its own"),
+    ("types.NAME", "rate_limit", "`{ per_second, burst, key }`: jobs handed out in a time"),
+    (
+        "types.NAME",
+        "circuit",
+        "`{ failure_ratio, min_calls, open_seconds }`: when nothing is handed out for a while",
+    ),
     ("types.NAME", "queue", "the queue of its jobs"),
     ("types.NAME", "backoff_base_ms", "the wait before the first retry; it doubles"),
     ("types.NAME", "backoff_max_ms", "no wait is longer"),

@@ -1,4 +1,5 @@
-//! The keys of a type that say what holds its jobs back: `concurrency_key`, `rate_limit`, `circuit`.
+//! The keys of a type that say what holds its jobs back: `concurrency_key`, `rate_limit` and
+//! `circuit`.
 
 use super::reader::Section;
 use mainspring_kernel::flow::{Circuit, Flow, KeySource, RateLimit};

@@ -117,8 +117,8 @@ impl Heads {
 /// Ready jobs by tenant, queue and lane. `H` is how the owner names a job.
 ///
 /// # Fairness
-/// A job is *eligible* in a pull if the pull wants it, its tenant and its queue are open and its lane
-/// has room. A tenant that weighs `w` counts as `w` tenants that follow each other.
+/// A job is *eligible* in a pull if the pull wants it, its tenant and its queue are open and its
+/// lane has room. A tenant that weighs `w` counts as `w` tenants that follow each other.
 /// From the moment a tenant has ready jobs until it is served, pulls in which it is eligible serve
 /// every other tenant at most once: with `n` tenants in the book it waits for at most `n - 1`
 /// grants. The same holds for the queues of one tenant. It holds for any mix of pulls, with or

@@ -2,6 +2,7 @@
 
 use super::bulks::{bulk, bulk_page};
 use super::governed::{alert, audit_entry, audit_head, gate, object, plain_object};
+use super::limits::{circuit, flowing, keyed, meter, share_of_tenant, tenant_card};
 use super::schedules::{
     cron_schedule, fired_schedule, full_schedule, plain_schedule, plan_schedule,
 };
@@ -11,21 +12,18 @@ use mainspring_kernel::dlq::Proposal;
 use mainspring_kernel::entity::beacon::Beacon;
 use mainspring_kernel::entity::question::{Asked, Question, Standing};
 use mainspring_kernel::entity::schedule::Schedule;
-use mainspring_kernel::entity::tenant::TenantCard;
 use mainspring_kernel::entity::trigger::Trigger;
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::event::{Change, Hold, HoldCode, JOB_CANCELLED, KeyHolder, TASK_EXPIRED};
 use mainspring_kernel::evolve::Reason;
 use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::fingerprint::Digest;
-use mainspring_kernel::flow::{
-    Bucket, Circuit, CircuitState, Flow, KeySource, LimitKeys, Meter, Pause, RateLimit,
-};
+use mainspring_kernel::flow::{Bucket, CircuitState, Meter};
 use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
     ProgressNote,
 };
-use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
+use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{
     DlqItem, DlqState, Entity, EntityId, Event, Failure, Job, JobEvent, JobId, JobType, Lease,
@@ -237,7 +235,7 @@ fn asked_before() -> DlqItem {
     DlqItem { first_asked_at: Some(later(50)), ..item(DlqState::Open) }
 }
 
-fn spec(limit: Option<u32>, scope: ConcurrencyScope) -> TypeSpec {
+pub(crate) fn spec(limit: Option<u32>, scope: ConcurrencyScope) -> TypeSpec {
     TypeSpec {
         domain: "paper".into(),
         is_schedulable: false,
@@ -515,46 +513,6 @@ fn traced() -> JobWithHistory {
 }
 
 /// A job that limits count by key.
-fn keyed() -> JobWithHistory {
-    let keys = LimitKeys { concurrency: Some("customer-7".into()), rate: None };
-    let extras = Some(Box::new(Extras { limit_keys: Some(Box::new(keys)), ..Extras::default() }));
-    let job = Job { extras, ..plain_job("{}") };
-    JobWithHistory { history: vec![Transition::submitted(&job)], job }
-}
-
-fn share() -> TenantShare {
-    TenantShare { weight: 5, backlog_max: Some(1_000), backlog_bytes_max: None }
-}
-
-fn share_of_tenant() -> QueueSpec {
-    let name = QueueName::stored("gate:tenant:acme".into());
-    QueueSpec { share: Some(share()), ..QueueSpec::plain(name) }
-}
-
-fn tenant_card() -> Body {
-    let pause = Pause { by: UserId::stored("ada".into()), at: later(6) };
-    Body::Tenant(TenantCard { share: share(), paused: Some(pause) })
-}
-
-fn flowing() -> TypeSpec {
-    let flow = Flow {
-        concurrency_key: Some(KeySource::new("customer")),
-        rate_limit: Some(RateLimit::new(2.5, Some(10), Some(KeySource::new("/customer/id")))),
-        circuit: Some(Circuit { failure_permille: 500, min_calls: 20, open_secs: 30 }),
-        circuit_turn: 3,
-        paused: Some(Pause { by: UserId::stored("ada".into()), at: later(5) }),
-    };
-    TypeSpec { flow: Box::new(flow), ..spec(Some(4), ConcurrencyScope::Tenant) }
-}
-
-fn meter(meter: Meter) -> Record {
-    Record::Meter { key: hash("bucket"), meter }
-}
-
-fn circuit(state: CircuitState) -> Record {
-    meter(Meter::Circuit { state, at: later(9) })
-}
-
 fn full_subscription() -> Body {
     subscriptions::full("mail".into(), 70_000, Some(later(70)), 3)
 }
