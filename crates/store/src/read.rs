@@ -48,8 +48,8 @@ pub struct Standing {
     pub held: Option<flow::Held>,
     /// Ready jobs of the same kind that go before it, counted up to a bound: retries if it is one.
     pub ahead: usize,
-    /// Whether it is a retry, and jobs of its queue are ready that are none: those go first, but for
-    /// one of [`mainspring_kernel::limits::RETRY_EVERY`].
+    /// Whether it is a retry, and jobs of its queue are ready that are none: those go first, but
+    /// for one of [`mainspring_kernel::limits::RETRY_EVERY`].
     pub is_fresh_first: bool,
 }
 

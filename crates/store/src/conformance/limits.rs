@@ -344,8 +344,8 @@ pub(super) async fn a_circuit_opens_tries_one_and_closes(bench: &mut Bench) {
     assert_eq!(bench.pulled(5).await.len(), 1, "an operator has it closed");
 }
 
-/// However many jobs fail over and over, one of ten that are handed out is a retry, as long as there
-/// are others; and what was only given back is none.
+/// However many jobs fail over and over, one of ten that are handed out is a retry, as long as
+/// there are others; and what was only given back is none.
 pub(super) async fn a_storm_of_retries_leaves_fresh_jobs_most_turns(bench: &mut Bench) {
     for _ in 0..30 {
         bench.submit(Submit { max_retries: Some(9), priority: Some(99), ..wish() }).await;
