@@ -8,6 +8,8 @@ use std::hint::black_box;
 mod bulks;
 #[path = "../tests/record/governed.rs"]
 mod governed;
+#[path = "../tests/record/limits.rs"]
+mod limits;
 #[path = "../tests/record/samples.rs"]
 #[expect(dead_code, reason = "shared with the golden tests")]
 mod samples;
