@@ -189,7 +189,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('mainspring.registry', 0));
     DELETE FROM mainspring.lane l WHERE l.lane IN (
         SELECT n.lane FROM mainspring.lane n
-        WHERE strpos(n.user_id, chr(31)) > 0
+        WHERE (strpos(n.user_id, chr(31)) > 0 OR strpos(n.user_id, chr(30)) > 0)
             AND NOT EXISTS (SELECT FROM mainspring.ready r WHERE r.lane = n.lane)
             AND NOT EXISTS (SELECT FROM mainspring.waiting q WHERE q.lane = n.lane)
         ORDER BY n.lane LIMIT most);
@@ -298,11 +298,12 @@ BEGIN
     END LOOP;
 END $$;
 
-CREATE FUNCTION mainspring.lane_part(user_id text, is_by_user boolean, is_limited boolean, is_rated boolean, keys json) RETURNS text
+CREATE FUNCTION mainspring.lane_part(user_id text, is_by_user boolean, is_limited boolean, is_rated boolean, keys json, is_retry boolean) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
     SELECT p.by || CASE WHEN p.concurrency IS NULL AND p.rate IS NULL THEN '' ELSE
         chr(31) || coalesce('=' || p.concurrency, '') || chr(31) || coalesce('=' || p.rate, '') END
+        || CASE WHEN is_retry THEN chr(30) ELSE '' END
     FROM (SELECT CASE WHEN is_by_user THEN user_id ELSE '' END AS by,
         CASE WHEN is_limited THEN keys ->> 0 END AS concurrency,
         CASE WHEN is_rated THEN keys ->> 1 END AS rate) p
@@ -578,7 +579,7 @@ BEGIN
                 ELSE (left(rtrim(more::text), -1) || ',"limits":' || keys::text || '}')::json END;
             place := mainspring.lane_of(NEW.tenant, NEW.queue, NEW.type,
                 mainspring.lane_part(NEW.user_id, spec.is_limited_by_user, spec.is_limited,
-                    spec.rate_key IS NOT NULL, keys));
+                    spec.rate_key IS NOT NULL, keys, false));
         END IF;
     END IF;
     key := mainspring.order_key(EXISTS (

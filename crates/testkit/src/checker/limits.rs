@@ -1,8 +1,8 @@
 //! F1: never more valid grants than the type allows; F4: never more in any stretch of time than its
 //! rate allows; P1: a paused queue hands out nothing.
 //!
-//! For F1 only time during which a worker certainly held a grant counts: from the answer of its pull
-//! to the earliest of its report, a cancel, or the end of the lease as the worker knows it.
+//! For F1 only time during which a worker certainly held a grant counts: from the answer of its
+//! pull to the earliest of its report, a cancel, or the end of the lease as the worker knows it.
 
 use super::Findings;
 use super::facts::{Facts, Given};
