@@ -294,7 +294,7 @@ impl Aside {
 }
 
 /// What a request needs that somebody outside can hold.
-fn things(request: &Request) -> impl Iterator<Item = Thing> {
+pub(crate) fn things(request: &Request) -> impl Iterator<Item = Thing> {
     request.commands.iter().flat_map(Command::parts).flat_map(|command| {
         let key = if let Command::Submit(_) = command { command.key() } else { None };
         let key = key.into_iter().chain(command.alias()).map(Thing::Key);

@@ -10,6 +10,7 @@ use crate::engine::Shared;
 use crate::limits::ATTEMPTS_PER_TURN;
 use crate::request::{Patience, Request};
 use crate::triggers::Hint;
+use beside::Beside;
 use draft::{Draft, Effects};
 use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};
 use mainspring_store::{Circumstances, Desk, Error, Needs, decide_on, needs_of};
@@ -20,6 +21,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+mod beside;
 mod draft;
 
 /// Runs until the engine stops; what was accepted by then is still committed.
@@ -27,6 +29,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
     let mut dispatcher = Dispatcher::default();
     let mut aside = Aside::default();
     let mut gathered = Batch::default();
+    let mut beside = Beside::default();
     // Requests that fill a commit, while workers wait. Whatever comes beside them goes first, and
     // each goes alone.
     let mut large: VecDeque<Request> = VecDeque::new();
@@ -42,6 +45,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
                 () = shared.work_is_due.notified() => {}
                 () = dispatcher.next_is_late() => {}
                 () = aside.next_is_due() => {}
+                ended = beside.ended() => put_back(&shared, &mut aside, ended).await,
                 () = shared.stop.cancelled(), if !inbox.is_closed() => inbox.close(),
             }
         }
@@ -54,7 +58,16 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
         let fills_one = |request: &Request| request.commands.len() >= most;
         let (filling, small): (Vec<_>, Vec<_>) = requests.into_iter().partition(fills_one);
         large.extend(filling);
-        let batch = aside.sift(small);
+        let mut batch = aside.sift(small);
+        if beside.is_over() {
+            put_back(&shared, &mut aside, beside.ended().await).await;
+        }
+        if dispatcher.len() == 0 && aside.is_empty() {
+            batch = beside.send_off(&shared, batch);
+        }
+        if beside.holds_some_of(batch.iter().chain(&large)) {
+            put_back(&shared, &mut aside, beside.ended().await).await;
+        }
         let serves_pulls = dispatcher.len() > 0 && aside.may_serve_pulls();
         if !batch.is_empty() || (serves_pulls && large.is_empty()) {
             commit(&shared, &mut dispatcher, &mut aside, batch).await;
@@ -73,6 +86,15 @@ pub(crate) async fn run(shared: Arc<Shared>, mut inbox: mpsc::Receiver<Request>)
             aside.send_all_home();
         }
         shared.tally.parked_pulls.store(dispatcher.len() as u64, Ordering::Relaxed);
+    }
+    if let Err((batch, error)) = beside.ended_at_last().await {
+        answer_all(
+            &shared,
+            batch,
+            &Err(error),
+            &Effects::default(),
+            (shared.clock.now(), Instant::now()),
+        );
     }
     dispatcher.send_all_home();
 }
@@ -119,10 +141,15 @@ async fn commit(
         Ok(()) => {}
         // Perhaps what they were to be given is held: the batch may get through without them.
         Err((batch, _)) if serves_pulls => aside.try_apart(batch),
-        Err((batch, error)) => {
-            let held = held_jobs(shared, &batch).await;
-            aside.put(batch, &held, &error);
-        }
+        Err(busy) => put_back(shared, aside, Err(busy)).await,
+    }
+}
+
+/// Puts a batch aside that could not be decided as one.
+async fn put_back(shared: &Shared, aside: &mut Aside, outcome: Outcome) {
+    if let Err((batch, error)) = outcome {
+        let held = held_jobs(shared, &batch).await;
+        aside.put(batch, &held, &error);
     }
 }
 
@@ -178,33 +205,54 @@ enum Way {
     WithoutPulls,
     /// By itself, and without waiting for anybody.
     Apart,
+    /// While another batch is on its way.
+    Beside,
 }
 
-/// Decides and writes one batch; gives it back if a smaller one may succeed, or it itself later.
+/// How a batch ended: it comes back if a smaller one may succeed, or it itself later.
+type Outcome = Result<(), (Vec<Request>, Error)>;
+
+/// Decides and writes one batch, with the pulls that wait if it goes the usual way.
 async fn commit_part(
     shared: &Arc<Shared>,
     dispatcher: &mut Dispatcher,
-    mut batch: Vec<Request>,
+    batch: Vec<Request>,
     way: Way,
-) -> Result<(), (Vec<Request>, Error)> {
+) -> Outcome {
+    let now = shared.clock.now();
+    let mut parked = match way {
+        Way::Usual => dispatcher.take(),
+        Way::WithoutPulls | Way::Apart | Way::Beside => Vec::new(),
+    };
+    let outcome = write(shared, batch, &mut parked, way, now).await;
+    dispatcher.park(shared, parked, now);
+    outcome
+}
+
+/// Decides and writes one batch with these pulls; leaves of them those that go on waiting, with
+/// the batch's own.
+async fn write(
+    shared: &Arc<Shared>,
+    mut batch: Vec<Request>,
+    parked: &mut Vec<Request>,
+    way: Way,
+    now: Timestamp,
+) -> Outcome {
     if shared.store.is_low_on_space() {
         batch = refuse_new_work(batch);
     }
-    let (now, began) = (shared.clock.now(), Instant::now());
-    let mut parked = match way {
-        Way::Usual => dispatcher.take(),
-        Way::WithoutPulls | Way::Apart => Vec::new(),
-    };
-    let mut needs = needs(&batch, &parked, now);
+    let began = Instant::now();
+    let mut needs = needs(&batch, parked, now);
     needs.is_hasty = way == Way::Apart;
+    needs.is_beside = way == Way::Beside;
     let mut draft = Draft::default();
     let mut work = |desk: &mut dyn Desk| {
         draft = Draft::default();
-        draft.decide(shared, (&batch, &parked), desk, now);
+        draft.decide(shared, (&batch, parked), desk, now);
     };
     match shared.store.commit(needs, &mut work).await {
         Ok(ticket) => {
-            let effects = draft.settle(&mut batch, &mut parked);
+            let effects = draft.settle(&mut batch, parked);
             if effects.has_new_timer {
                 shared.timer_changed.notify_one();
             }
@@ -214,9 +262,9 @@ async fn commit_part(
             if effects.has_left_over {
                 shared.work_is_due.notify_one();
             }
-            let everyone = parked.into_iter().chain(batch);
+            let everyone = parked.drain(..).chain(batch);
             let (served, waiting): (Vec<_>, Vec<_>) = everyone.partition(Request::is_served);
-            dispatcher.park(shared, waiting, now);
+            *parked = waiting;
             if effects.has_new_tokens {
                 shared.tokens_changed.send_modify(|turn| *turn += 1);
             }
@@ -230,7 +278,6 @@ async fn commit_part(
             ticket.then(told);
         }
         Err(error) => {
-            dispatcher.park(shared, parked, now);
             if error.is_divisible() {
                 return Err((batch, error));
             }

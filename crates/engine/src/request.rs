@@ -91,6 +91,16 @@ impl Request {
         self.commands.iter().flat_map(Command::parts).any(is_new)
     }
 
+    /// Whether it only makes jobs, and names nothing for it that is there, but keys.
+    pub(crate) fn only_makes_jobs(&self) -> bool {
+        let is_plain = |command: &Command| {
+            matches!(command, Command::Submit(_))
+                && command.watched().is_empty()
+                && command.entity().is_none()
+        };
+        self.pull.is_none() && self.commands.iter().flat_map(Command::parts).all(is_plain)
+    }
+
     /// Whose job it submits, if it submits any.
     pub(crate) fn tenant(&self) -> Option<&TenantId> {
         self.commands.iter().flat_map(Command::parts).find_map(|command| {

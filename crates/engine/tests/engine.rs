@@ -5,6 +5,8 @@
 
 #[path = "engine/bench.rs"]
 mod bench;
+#[path = "engine/beside.rs"]
+mod beside;
 #[path = "engine/busy.rs"]
 mod busy;
 #[path = "engine/draft.rs"]

@@ -19,6 +19,7 @@
 //! | the batch works on the desk (`desk.rs`) | | |
 //! | `number_lanes` | `lane` | `lane` |
 //! | `statements` (`write.rs`), with COMMIT | | whatever changed, and `outbox` |
+//! | ... beside it, what the next pulls will want | `ready`, `job`, `live` | |
 //! | `Consequences::come_true` | | none: what this server keeps in mind |
 //!
 //! The first statement of all is `guard()`: the registries are those that the batch decides by.
@@ -43,7 +44,7 @@ mod transaction;
 pub(crate) mod write;
 
 use crate::backlog::OnItsWay;
-use crate::commit::consequences::Consequences;
+use crate::commit::consequences::{Consequences, WhoseStock};
 use crate::commit::desk::{Ground, PostgresDesk};
 use crate::commit::lessons::Lessons;
 use crate::commit::load::{Loaded, Wants};
@@ -66,9 +67,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What the one writer of this process keeps between batches.
+/// What a writer of this process keeps between batches. There are two: one for everything, and one
+/// that only makes jobs while the other is busy. To each other they are what other servers are,
+/// but that the jobs of the second go into the stock of the first (`Due::tell_stock`).
 #[derive(Default)]
 pub(crate) struct Writer {
+    pub(crate) only_makes_jobs: bool,
     /// Who was served when; empty of jobs between batches.
     book: Book<JobId>,
     /// Running jobs that this server handed out, as they were last seen in `live`.
@@ -93,7 +97,13 @@ enum Tried {
 }
 
 impl Writer {
-    /// Runs a batch.
+    /// The second writer.
+    pub(crate) fn that_only_makes_jobs() -> Writer {
+        Writer { only_makes_jobs: true, ..Writer::default() }
+    }
+
+    /// Runs a batch. The second writer answers [`Fault::RegistryChanged`] if it would have to change
+    /// the registries: the first one knows which jobs stand elsewhere by it.
     pub(crate) async fn commit(
         &mut self,
         server: &ThisServer,
@@ -123,6 +133,11 @@ impl Writer {
                     lessons.is_without_offers = true;
                     self.forget(needs);
                     lessons.is_wary = true;
+                }
+                Ok(Tried::Again)
+                    if self.only_makes_jobs && !lessons.registry_changes.is_empty() =>
+                {
+                    return Err(Fault::RegistryChanged);
                 }
                 Ok(Tried::Again) => self.stock.empty(),
                 Err(Fault::RegistryChanged) => {
@@ -196,7 +211,11 @@ impl Writer {
         let backlog = desk.tallies.all_held();
         let calls = write::statements(&mut desk, &server.lanes())?;
         lessons.note_claims(&desk);
-        let mut consequences = Consequences::of(desk, plan, &self.stock, server);
+        let stock = match self.only_makes_jobs {
+            true => WhoseStock::Elsewhere,
+            false => WhoseStock::Own(&self.stock),
+        };
+        let mut consequences = Consequences::of(desk, plan, stock, server);
         if calls.is_empty() && lessons.registry_changes.is_empty() {
             end_unchanged(server, transaction, needs, known.version).await?;
             consequences.of_nothing(self);
@@ -208,8 +227,12 @@ impl Writer {
             consequences.registry = Some(registry);
         }
         let _on_its_way = OnItsWay::begin(server);
-        transaction.commit(calls).await?;
+        let ahead = consequences.plan_ahead(&self.stock);
+        let (committed, read) =
+            tokio::join!(transaction.commit(calls), offers::read_ahead(server, &ahead));
+        committed?;
         consequences.come_true(server, self);
+        self.stock.take_ahead(&ahead, read);
         Ok(Tried::Committed)
     }
 

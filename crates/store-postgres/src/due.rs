@@ -5,11 +5,13 @@
 
 pub(crate) mod entity_alarms;
 pub(crate) mod job_alarms;
+mod made_ready;
 mod waiting;
 
 use crate::connections::Value;
 use crate::due::entity_alarms::FirstEntityAlarm;
 use crate::due::job_alarms::JobAlarms;
+use crate::due::made_ready::MadeReadyElsewhere;
 use crate::fault::Fault;
 use crate::queries::Query;
 use crate::this_server::ThisServer;
@@ -31,6 +33,8 @@ pub(crate) struct Due {
     pub(crate) entities: FirstEntityAlarm,
     /// Lanes in which jobs became ready by time alone, for the writer.
     filled: Mutex<Vec<i32>>,
+    /// Rows that the second writer put in `ready`, for the first one.
+    made_ready: Mutex<MadeReadyElsewhere>,
     /// Whether jobs became ready by time alone since the engine last asked.
     has_promoted: AtomicBool,
 }
@@ -44,6 +48,7 @@ impl Default for Due {
             jobs: Mutex::default(),
             entities: FirstEntityAlarm::default(),
             filled: Mutex::default(),
+            made_ready: Mutex::default(),
             has_promoted: AtomicBool::new(false),
         }
     }

@@ -114,6 +114,9 @@ pub(crate) struct Plan {
 /// A row of `ready` that may be claimed: its lane, its order key and its job.
 pub(crate) type Offer = (i32, i64, Stored);
 
+/// A row that was put in `ready`: its lane, its place there, and its job if that is at hand.
+pub(crate) type MadeReady = (i32, ReadyKey, Option<Stored>);
+
 impl Stock {
     /// Others may have put rows in `ready`, in any lane.
     pub(crate) fn others_filled_lanes(&mut self) {
@@ -169,7 +172,7 @@ impl Stock {
 
     /// A batch of this server put a row in a lane: it goes into the stock too, if it is the next
     /// there or the stock is all there is. Otherwise the next look finds it.
-    pub(crate) fn row_written(&mut self, lane: i32, place: ReadyKey, stored: Option<Stored>) {
+    pub(crate) fn row_written(&mut self, (lane, place, stored): MadeReady) {
         let lane_stock = self.lanes.entry(lane).or_insert_with(LaneStock::new);
         let is_ahead = lane_stock.rows.last_key_value().is_some_and(|(last, _)| place < *last);
         match stored {
@@ -287,6 +290,57 @@ impl Stock {
             }
         }
         offers
+    }
+
+    /// Which rows the pulls after those of `plan` will want that are not here: all behind the last
+    /// row that is known in a lane, which is here or was offered. `left` of those offered come back.
+    pub(crate) fn plan_ahead(
+        &self,
+        plan: &Plan,
+        offered_to: &Map<i32, ReadyKey>,
+        left: &Map<i32, usize>,
+    ) -> Plan {
+        let mut ahead =
+            Plan { per_lane: plan.per_lane, read_most: plan.read_most, ..Plan::default() };
+        if plan.is_locking {
+            return ahead;
+        }
+        for (lane, offered_to) in offered_to {
+            let Some(lane_stock) = self.lanes.get(lane).filter(|it| !it.is_all) else { continue };
+            let known = lane_stock.rows.len() + left.get(lane).copied().unwrap_or_default();
+            if known >= plan.per_lane {
+                continue;
+            }
+            let last = lane_stock.rows.last_key_value().map(|(last, _)| *last);
+            let last = last.map_or(*offered_to, |last| last.max(*offered_to));
+            ahead.to_read.push(*lane);
+            ahead.keys.push(last.0);
+            ahead.ids.push(last.1);
+        }
+        ahead
+    }
+
+    /// Takes in what was read ahead, if the rows before it are known still. Never as all there is:
+    /// what the batch itself put in the lane may be missing.
+    pub(crate) fn take_ahead(&mut self, ahead: &Plan, read: Option<(Vec<Offer>, Instant)>) {
+        let Some((rows, began)) = read else { return };
+        let mut read: Map<i32, Vec<Offer>> = Map::default();
+        for row in rows {
+            read.entry(row.0).or_default().push(row);
+        }
+        for lane in &ahead.to_read {
+            let Some(lane_stock) = self.lanes.get_mut(lane) else { continue };
+            let rows = read.remove(lane).unwrap_or_default();
+            if lane_stock.stocked_at.is_none() {
+                continue;
+            }
+            if lane_stock.rows.is_empty() {
+                lane_stock.stocked_at = Some(began);
+            }
+            for (_, key, stored) in rows {
+                lane_stock.rows.insert((key, uuid(stored.job.id)), stored);
+            }
+        }
     }
 
     /// Whether a job put in this lane would go into its stock.

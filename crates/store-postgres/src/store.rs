@@ -41,6 +41,8 @@ use uuid::Uuid;
 pub struct PostgresStore {
     server: Arc<ThisServer>,
     writer: Mutex<Writer>,
+    /// For batches that only make jobs, beside those of the writer.
+    maker: Mutex<Writer>,
     stamper: Arc<Mutex<Stamper>>,
     tail: Tail,
     tasks: StdMutex<Vec<JoinHandle<()>>>,
@@ -113,6 +115,7 @@ impl PostgresStore {
         Ok(PostgresStore {
             server,
             writer: Mutex::default(),
+            maker: Mutex::new(Writer::that_only_makes_jobs()),
             stamper,
             tail: Tail::default(),
             tasks: StdMutex::new(tasks),
@@ -127,12 +130,20 @@ impl PostgresStore {
         if server.config.fatal.reason().is_some() || server.is_closed.load(Ordering::Acquire) {
             return Err(Error::Stopped);
         }
-        let mut writer = self.writer.lock().await;
+        let mut writer = match needs.is_beside {
+            true => self.maker.lock().await,
+            false => self.writer.lock().await,
+        };
         let started = Instant::now();
         loop {
             server.see_clearly(started).await?;
             let asked = Instant::now();
             let outcome = writer.commit(server, &needs, work).await;
+            if writer.only_makes_jobs && matches!(outcome, Err(Fault::RegistryChanged)) {
+                drop(writer);
+                writer = self.writer.lock().await;
+                continue;
+            }
             if server.tries_commit_again(&outcome, asked, started).await {
                 continue;
             }
@@ -408,6 +419,10 @@ impl Store for PostgresStore {
 
     fn gathers_for(&self) -> Duration {
         GATHER
+    }
+
+    fn commits_beside(&self) -> bool {
+        true
     }
 
     fn takes_at_once(&self) -> usize {

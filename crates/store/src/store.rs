@@ -87,6 +87,9 @@ pub struct Needs {
     pub due_by: Option<Timestamp>,
     /// Whether to fail as busy rather than to wait for anybody who holds something: others wait.
     pub is_hasty: bool,
+    /// Whether the batch only makes jobs, and another one may be on its way beside it
+    /// ([`Store::commits_beside`]).
+    pub is_beside: bool,
 }
 
 /// What one pull will ask for. Cheap to clone: a pull that waits is named in every batch.
@@ -385,6 +388,11 @@ pub trait Store: Send + Sync + 'static {
     /// takes long and the next one cannot be prepared meanwhile.
     fn gathers_for(&self) -> Duration {
         Duration::ZERO
+    }
+    /// Whether a batch that only makes jobs may be on its way beside another one: sooner than one
+    /// after the other where the store has more hands than one commit uses.
+    fn commits_beside(&self) -> bool {
+        false
     }
     /// Submissions of one caller that are worth one commit: more of them keep others waiting for
     /// longer than they save.

@@ -16,6 +16,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// What happens to a commit.
@@ -38,6 +39,15 @@ pub(crate) const WAITS: Duration = Duration::from_millis(50);
 /// And somebody who does.
 pub(crate) const WAITS_HASTILY: Duration = Duration::from_millis(5);
 
+/// How many may go on.
+pub(crate) struct Leave(pub(crate) Semaphore);
+
+impl Default for Leave {
+    fn default() -> Self {
+        Leave(Semaphore::new(0))
+    }
+}
+
 /// The model store with faults.
 #[derive(Default)]
 pub(crate) struct Scripted {
@@ -59,6 +69,11 @@ pub(crate) struct Scripted {
     pub(crate) commits: AtomicUsize,
     /// Submissions of one caller that it takes at once; all of them if it is zero.
     pub(crate) takes_at_once: AtomicUsize,
+    /// Whether it takes a commit beside another one.
+    pub(crate) commits_beside: AtomicBool,
+    /// Commits beside others that were begun, and leave to end for each of them.
+    pub(crate) begun_beside: AtomicUsize,
+    pub(crate) may_end_beside: Leave,
     /// Commits that were refused because something was held.
     pub(crate) busy: AtomicUsize,
     pub(crate) job_reads: AtomicUsize,
@@ -98,6 +113,10 @@ impl Scripted {
 
     async fn try_commit(&self, needs: Needs, work: &mut Work<'_>) -> Result<Ticket, Error> {
         self.commits.fetch_add(1, Ordering::Relaxed);
+        if needs.is_beside {
+            self.begun_beside.fetch_add(1, Ordering::Relaxed);
+            self.may_end_beside.0.acquire().await.unwrap().forget();
+        }
         if self.needs_held(&needs) {
             let _ = self.model.copy().commit(needs.clone(), work).await;
             self.busy.fetch_add(1, Ordering::Relaxed);
@@ -321,6 +340,10 @@ impl Store for Scripted {
 
     fn watch(&self, news: Arc<dyn News>) {
         let _ = self.news.set(news);
+    }
+
+    fn commits_beside(&self) -> bool {
+        self.commits_beside.load(Ordering::Relaxed)
     }
 
     fn takes_at_once(&self) -> usize {

@@ -8,7 +8,7 @@ use super::desk::{Entry, Origin, PostgresDesk};
 use crate::backlog::Amount;
 use crate::registry::Registry;
 use crate::rows::Stored;
-use crate::stock::{Offer, Plan, ReadyKey, Stock};
+use crate::stock::{MadeReady, Offer, Plan, ReadyKey, Stock};
 use crate::this_server::ThisServer;
 use crate::values::{Map, uuid};
 use mainspring_kernel::{JobId, StateName, TenantId, Timestamp};
@@ -36,7 +36,7 @@ pub(super) struct Consequences {
     /// Jobs that had a row in `ready` or `waiting`, were not offered, and have none any more.
     gone: HashSet<JobId>,
     /// Rows that were put in `ready`, with their jobs if those go into the stock.
-    made_ready: Vec<(i32, ReadyKey, Option<Stored>)>,
+    made_ready: Vec<MadeReady>,
     /// What tenants have more, or less, that has not ended.
     pub(super) backlog: Vec<(TenantId, Amount)>,
     /// The registries, if the batch changed them.
@@ -45,12 +45,30 @@ pub(super) struct Consequences {
     is_news: bool,
 }
 
+/// The stock of the first writer, as a writer sees it.
+#[derive(Clone, Copy)]
+pub(super) enum WhoseStock<'a> {
+    Own(&'a Stock),
+    /// It is told later, and chooses then.
+    Elsewhere,
+}
+
+impl WhoseStock<'_> {
+    /// Whether a job put in this lane may go into the stock.
+    fn may_take(self, lane: i32) -> bool {
+        match self {
+            WhoseStock::Own(stock) => stock.is_stocked(lane),
+            WhoseStock::Elsewhere => true,
+        }
+    }
+}
+
 impl Consequences {
     /// What committing a desk will bring about.
     pub(super) fn of(
         desk: PostgresDesk<'_>,
         plan: Plan,
-        stock: &Stock,
+        stock: WhoseStock<'_>,
         server: &ThisServer,
     ) -> Consequences {
         let entity_alarm = desk.entities.first_alarm();
@@ -102,7 +120,7 @@ impl Consequences {
                     all.is_news = true;
                     if let Some(lane) = lanes.number(&registry.lane(&entry.job)) {
                         let place = (registry.key(&entry.job, due_at), uuid(id));
-                        let stored = stock.is_stocked(lane).then(|| stored(entry));
+                        let stored = stock.may_take(lane).then(|| stored(entry));
                         all.made_ready.push((lane, place, stored));
                     }
                 }
@@ -113,6 +131,19 @@ impl Consequences {
             }
         }
         all
+    }
+
+    /// What to read of `ready` while the batch is on its way, so that the next pulls find it here.
+    pub(super) fn plan_ahead(&self, stock: &Stock) -> Plan {
+        let mut offered_to = self.claimed_to.clone();
+        let mut left: Map<i32, usize> = Map::default();
+        for (lane, key, stored) in &self.unclaimed {
+            let place = (*key, uuid(stored.job.id));
+            let last = offered_to.entry(*lane).or_insert(place);
+            *last = place.max(*last);
+            *left.entry(*lane).or_default() += 1;
+        }
+        stock.plan_ahead(&self.plan, &offered_to, &left)
     }
 
     /// The batch changed nothing: only the stock gets back what it offered.
@@ -139,8 +170,9 @@ impl Consequences {
         writer.stock.put_back(self.unclaimed);
         writer.stock.rows_claimed(&self.plan, Some(&self.claimed_to));
         writer.stock.rows_gone(&self.gone);
-        for (lane, place, stored) in self.made_ready {
-            writer.stock.row_written(lane, place, stored);
+        match writer.only_makes_jobs {
+            true => server.due.made_ready().extend(self.made_ready),
+            false => self.made_ready.into_iter().for_each(|row| writer.stock.row_written(row)),
         }
         if self.is_news {
             server.neighbours.to_tell.notify_one();

@@ -49,7 +49,7 @@ impl Writer {
         transaction: &mut Transaction<'_>,
         needs: &Needs,
     ) -> Result<(), Fault> {
-        server.tell_stock(&mut self.stock);
+        server.tell_stock(&mut self.stock, |id| self.handed_out.contains_key(&id));
         if let Some(later) = self.stock.finds_lanes_in() {
             server.work_by(needs.now + later);
         }
@@ -66,6 +66,15 @@ impl Writer {
     }
 }
 
+/// Reads what the next pulls will want. It may come to nothing: then they read it themselves.
+pub(super) async fn read_ahead(server: &ThisServer, plan: &Plan) -> Option<(Vec<Offer>, Instant)> {
+    let began = Instant::now();
+    match plan.to_read.is_empty() {
+        true => None,
+        false => look_at_ready_rows(server, plan).await.ok().map(|rows| (rows, began)),
+    }
+}
+
 /// Reads the rows of `ready` that a plan names, with their jobs: looked at on any connection, or
 /// locked in the transaction.
 async fn read_ready_rows(
@@ -76,18 +85,33 @@ async fn read_ready_rows(
     if plan.to_read.is_empty() {
         return Ok(Vec::new());
     }
+    match plan.is_locking {
+        true => {
+            let rows = transaction.run_one(Call::new(Query::LockReady, values(plan))).await?;
+            offers_of(server, &rows).await
+        }
+        false => look_at_ready_rows(server, plan).await,
+    }
+}
+
+/// The same without locks, on any connection.
+async fn look_at_ready_rows(server: &ThisServer, plan: &Plan) -> Result<Vec<Offer>, Fault> {
+    let rows = server.connections.read(Query::PeekReady, values(plan)).await?;
+    offers_of(server, &rows).await
+}
+
+fn values(plan: &Plan) -> Vec<Value> {
     let most = i32::try_from(plan.read_most).unwrap_or(i32::MAX);
-    let values: Vec<Value> = vec![
+    vec![
         Box::new(plan.to_read.clone()),
         Box::new(plan.keys.clone()),
         Box::new(plan.ids.clone()),
         Box::new(most),
-    ];
-    let rows = match plan.is_locking {
-        true => transaction.run_one(Call::new(Query::LockReady, values)).await?,
-        false => server.connections.read(Query::PeekReady, values).await?,
-    };
-    server.learn_lanes(&rows, 2).await?;
+    ]
+}
+
+async fn offers_of(server: &ThisServer, rows: &[Row]) -> Result<Vec<Offer>, Fault> {
+    server.learn_lanes(rows, 2).await?;
     let lanes = server.lanes();
     let offer = |row: &Row| -> Result<Offer, Fault> {
         Ok((row.try_get(0)?, row.try_get(1)?, read_job(row, 2, false, &lanes)?))

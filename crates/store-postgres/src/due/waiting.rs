@@ -9,7 +9,7 @@ use crate::queries::Query;
 use crate::stock::Stock;
 use crate::this_server::ThisServer;
 use crate::values::At;
-use mainspring_kernel::Timestamp;
+use mainspring_kernel::{JobId, Timestamp};
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -81,11 +81,17 @@ impl ThisServer {
         Ok((lanes, moved < i64::from(PROMOTED_MAX)))
     }
 
-    /// Tells the writer's stock where rows of `ready` came from elsewhere than its own batches.
-    pub(crate) fn tell_stock(&self, stock: &mut Stock) {
+    /// Tells the first writer's stock where rows of `ready` came from elsewhere than its own batches.
+    /// What was handed out already needs no telling: it was found by reading.
+    pub(crate) fn tell_stock(&self, stock: &mut Stock, is_handed_out: impl Fn(JobId) -> bool) {
         let lanes = std::mem::take(&mut *self.due.filled());
         for lane in lanes {
             stock.lane_filled(lane);
+        }
+        for row in self.due.made_ready().take() {
+            if row.2.as_ref().is_none_or(|stored| !is_handed_out(stored.job.id)) {
+                stock.row_written(row);
+            }
         }
         if self.neighbours.has_to_look.swap(false, Ordering::AcqRel) {
             stock.others_filled_lanes();
