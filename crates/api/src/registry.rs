@@ -41,6 +41,22 @@ pub struct SetType {
     /// How its jobs are executed; as the deployment says if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<TypeExecutor>,
+    /// How soon its jobs are to start and to end; nothing is promised if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sla: Option<TypeSla>,
+}
+
+/// How soon jobs of a type are to start and to end. Late ones raise alerts, nothing else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TypeSla {
+    /// Within how long after they are due they start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within_ms: Option<u32>,
+    /// Within how long after they are due they have ended, all tries included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_within_ms: Option<u32>,
 }
 
 /// How jobs of a type are executed. Which fields may be said depends on the mode.
@@ -106,6 +122,9 @@ pub struct Type {
     /// How its jobs are executed; null is as the deployment says. All but the mode is for admins.
     #[serde(default)]
     pub executor: Option<TypeExecutor>,
+    /// How soon its jobs are to start and to end.
+    #[serde(default)]
+    pub sla: Option<TypeSla>,
 }
 
 /// How a queue hands out its jobs.

@@ -125,6 +125,8 @@ pub(crate) const CENSUS_JOBS_MAX: usize = 10_000;
 pub(crate) const REPORTED_TENANTS_MAX: usize = 10_000;
 /// A job that starts less than this after it was due is not late to anybody.
 pub(crate) const LATE_START_MIN: Duration = Duration::from_secs(1);
+/// Types of one tenant of which it is remembered how late their jobs were.
+pub(crate) const LATE_TYPES_MAX: usize = 256;
 /// Alerts that stand and are looked up when a server starts.
 pub(crate) const ALERTS_FOUND_MAX: usize = 1_000;
 /// Alerts of one rule that a tenant can have about different things; further ones are not raised.

@@ -5,7 +5,7 @@ use crate::exit;
 use crate::output::{Output, say, say_json, table};
 use crate::session::Session;
 use crate::span;
-use mainspring_sdk::api::registry::{SetType, Type, TypeExecutor};
+use mainspring_sdk::api::registry::{SetType, Type, TypeExecutor, TypeSla};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -58,6 +58,12 @@ struct SetArgs {
     /// Queue of jobs that do not say
     #[arg(long)]
     queue: Option<String>,
+    /// Raise an alert if a job starts so much later than due, such as 5m
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    start_within: Option<Duration>,
+    /// Raise an alert if a job ends so much later than due
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    finish_within: Option<Duration>,
     #[command(flatten)]
     executor: ExecutorArgs,
 }
@@ -133,6 +139,7 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
                 concurrency_scope: args.concurrency_scope,
                 queue: args.queue,
                 executor: args.executor.asked_for(),
+                sla: sla(args.start_within, args.finish_within),
                 ..SetType::default()
             };
             let stored = session.client.set_type(&args.name, &spec).await?;
@@ -140,6 +147,15 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
         }
     }
     Ok(exit::OK)
+}
+
+fn sla(start: Option<Duration>, finish: Option<Duration>) -> Option<TypeSla> {
+    let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX);
+    let is_said = start.is_some() || finish.is_some();
+    is_said.then(|| TypeSla {
+        start_within_ms: start.map(millis),
+        finish_within_ms: finish.map(millis),
+    })
 }
 
 fn row(spec: &Type) -> Value {

@@ -87,6 +87,9 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
         if let Some(executor) = &spec.executor {
             executor::write_type(executor, out)?;
         }
+        if let Some(sla) = spec.sla {
+            file::write_sla(sla, out)?;
+        }
     }
     writeln!(out, "\n[templates]\ntenant = {:?}", settings.template_tenant.as_str())?;
     for template in &settings.templates {

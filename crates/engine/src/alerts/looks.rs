@@ -1,6 +1,7 @@
 //! What the sentry looks up: how many of a tenant's jobs are being retried, and whether somebody
 //! asks for the jobs that are due.
 
+use super::reports::Told;
 use super::sentry::{Seen, Sentry, millis};
 use crate::colleagues;
 use crate::engine::Shared;
@@ -48,6 +49,38 @@ impl Sentry {
             }
             let key = (Rule::RetryingRatio, tenant, "".into());
             seen.push(Seen { key, value, thresholds, quiet: config.quiet });
+        }
+        Ok(())
+    }
+
+    /// Types of whose jobs more was promised than they kept.
+    pub(super) async fn promises(
+        &self,
+        shared: &Shared,
+        told: &Told,
+        seen: &mut Vec<Seen>,
+    ) -> Result<(), Error> {
+        if told.tenants.values().all(|signs| signs.by_type.is_empty()) {
+            return Ok(());
+        }
+        let types = shared.store.types().await?;
+        for (tenant, signs) in &told.tenants {
+            for (job_type, late) in &signs.by_type {
+                let spec = types.iter().find(|spec| spec.name == *job_type);
+                let Some(sla) = spec.and_then(|spec| spec.sla) else { continue };
+                for (rule, late, within) in [
+                    (Rule::Lag, late.start, sla.start_within_ms),
+                    (Rule::Overdue, late.end, sla.finish_within_ms),
+                ] {
+                    let Some(within) = within else { continue };
+                    seen.push(Seen {
+                        key: (rule, tenant.clone(), job_type.as_str().into()),
+                        value: millis(late),
+                        thresholds: Thresholds { raise: Milli(within.into()), hold_ms: 0 },
+                        quiet: shared.config.alerts.quiet,
+                    });
+                }
+            }
         }
         Ok(())
     }

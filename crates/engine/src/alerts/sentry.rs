@@ -94,6 +94,7 @@ impl Sentry {
         self.growth(shared, &told, now, &mut seen).await?;
         told_of(&told, &config, &mut seen);
         of_server(shared, &told, &mut seen);
+        self.promises(shared, &told, &mut seen).await?;
         let retried = told.tenants.iter().filter(|(_, signs)| signs.has_retried);
         self.retrying.extend(retried.map(|(tenant, _)| tenant.clone()));
         self.ratios(shared, &mut seen).await?;

@@ -46,6 +46,8 @@ words! {
         LowOnSpace = "low_on_space",
         /// A part of the server died, and the process ended with it.
         PartDied = "part_died",
+        /// How much later than due jobs of a type end, of which something else was promised.
+        Overdue = "overdue",
     }
 }
 
@@ -90,6 +92,7 @@ impl Rule {
             | Rule::DlqGrowth
             | Rule::DeadLetter
             | Rule::Lag
+            | Rule::Overdue
             | Rule::NoWorker => Severity::P2,
             Rule::ScheduleSkipped => Severity::P3,
         }
@@ -111,8 +114,11 @@ impl Rule {
                  {threshold} are too many"
             ),
             Rule::DeadLetter => format!("job {subject} failed for good"),
-            Rule::Lag => {
-                format!("a job started {value} seconds after it was due; {threshold} are too many")
+            Rule::Lag | Rule::Overdue => {
+                let what = if subject.is_empty() { "a job" } else { "a job of type " };
+                let did = if self == Rule::Lag { "started" } else { "ended" };
+                let many = "seconds after it was due";
+                format!("{what}{subject} {did} {value} {many}; {threshold} are too many")
             }
             Rule::NoWorker => {
                 format!("{value} jobs of type {subject} are due and no worker asks for that type")
@@ -419,6 +425,7 @@ pub(super) fn ring(entity: &Entity, alert: &Alert, at: Timestamp, facts: &Facts<
         | Rule::DlqGrowth
         | Rule::InvalidTransitions
         | Rule::Lag
+        | Rule::Overdue
         | Rule::NoWorker
         | Rule::ScheduleSkipped
         | Rule::LowOnSpace

@@ -32,7 +32,7 @@ use mainspring_kernel::limits::{
     EXECUTOR_ARGS_MAX, EXECUTOR_BYTES_MAX, EXECUTOR_KILL_MS_MAX, EXECUTOR_URL_BYTES_MAX,
     EXECUTOR_VARIABLES_MAX, JITTER_SECS_MAX, KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX,
     LEASE_MS_MAX, MESSAGE_BYTES_MAX, MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX,
-    PULL_MAX, QUEUE_TIMEOUT_MS_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX,
+    PULL_MAX, QUEUE_SLA_MS_MIN, RETRIES_MAX, RUN_AHEAD_MS_MAX, RUN_ID_BYTES_MAX,
     SCHEDULE_INTERVAL_SECS_MAX, SNOOZE_MS_MAX, TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
@@ -295,7 +295,8 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
             whole(0, u32::MAX.into())
         }
         ("SetType" | "Type", "concurrency_scope") => scopes(),
-        ("SetType", "executor") => Allowed::Any,
+        ("SetType", "executor" | "sla") => Allowed::Any,
+        ("TypeSla", _) => whole(SLA_MS_MIN.into(), TIMEOUT_MS_MAX.into()),
         ("TypeExecutor", field) => return executor_field(field),
         ("SetQueue" | "Queue", "order") => orders(),
         ("IssueToken", "tenant_id" | "user_id") => name(),

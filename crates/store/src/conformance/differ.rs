@@ -20,7 +20,7 @@ use mainspring_kernel::entity::wait::Wait;
 use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::executor::Executor;
 use mainspring_kernel::job::{After, AfterCondition, Bounds, Idempotency};
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, Sla};
 use mainspring_kernel::view::tasks;
 use mainspring_kernel::{
     Command, DlqId, Failure, Job, JobId, Principal, QueueOrder, QueueSpec, Receipt, Role, Roles,
@@ -443,6 +443,8 @@ fn settings(dice: &mut Dice) -> Command {
         concurrency_limit: dice.one_of(&[None, Some(0), Some(1), Some(3)]),
         concurrency_scope: dice.one_of(&scopes),
         executor: (dice.below(2) == 0).then(|| Box::new(Executor::InProcess)),
+        sla: (dice.below(3) == 0)
+            .then_some(Sla { start_within_ms: Some(2_000), finish_within_ms: None }),
         ..TypeSpec::plain(kind(dice.one_of(&TYPES)))
     }))
 }

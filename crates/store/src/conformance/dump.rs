@@ -182,10 +182,12 @@ fn type_text(spec: &TypeSpec) -> String {
         backoff,
         file_entry,
         executor,
+        sla,
     } = spec;
     format!(
         "{name} {domain} {is_schedulable} {priority} {timeout_ms} {max_retries} \
-         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?} {executor:?}"
+         {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?} {executor:?} \
+         {sla:?}"
     )
 }
 

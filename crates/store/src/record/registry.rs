@@ -3,7 +3,7 @@
 use super::BadRecord;
 use super::wire::{Pen, Reader, length};
 use mainspring_kernel::executor::{Executor, Process, Webhook};
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, Sla};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, QueueOrder, QueueSpec, TypeSpec};
 
@@ -23,8 +23,10 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
         backoff: Backoff { base_ms, max_ms },
         file_entry,
         executor,
+        sla,
     } = spec;
-    pen.array(length(11, [file_entry.is_some(), executor.is_some()]));
+    let len = length(11, [file_entry.is_some(), executor.is_some(), false, sla.is_some()]);
+    pen.array(len);
     pen.text(name.as_str()); // 0
     pen.text(domain); // 1
     pen.flag(*is_schedulable); // 2
@@ -40,12 +42,31 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
     pen.text(queue.as_str()); // 8
     pen.number(*base_ms); // 9
     pen.number(*max_ms); // 10
-    if file_entry.is_some() || executor.is_some() {
+    if len > 11 {
         pen.optional(file_entry.as_ref(), |pen, entry| pen.bytes(&entry.0)); // 11
     }
-    if let Some(executor) = executor {
-        write_executor(pen, executor); // 12
+    if len > 12 {
+        pen.optional(executor.as_ref(), |pen, executor| write_executor(pen, executor)); // 12
     }
+    if let Some(sla) = sla {
+        // 13 is kept for what else holds jobs back.
+        pen.optional(None::<u8>, Pen::number);
+        let Sla { start_within_ms, finish_within_ms } = *sla;
+        pen.array(2); // 14
+        pen.optional(start_within_ms, Pen::number); // 0
+        pen.optional(finish_within_ms, Pen::number); // 1
+    }
+}
+
+fn read_sla(reader: &mut Reader<'_, '_>) -> Read<Sla> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let sla = Sla {
+        start_within_ms: reader.optional(at, Reader::small)?,
+        finish_within_ms: reader.optional(at, Reader::small)?,
+    };
+    reader.end(fields)?;
+    Ok(sla)
 }
 
 fn write_executor(pen: &mut Pen<'_>, executor: &Executor) {
@@ -126,6 +147,10 @@ pub(super) fn read_type(reader: &mut Reader<'_, '_>) -> Read<TypeSpec> {
         },
         file_entry: reader.optional(at, Reader::digest)?,
         executor: reader.optional(at, read_executor)?,
+        sla: {
+            reader.optional::<u64>(at, Reader::number)?;
+            reader.optional(at, read_sla)?
+        },
     };
     reader.end(fields)?;
     Ok(spec)

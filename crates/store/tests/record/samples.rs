@@ -21,7 +21,7 @@ use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
     ProgressNote,
 };
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, Sla};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{
     DlqItem, DlqState, Entity, EntityId, Event, Failure, Job, JobEvent, JobId, JobType, Lease,
@@ -438,6 +438,13 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
             "event_type_set_by_file",
             Event::TypeSet(Box::new(TypeSpec {
                 file_entry: Some(Digest([0xfe; 16])),
+                ..spec(None, ConcurrencyScope::Global)
+            })),
+        ),
+        (
+            "event_type_set_promised",
+            Event::TypeSet(Box::new(TypeSpec {
+                sla: Some(Sla { start_within_ms: Some(5_000), finish_within_ms: None }),
                 ..spec(None, ConcurrencyScope::Global)
             })),
         ),

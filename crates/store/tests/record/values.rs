@@ -12,7 +12,7 @@ use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
     Payload,
 };
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, Sla};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{
     DlqId, DlqItem, DlqState, Entity, EntityId, Event, Failure, Job, JobEvent, JobId, JobType,
@@ -285,8 +285,9 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
         Just(ConcurrencyScope::User)
     ];
     let numbers = any::<(bool, u8, u32, u16, Option<u32>, u32, u32, Option<[u8; 16]>)>();
-    (name(), text(), name(), scopes, numbers, of(executor()))
-        .prop_map(|(name, domain, queue, concurrency_scope, n, executor)| {
+    let sla = any::<(Option<u32>, Option<u32>)>();
+    (name(), text(), name(), scopes, numbers, of(executor()), of(sla))
+        .prop_map(|(name, domain, queue, concurrency_scope, n, executor, sla)| {
             Box::new(TypeSpec {
                 name: JobType::stored(name),
                 domain,
@@ -300,6 +301,10 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
                 backoff: Backoff { base_ms: n.5, max_ms: n.6 },
                 file_entry: n.7.map(Digest),
                 executor: executor.map(Box::new),
+                sla: sla.map(|(start_within_ms, finish_within_ms)| Sla {
+                    start_within_ms,
+                    finish_within_ms,
+                }),
             })
         })
         .boxed()

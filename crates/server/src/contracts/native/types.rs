@@ -10,7 +10,7 @@ use mainspring_api as api;
 use mainspring_kernel::entity::audit::Seen;
 use mainspring_kernel::executor::{Executor, ExecutorWish, Mode};
 use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, Sla};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
 
@@ -109,6 +109,11 @@ fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Refusal> {
         return Err(refusal::invalid("backoff_max_ms", "must not be below backoff_base_ms"));
     }
     spec.executor = wish.executor.map(executor).transpose()?.map(Box::new);
+    spec.sla = wish.sla.map(|api::registry::TypeSla { start_within_ms, finish_within_ms }| Sla {
+        start_within_ms,
+        finish_within_ms,
+    });
+    spec.sla.map_or(Ok(()), Sla::check)?;
     Ok(spec)
 }
 
@@ -163,6 +168,10 @@ fn shown(spec: &TypeSpec, who: &Principal) -> api::registry::Type {
         backoff_base_ms: spec.backoff.base_ms,
         backoff_max_ms: spec.backoff.max_ms,
         executor: spec.executor.as_deref().map(|executor| shown_executor(executor, who)),
+        sla: spec.sla.map(|Sla { start_within_ms, finish_within_ms }| api::registry::TypeSla {
+            start_within_ms,
+            finish_within_ms,
+        }),
     }
 }
 
@@ -246,6 +255,10 @@ mod tests {
             r#"{"executor":{"mode":"celery"}}"#,
             r#"{"executor":{"mode":"process"}}"#,
             r#"{"executor":{"mode":"pull","url":"https://a.example"}}"#,
+            r#"{"sla":{}}"#,
+            r#"{"sla":{"start_within_ms":999}}"#,
+            r#"{"sla":{"finish_within_ms":604800001}}"#,
+            r#"{"sla":{"start_within_ms":1000,"odd":1}}"#,
         ] {
             assert!(read(text).is_err(), "{text}");
         }
