@@ -239,6 +239,8 @@ fn pages(server: &Server, who: &Caller) -> BTreeSet<String> {
 
 /// Has PostgreSQL write down what each statement reads while every page is asked for.
 fn explained(cluster: &Cluster, server: &mut Server, ann: &Caller, pages: &BTreeSet<String>) {
+    // As in a database that has been there for a while; otherwise chance says which plans are made.
+    server.database().expect("a database").sql("VACUUM ANALYZE");
     let role = cluster.admin().role.clone();
     for setting in [
         "session_preload_libraries = 'auto_explain'",
