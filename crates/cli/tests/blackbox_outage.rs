@@ -446,6 +446,11 @@ mod postgres {
     }
 
     #[test]
+    fn o17_a_locked_schedule_hears_of_the_end_of_its_job_once_it_is_free() {
+        super::held::o17_a_locked_schedule_hears_of_the_end_of_its_job_once_it_is_free();
+    }
+
+    #[test]
     fn o15_a_lease_that_ran_out_in_an_outage_has_a_grace_after_it() {
         super::leases::o15_a_lease_that_ran_out_in_an_outage_has_a_grace_after_it();
     }

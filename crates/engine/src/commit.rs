@@ -8,7 +8,7 @@ use crate::batch::Batch;
 use crate::dispatcher::Dispatcher;
 use crate::engine::Shared;
 use crate::limits::ATTEMPTS_PER_TURN;
-use crate::request::{Patience, Request};
+use crate::request::Request;
 use crate::triggers::Hint;
 use draft::{Draft, Effects};
 use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};
@@ -252,9 +252,8 @@ fn answer_all(
 ) {
     if outcome.is_ok() {
         effects.count(&shared.tally, &shared.meters, began.elapsed());
-        tell_entities(shared, effects);
         tell_triggers(shared, effects);
-        shared.dependents.tell(&effects.ended, &effects.waits);
+        shared.dependents.tell(&effects.ended, &effects.settled, &effects.waits);
         shared.reports.tell(&effects.signals);
         if effects.has_new_alerts {
             shared.alerts_changed.send_modify(|rung| *rung += 1);
@@ -270,17 +269,6 @@ fn answer_all(
         shared.moved.send_modify(|turn| *turn += 1);
         shared.waiters.jobs.ring(&effects.ended);
         shared.waiters.tenants.ring(&effects.tenants);
-    }
-}
-
-/// Tells entities of the ends of their jobs. A word that gets lost costs time, never a job: they
-/// look for themselves before it matters.
-fn tell_entities(shared: &Shared, effects: &Effects) {
-    for (entity, job) in &effects.settled {
-        let command = Command::Settle { entity: *entity, jobs: vec![*job] };
-        let (mut request, _) = Request::new(vec![command], None, &shared.requests);
-        request.patience = Patience::ComesAgain;
-        let _ = shared.requests.try_send(request);
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) const ENDS_IN_MIND_MAX: usize = 100_000;
 pub(crate) const ENDS_AT_ONCE: usize = 200;
 /// Waits that are told of it at once; more follow.
 pub(crate) const SETTLED_AT_ONCE: usize = 1_000;
+/// An entity is told of an end this often in vain; then it is left to look for itself.
+pub(crate) const TELLS_MAX: u32 = 20;
 /// Whether anybody waits for other jobs at all is looked up at most this often.
 pub(crate) const WAITS_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Jobs that an explanation names of those that are waited for.

@@ -3,6 +3,7 @@
 
 use super::{ANY_TYPE, BINARY, Nodes, Pin, eventually, is_refused_for_now, timed};
 use mainspring_testkit::blackbox::Caller;
+use mainspring_testkit::blackbox::caller::text;
 use mainspring_testkit::load::Stopwatch;
 use mainspring_testkit::postgres::ClusterOptions;
 use serde_json::{Value, json};
@@ -159,4 +160,35 @@ pub(super) fn o05_a_locked_row_delays_no_other_rescue() {
     assert_eq!(running(), "1", "it is still locked");
     drop(pin);
     eventually("the last one is rescued", || (running() == "0").then_some(()));
+}
+
+pub(super) fn o17_a_locked_schedule_hears_of_the_end_of_its_job_once_it_is_free() {
+    let mut nodes = Nodes::start(BINARY, 1, &ClusterOptions::default(), ANY_TYPE);
+    nodes.servers[0].restart_with(|options| {
+        *options = options.clone().env("MAINSPRING_LOG", "info,mainspring_engine=debug");
+    });
+    let caller = nodes.admin(0);
+    let wish = json!({
+        "job_type": "sometimes", "kind": "interval", "interval_seconds": 86_400,
+        "pause_after_failures": 1
+    });
+    let made = caller.post("/api/v1/schedules", &wish).data();
+    let path = format!("/api/v1/schedules/{}", text(&made, "schedule_id"));
+    caller.post(&format!("{path}/trigger"), &json!({})).data();
+    let run = caller.pull_one("sometimes");
+    let pin = hold(&nodes, "SELECT id FROM mainspring.entity FOR UPDATE");
+    let report = json!({ "items": [{
+        "job_id": run["job_id"], "lease_token": run["lease_token"], "error_code": "BROKEN",
+        "message": "no", "retryable": false
+    }] });
+    caller.post("/api/v1/work/fail", &report).data();
+    eventually("it was told in vain", || {
+        nodes.servers[0].log().contains("ends of jobs are told again").then_some(())
+    });
+    assert_eq!(caller.get(&path).data()["status"], "active", "its row is locked");
+    drop(pin);
+    // It would look for itself only before it fires again, tomorrow.
+    eventually("it has heard of the failure", || {
+        (caller.get(&path).data()["status"] == "paused").then_some(())
+    });
 }
