@@ -68,6 +68,8 @@ fn g09_g10_an_item_leads_to_its_job_and_back_and_a_requeue_is_a_new_linked_job(s
     let new = text(&requeued.data(), "job_id");
     assert_ne!(new, id);
     assert_eq!(text(&requeue().data(), "job_id"), new, "the same request gets the same job");
+    let told = items(fay.get(&format!("/api/v1/audit?object_id={item}")).data());
+    assert_eq!(told.len(), 1, "what is answered again is not told again: {told:?}");
     let fresh = fay.job(&new);
     assert_eq!((&fresh["source_dlq_id"], &fresh["retry_count"]), (&json!(item), &json!(0)));
     for kept in ["job_type", "payload", "labels", "queue", "priority", "trace_id"] {

@@ -4,6 +4,8 @@
 
 use crate::command::{Command, Follows};
 use crate::decide::{Decision, Receipt};
+use crate::entity::EntityCommand;
+use crate::entity::audit::{AuditCommand, Fate};
 use crate::entity::wait::Member;
 use crate::event::{Change, Event, JobEvent};
 use crate::job::{After, AfterCondition, StateName};
@@ -116,6 +118,16 @@ pub fn member(decision: &Decision) -> Option<Member> {
 pub fn stands_alone(part: &Command, decision: &Decision) -> bool {
     let is_taken_back = matches!(decision.receipt, Receipt::TakenBack { .. });
     matches!(part, Command::Ack(_)) && (is_taken_back || decision.events.is_empty())
+}
+
+/// Whether a part is the audit line of a deed that the parts before it found done already: what was
+/// only answered again is not told again.
+pub fn tells_of_nothing(part: &Command, before: &[Decision]) -> bool {
+    let Command::Entity(asked) = part else { return false };
+    let EntityCommand::Audit(AuditCommand::Append { note, .. }) = &**asked else { return false };
+    note.fate == Fate::Done
+        && !before.is_empty()
+        && before.iter().all(|decision| decision.events.is_empty())
 }
 
 /// What all parts bring about.

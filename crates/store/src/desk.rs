@@ -84,6 +84,9 @@ pub fn decide_on(
     let mut beside = Beside::default();
     let mut decided = Vec::with_capacity(parts.len());
     for part in parts {
+        if together::tells_of_nothing(part, &decided) {
+            continue;
+        }
         let decision = decide_part(desk, part, around, &beside)?;
         if together::stands_alone(part, &decision) {
             return Ok(decision);

@@ -4,6 +4,7 @@
 //!
 //! Read `checker/facts.rs` first, then the rules by subject.
 
+mod audit;
 mod durability;
 mod facts;
 mod firings;
@@ -72,6 +73,7 @@ pub fn check(history: &History) -> Vec<Violation> {
     retries::check(&facts, &mut found);
     keys::check(&facts, &mut found);
     items::check(&facts, &mut found);
+    audit::check(&facts, &mut found);
     firings::check(&facts, &mut found);
     limits::check(&facts, &mut found);
     order::check(&facts, &mut found);

@@ -263,6 +263,34 @@ pub struct Dump {
     pub firings: Vec<FiringDump>,
     /// Entities with an alarm that did not ring any more.
     pub silent: Vec<String>,
+    /// The audit trail of each tenant, where it was read.
+    pub trails: Vec<TrailDump>,
+}
+
+/// The audit trail of one tenant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrailDump {
+    /// The tenant.
+    pub tenant: String,
+    /// Whether the server finds its chain whole.
+    pub is_valid: bool,
+    /// Its lines, the first one first.
+    pub lines: Vec<AuditDump>,
+}
+
+/// One line of an audit trail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditDump {
+    /// 1, 2, 3…
+    pub seq: u64,
+    /// What was done.
+    pub action: String,
+    /// To what.
+    pub object: String,
+    /// By whom.
+    pub actor: String,
+    /// Whether the attempt was refused.
+    pub is_denied: bool,
 }
 
 /// How often an entity says that it fired.

@@ -2,6 +2,7 @@
 //! format keeps everything.
 
 mod checker {
+    mod audit;
     mod others;
     mod refused;
 }

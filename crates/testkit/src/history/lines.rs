@@ -3,8 +3,8 @@
 //! an `invoke` line and, if an answer came, an `end` line with the same `id`.
 
 use super::{
-    Answer, Call, Dump, EventDump, FiringDump, Grant, History, Injected, ItemDump, JobDump,
-    Operation, Outcome, PullScope, Seen, Streamed, TypeRules, Work,
+    Answer, AuditDump, Call, Dump, EventDump, FiringDump, Grant, History, Injected, ItemDump,
+    JobDump, Operation, Outcome, PullScope, Seen, Streamed, TrailDump, TypeRules, Work,
 };
 use mainspring_kernel::StateName;
 use serde_json::{Map, Value, json};
@@ -75,8 +75,9 @@ pub fn write(history: &History) -> String {
     }
     lines.extend(history.dump.jobs.iter().map(job_line));
     lines.extend(history.dump.items.iter().map(item_line));
-    let Dump { jobs: _, items: _, by_state, is_settled, kept_since, firings, silent } =
+    let Dump { jobs: _, items: _, by_state, is_settled, kept_since, firings, silent, trails } =
         &history.dump;
+    lines.extend(trails.iter().map(trail_line));
     for FiringDump { entity, count, due, told } in firings {
         let line = json!({"line": "firing", "entity": entity, "count": count, "due": due,
             "told": told});
@@ -135,6 +136,7 @@ fn take(line: &Value, history: &mut History, calls: &mut BTreeMap<u64, Operation
             let (due, told) = (number("due"), number("told"));
             history.dump.firings.push(FiringDump { entity, count, due, told });
         }
+        "trail" => history.dump.trails.push(read_trail(line)?),
         "silent" => history.dump.silent.push(text(line, "entity")?),
         "work" => history.ledger.push(Work {
             at: line["at"].as_u64()?,
@@ -447,4 +449,30 @@ fn item_line(item: &ItemDump) -> String {
         line.insert(field.to_owned(), json!(value));
     }
     Value::Object(line).to_string()
+}
+
+fn trail_line(trail: &TrailDump) -> String {
+    let line = |line: &AuditDump| {
+        let AuditDump { seq, action, object, actor, is_denied } = line;
+        json!({"seq": seq, "action": action, "object": object, "actor": actor,
+            "denied": is_denied})
+    };
+    let lines: Vec<Value> = trail.lines.iter().map(line).collect();
+    json!({"line": "trail", "tenant": trail.tenant, "valid": trail.is_valid, "lines": lines})
+        .to_string()
+}
+
+fn read_trail(line: &Value) -> Option<TrailDump> {
+    let read = |line: &Value| {
+        Some(AuditDump {
+            seq: line["seq"].as_u64()?,
+            action: text(line, "action")?,
+            object: text(line, "object")?,
+            actor: text(line, "actor")?,
+            is_denied: line["denied"].as_bool()?,
+        })
+    };
+    let lines: Option<Vec<AuditDump>> = line["lines"].as_array()?.iter().map(read).collect();
+    let is_valid = line["valid"].as_bool()?;
+    Some(TrailDump { tenant: text(line, "tenant")?, is_valid, lines: lines? })
 }

@@ -48,6 +48,14 @@ impl Api {
         self.ask_with(method, path, None, body)
     }
 
+    /// Reads something as one of `tenant` sees it.
+    ///
+    /// # Errors
+    /// Like [`Api::ask`].
+    pub fn ask_in(&mut self, tenant: &str, path: &str) -> Result<Value, Outcome> {
+        self.ask_with("GET", path, Some(("x-tenant-id", tenant)), None)
+    }
+
     fn ask_with(
         &mut self,
         method: &str,

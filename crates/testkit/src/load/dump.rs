@@ -3,8 +3,11 @@
 
 use super::Api;
 use super::api::{number, state, text, time};
+use super::fleet::TENANTS;
 use crate::blackbox::eventually;
-use crate::history::{Answer, Call, Dump, EventDump, History, ItemDump, JobDump, Outcome};
+use crate::history::{
+    Answer, AuditDump, Call, Dump, EventDump, History, ItemDump, JobDump, Outcome, TrailDump,
+};
 use mainspring_kernel::StateName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,8 +67,9 @@ pub fn fill(admin: &mut Api, history: &mut History) {
             break all;
         }
     };
-    history.dump =
-        Dump { jobs, items, by_state: Some(by_state), is_settled: true, ..Dump::default() };
+    let trails = TENANTS.map(|tenant| trail(admin, tenant)).into();
+    let by_state = Some(by_state);
+    history.dump = Dump { jobs, items, by_state, is_settled: true, trails, ..Dump::default() };
     complete(history, &queues);
 }
 
@@ -132,6 +136,35 @@ fn pages(admin: &mut Api, path: &str) -> Vec<Value> {
             Some(cursor) => next = format!("{path}&cursor={cursor}"),
             None => return all,
         }
+    }
+}
+
+/// The audit trail of a tenant, and whether the server finds it whole.
+fn trail(admin: &mut Api, tenant: &str) -> TrailDump {
+    let verdict = admin.ask_in(tenant, "/api/v1/audit/verify");
+    let mut lines = Vec::new();
+    let mut next = String::from("/api/v1/audit?limit=100");
+    loop {
+        let page = admin.ask_in(tenant, &next);
+        let page = page.unwrap_or_else(|outcome| panic!("the trail of {tenant}: {outcome:?}"));
+        lines.extend(page["items"].as_array().into_iter().flatten().map(audit_dump));
+        match page["next_cursor"].as_str() {
+            Some(cursor) => next = format!("/api/v1/audit?limit=100&cursor={cursor}"),
+            None => break,
+        }
+    }
+    lines.reverse();
+    let is_valid = verdict.is_ok_and(|verdict| verdict["valid"] == true);
+    TrailDump { tenant: tenant.to_owned(), is_valid, lines }
+}
+
+fn audit_dump(line: &Value) -> AuditDump {
+    AuditDump {
+        seq: line["seq"].as_u64().unwrap_or(0),
+        action: text(line, "action"),
+        object: text(line, "object_id"),
+        actor: text(&line["actor"], "user_id"),
+        is_denied: line["outcome"] == "denied",
     }
 }
 
