@@ -178,8 +178,10 @@ fn d17_a_stopped_worker_releases_what_it_cannot_finish(store: Store) {
     admin.complete(&again);
 
     let job = admin.submit_plain("slow");
-    let patient = worker(&server, &["--grace", "20s"], "sleep 1; echo '{\"ok\":true}'");
-    wait_for(&admin, &job, "running");
+    let begun = server.directory().join("begun");
+    let script = "touch begun; sleep 1; echo '{\"ok\":true}'";
+    let patient = worker(&server, &["--grace", "20s"], script);
+    eventually("the command runs", || begun.exists().then_some(()));
     assert_eq!(patient.terminate(), Some(0));
     let done = admin.job(&job);
     assert_eq!((&done["status"], &done["attempt"]), (&json!("succeeded"), &json!(1)), "{done}");
