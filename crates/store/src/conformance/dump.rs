@@ -183,11 +183,12 @@ fn type_text(spec: &TypeSpec) -> String {
         file_entry,
         executor,
         flow,
+        sla,
     } = spec;
     format!(
         "{name} {domain} {is_schedulable} {priority} {timeout_ms} {max_retries} \
          {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?} {executor:?} \
-         {flow:?}"
+         {flow:?} {sla:?}"
     )
 }
 
