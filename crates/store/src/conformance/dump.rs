@@ -3,7 +3,7 @@
 use crate::store::{Error, Store};
 use crate::{
     Counts, EntityFilter, ItemFilter, JobFilter, JobWithHistory, LoggedMove, MovesPage, QueueCount,
-    Scope,
+    Scope, TypeCount,
 };
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::job::{Effect, EffectTotals};
@@ -222,6 +222,7 @@ fn counts_text(counts: Counts) -> String {
         jobs_retried,
         items_open,
         queues,
+        types,
     } = counts;
     let mut text = format!(
         "{by_state:?} {due} {oldest_due:?} {retries} {submitted} {claims} {jobs_retried} \
@@ -232,6 +233,9 @@ fn counts_text(counts: Counts) -> String {
         if ready + pending + running > 0 {
             text += &format!(" {name}:{ready}/{pending}/{running} {oldest_due:?}");
         }
+    }
+    for TypeCount { name, queued, running, retrying } in types {
+        text += &format!(" {name}={queued}/{running}/{retrying}");
     }
     text
 }
