@@ -141,8 +141,8 @@ CREATE FUNCTION mainspring.count_held() RETURNS trigger
     AS $$
 BEGIN
     INSERT INTO mainspring.outbox (moves, names, deltas)
-    VALUES (0, ARRAY['jobs/' || NEW.tenant, 'bytes/' || NEW.tenant],
-        ARRAY[1, mainspring.held_bytes(NEW.payload, NEW.trace, NEW.more)]);
+    VALUES (0, ARRAY['jobs/' || NEW.tenant, 'bytes/' || NEW.tenant, 'type/queued/' || NEW.type],
+        ARRAY[1, mainspring.held_bytes(NEW.payload, NEW.trace, NEW.more), 1]);
     RETURN NULL;
 END $$;
 

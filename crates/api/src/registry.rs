@@ -51,6 +51,9 @@ pub struct SetType {
     /// When to stop handing out jobs because too many fail; never if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuit: Option<TypeCircuit>,
+    /// How soon its jobs are to start and to end; nothing is promised if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sla: Option<TypeSla>,
 }
 
 /// How many jobs of a type may be handed out in a time.
@@ -91,6 +94,19 @@ pub struct TypeCircuitState {
     pub state: String,
     /// Until when it is open.
     pub until: Option<Time>,
+}
+
+/// How soon jobs of a type are to start and to end. Late ones raise alerts, nothing else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TypeSla {
+    /// Within how long after they are due they start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within_ms: Option<u32>,
+    /// Within how long after they are due they have ended, all tries included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_within_ms: Option<u32>,
 }
 
 /// How jobs of a type are executed. Which fields may be said depends on the mode.
@@ -174,6 +190,9 @@ pub struct Type {
     /// Since when.
     #[serde(default)]
     pub paused_at: Option<Time>,
+    /// How soon its jobs are to start and to end; null if nothing is promised.
+    #[serde(default)]
+    pub sla: Option<TypeSla>,
 }
 
 /// How a queue hands out its jobs.

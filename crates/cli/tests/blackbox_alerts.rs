@@ -19,6 +19,7 @@ both_stores![
     g16_moves_refused_in_a_row_raise_a_p1,
     d07_a_dead_letter_of_the_scheduler_is_an_alert_that_survives_a_crash,
     a_type_that_no_worker_asks_for_and_a_late_start_are_told_of,
+    what_was_promised_of_a_type_and_not_kept_is_told_of_once,
     a_firing_that_is_left_out_is_told_of,
     lists_have_pages_and_filters_and_the_command_line_reads_them,
 ];
@@ -236,6 +237,49 @@ fn a_type_that_no_worker_asks_for_and_a_late_start_are_told_of(store: Store) {
     let late = eventually("the late start is told of", || alerts(&ann, "lag").pop());
     assert!(late["value"].as_f64().unwrap() >= 1.2, "{late}");
     assert_eq!(ann.job(&asked)["status"], "queued");
+}
+
+fn what_was_promised_of_a_type_and_not_kept_is_told_of_once(store: Store) {
+    let server = server(store);
+    let ann = server.caller("sla", "ann", &EVERYTHING);
+    let promise = json!({ "sla": { "start_within_ms": 1_000, "finish_within_ms": 1_100 } });
+    let set = server.admin().put("/api/v1/types/promised", &promise).data();
+    assert_eq!(set["sla"], promise["sla"]);
+    let other = json!({ "sla": { "start_within_ms": 600_000 } });
+    server.admin().put("/api/v1/types/patient", &other).data();
+    let jobs = [ann.submit_plain("promised"), ann.submit_plain("patient")];
+    let since = text(&ann.job(&jobs[1]), "created_at").parse::<jiff::Timestamp>().unwrap();
+    eventually("they have waited for more than a second", || {
+        (jiff::Timestamp::now().duration_since(since).as_millis() > 1_300).then_some(())
+    });
+    for rule in ["lag", "overdue"] {
+        let raised = eventually("it is told of though it only waits", || {
+            alerts(&ann, rule).into_iter().find(|alert| alert["subject"] == "promised")
+        });
+        assert_eq!(raised["state"], "open", "{raised}");
+    }
+    for job_type in ["promised", "patient"] {
+        ann.complete(&ann.pull_one(job_type));
+    }
+    let of = |rule: &str, subject: &str| {
+        alerts(&ann, rule).into_iter().find(|alert| alert["subject"] == subject)
+    };
+    for (rule, words) in
+        [("lag", "promised had not started"), ("overdue", "promised had not ended")]
+    {
+        let raised = eventually(rule, || of(rule, "promised"));
+        assert_eq!(raised["severity"], "P2");
+        assert!(raised["value"].as_f64() >= raised["threshold"].as_f64(), "{raised}");
+        assert!(text(&raised, "message").contains(words), "{raised}");
+        assert_eq!(raised["threshold"], if rule == "lag" { 1.0 } else { 1.1 });
+    }
+    for rule in ["lag", "overdue"] {
+        let over = eventually("it is over", || {
+            of(rule, "promised").filter(|alert| alert["state"] == "cleared")
+        });
+        assert_eq!(over["count"], 1, "it came once: {over}");
+        assert_eq!(of(rule, "patient"), None, "that was promised for later, or not at all");
+    }
 }
 
 fn a_firing_that_is_left_out_is_told_of(store: Store) {

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 both_stores![
     g15_an_alert_is_sent_once_when_it_is_raised_and_once_when_it_is_over,
     a_receiver_that_was_away_is_told_and_a_crash_tells_nothing_twice,
+    a_full_backlog_keeps_no_alert_back,
     without_a_receiver_the_stream_tells_of_alerts,
     nobody_but_the_server_tells_of_alerts,
     a_death_is_told_of_at_the_next_start,
@@ -121,6 +122,23 @@ fn a_receiver_that_was_away_is_told_and_a_crash_tells_nothing_twice(store: Store
     eventually("it is over", || (news("alert.cleared") == 1).then_some(()));
     let told_of = items(ann.get("/api/v1/jobs?type=mainspring.alert").data());
     assert_eq!(told_of.len(), 2, "one for each: {told_of:?}");
+}
+
+fn a_full_backlog_keeps_no_alert_back(store: Store) {
+    let receiver = Receiver::start(|_| answer("204 No Content", "", ""));
+    let server = Server::start(options(store, &format!("http://{}/", receiver.address)));
+    let ann = server.caller("acme", "ann", &ROLES);
+    ann.submit_plain("lonely");
+    bury(&ann, 1);
+    // Also if somebody makes the cap smaller than what waits already.
+    server.admin().put("/api/v1/tenants/acme", &json!({ "backlog_max": 0 })).data();
+    let wish = json!({ "job_type": "lonely", "payload": {} });
+    assert_eq!(ann.post("/api/v1/jobs", &wish).refusal().1, "TENANT_BACKLOG_FULL");
+    let raised = eventually("it is told all the same", || told(&receiver).into_iter().next());
+    assert_eq!((&raised["rule"], &raised["tenant_id"]), (&json!("no_worker"), &json!("acme")));
+    ann.complete(&ann.pull_one("lonely"));
+    let cleared = eventually("that it is over, too", || told(&receiver).into_iter().nth(1));
+    assert_eq!(cleared["event"], "alert.cleared");
 }
 
 fn without_a_receiver_the_stream_tells_of_alerts(store: Store) {

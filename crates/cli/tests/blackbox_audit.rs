@@ -16,6 +16,7 @@ use support::{EVERYTHING, enqueued, no, pulled, put, report, server, wish};
 
 both_stores![
     d10_whatever_is_done_to_the_history_of_a_job_is_found,
+    d10_seals_leave_no_move_out_however_often_the_server_is_killed,
     d06_d10_an_ack_is_a_line_with_its_links,
     d10_what_a_line_says_was_before_is_what_was_before,
 ];
@@ -111,6 +112,50 @@ fn d10_whatever_is_done_to_the_history_of_a_job_is_found(store: Store) {
 }
 
 #[track_caller]
+/// Killed between a seal that is decided and one that is heard of, or while moves gather for one:
+/// the next server goes on from what is durable.
+fn d10_seals_leave_no_move_out_however_often_the_server_is_killed(store: Store) {
+    let config = "[audit]\nhistory_every = \"100ms\"\n[types]\nstrict = false\n";
+    let mut server = Server::start(store.options(BINARY).config(config));
+    let ann = server.caller("t", "ann", &EVERYTHING);
+    let mut moves = 0;
+    for round in 0..6 {
+        let ann = Caller { address: server.address, token: ann.token.clone() };
+        for _ in 0..3 {
+            ann.submit_plain("sealed");
+            ann.complete(&ann.pull_one("sealed"));
+            moves += 3;
+        }
+        // In every other round before anything of it can be sealed.
+        if round % 2 == 0 {
+            sealed(&ann, moves);
+        }
+        server.kill9();
+        server.restart();
+    }
+    let ann = Caller { address: server.address, token: ann.token };
+    let history = sealed(&ann, moves);
+    assert_eq!(history["from"], 1, "{history}");
+    let mut stretches: Vec<(u64, u64)> = Vec::new();
+    let mut path = "/api/v1/audit?action=history.seal&limit=100".to_owned();
+    loop {
+        let page = server.admin().get(&path).data();
+        let number = |seal: &Value, field: &str| seal["after"][field].as_u64().unwrap();
+        let seals = items(page.clone());
+        stretches.extend(seals.iter().map(|seal| (number(seal, "after"), number(seal, "to"))));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        path = format!("/api/v1/audit?action=history.seal&limit=100&cursor={cursor}");
+    }
+    stretches.sort_unstable();
+    let mut end = 0;
+    for (after, to) in &stretches {
+        assert!(*after <= end && *to > *after, "{stretches:?}");
+        end = end.max(*to);
+    }
+    assert!(end >= moves && stretches.len() >= 3, "{stretches:?}");
+    server.cli(&["audit", "verify"]).expect(0);
+}
+
 fn is_broken(who: &Caller, what: &str) {
     let (status, told) = verify(who);
     assert_eq!(status, 409, "{what} was not found: {told}");

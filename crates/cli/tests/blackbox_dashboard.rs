@@ -383,11 +383,18 @@ fn types_subscriptions_and_triggers_are_made_by_forms(store: Store) {
     let form = admin.get("/ui/new-type?name=d10.made").text();
     assert!(form.contains("value=\"7\""), "the form has what is: {form}");
     let wish = [("name", "d10.made"), ("timeout_seconds", "61"), ("queue", "q10")];
+    let wish = [&wish[..], &[("finish_within_ms", "90000")]].concat();
     let made = admin.send("/ui/types", &wish);
     assert_eq!(made.header("location"), Some("/ui/types/d10%2Emade"));
     let it = op.get(path).data();
     assert_eq!((&it["timeout_seconds"], &it["queue"]), (&json!(61), &json!("q10")));
     assert_eq!(it["executor"]["mode"], "pull", "what the form does not show stays");
+    assert_eq!(it["sla"], json!({ "finish_within_ms": 90_000 }));
+    for page in ["/ui/types", "/ui/types/d10.made"] {
+        assert!(visitor.get(page).text().contains("1 min 30 s"), "{page} shows what is promised");
+    }
+    let form = admin.get("/ui/new-type?name=d10.made").text();
+    assert!(form.contains("value=\"90000\""), "{form}");
     // A subscription: its secret is shown once.
     let wish = [("name", "hook"), ("url", "nonsense"), ("types", "a, b")];
     assert!(visitor.send("/ui/subscriptions", &wish).text().contains("say-bad"));

@@ -3,10 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use mainspring_testkit::blackbox::caller::text;
+use mainspring_testkit::blackbox::caller::{items, text};
 use mainspring_testkit::blackbox::{Caller, PerStore, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 both_stores![
     a_rate_limit_holds_and_a_waiting_pull_is_woken_when_it_refills,
@@ -226,9 +227,23 @@ fn a_tenant_is_paused_weighed_and_bounded(store: Store) {
         let shown = admin.get("/api/v1/tenants/bounded").data();
         (shown["backlog"] == 2).then_some(())
     });
-    let listed = admin.get("/api/v1/tenants").data();
-    let all = listed["items"].as_array().unwrap();
-    assert!(all.iter().any(|tenant| tenant["tenant_id"] == "bounded"), "{listed}");
+    for n in 0..4 {
+        admin.put(&format!("/api/v1/tenants/paged-{n}"), &json!({ "weight": 2 })).data();
+    }
+    let (mut names, mut path) = (BTreeSet::new(), "/api/v1/tenants?limit=2".to_owned());
+    loop {
+        let page = admin.get(&path).data();
+        let some = items(page.clone());
+        assert!((1..=2).contains(&some.len()), "{page}");
+        for tenant in &some {
+            assert!(names.insert(text(tenant, "tenant_id")), "{tenant} comes twice");
+        }
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        path = format!("/api/v1/tenants?limit=2&cursor={cursor}");
+    }
+    let wanted = ["bounded", "paged-0", "paged-1", "paged-2", "paged-3"];
+    assert!(wanted.iter().all(|name| names.contains(*name)), "{names:?}");
+    assert_eq!(admin.get("/api/v1/tenants?cursor=nonsense").refusal().0, 400);
     let waiting = {
         let bob = bob.clone();
         std::thread::spawn(move || bob.pull_one("bounded"))

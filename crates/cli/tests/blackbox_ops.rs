@@ -204,6 +204,7 @@ fn d11_metrics_count_what_happens_to_jobs_by_tenant_queue_and_type(store: Store)
         assert_eq!(value(&text, &of(what)), count, "{what}");
     }
     assert_eq!(value(&text, "mainspring_tenant_jobs{tenant=\"other\"}"), 1.0);
+    depth_is_kept(&text);
     assert!(value(&text, "mainspring_batch_commands_count") >= 5.0);
     assert!(value(&text, "mainspring_commit_seconds_count") >= 5.0);
     let (syncs, trips) = match store {
@@ -227,7 +228,16 @@ fn d11_metrics_count_what_happens_to_jobs_by_tenant_queue_and_type(store: Store)
         text.contains("mainspring_entities{kind=\"subscription\"}").then_some(text)
     });
     assert_eq!(value(&text, "mainspring_entities{kind=\"schedule\"}"), 1.0);
+    depth_is_kept(&text);
     assert_eq!(value(&text, "mainspring_entities{kind=\"bulk\"}"), 0.0);
+}
+
+/// Of five jobs one waits for its first try and one for its second, also after a restart.
+fn depth_is_kept(page: &str) {
+    for (state, count) in [("queued", 1.0), ("running", 0.0), ("retrying", 1.0)] {
+        let name = format!("mainspring_type_jobs{{type=\"mill\",state=\"{state}\"}}");
+        assert_eq!(value(page, &name), count, "{state}");
+    }
 }
 
 fn however_many_types_there_are_the_page_stays_short(store: Store) {
@@ -246,5 +256,7 @@ fn however_many_types_there_are_the_page_stays_short(store: Store) {
         .map(|n| n.parse::<f64>().unwrap())
         .sum();
     assert_eq!(sum, 500.0);
+    let start = "mainspring_type_jobs{";
+    assert_eq!(page.lines().filter(|line| line.starts_with(start)).count(), 3 * 51);
     assert!(page.len() < 512 << 10, "{} bytes", page.len());
 }

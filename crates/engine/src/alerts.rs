@@ -9,6 +9,7 @@
 //! knows of its own commits (refused moves in a row, late starts) counts by server.
 
 mod looks;
+mod promises;
 mod reports;
 mod sentry;
 

@@ -14,7 +14,7 @@ use crate::entropy::{Entropy, Ids};
 use crate::execution::{Executed, Execution};
 use crate::explain::{self, Explanation};
 use crate::leaving::Leaving;
-use crate::limits::{PASS_OVER_EVERY, QUEUE_MAX, RESTORED_COUNTED_MAX};
+use crate::limits::{QUEUE_MAX, RESTORED_COUNTED_MAX};
 use crate::meters::{Meterings, Meters};
 use crate::pull::{Grant, Pull};
 use crate::request::Request;
@@ -526,33 +526,18 @@ impl Engine {
         limit: usize,
         wait: Duration,
     ) -> Result<MovesPage, Error> {
-        let mut place = tenant.map(|tenant| self.shared.waiters.tenants.wait(tenant.clone()));
-        let mut moved = self.shared.moved.subscribe();
+        let mut listening = self.listen(tenant);
         let deadline = Instant::now() + wait;
         loop {
-            moved.mark_unchanged();
-            let looked_at = Instant::now();
+            listening.looks();
             let page = self.shared.store.moves_after(position, limit).await?;
             let is_over = self.shared.stop.is_cancelled() || deadline <= Instant::now();
             if !page.moves.is_empty() || page.has_gap || is_over {
                 return Ok(page);
             }
-            let pause = if tenant.is_some() { PASS_OVER_EVERY } else { Duration::ZERO };
-            let anything = async {
-                let _ = moved.changed().await;
-                tokio::time::sleep_until(looked_at + pause).await;
-            };
-            let ours = async {
-                match &mut place {
-                    Some(place) => place.is_rung().await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
-                () = ours => {}
-                () = anything => {}
-                () = self.shared.stop.cancelled() => {}
+                () = listening.news() => {}
                 () = tokio::time::sleep_until(deadline) => {}
             }
         }

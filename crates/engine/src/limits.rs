@@ -123,6 +123,8 @@ pub(crate) const CENSUS_MAX: usize = 100_000;
 pub(crate) const REPORTED_TENANTS_MAX: usize = 10_000;
 /// A job that starts less than this after it was due is not late to anybody.
 pub(crate) const LATE_START_MIN: Duration = Duration::from_secs(1);
+/// Types of one tenant of which it is remembered how late their jobs were.
+pub(crate) const LATE_TYPES_MAX: usize = 256;
 /// Alerts that stand and are looked up when a server starts.
 pub(crate) const ALERTS_FOUND_MAX: usize = 1_000;
 /// Alerts of one rule that a tenant can have about different things; further ones are not raised.
@@ -137,6 +139,8 @@ pub(crate) const RATIOS_PER_TURN: usize = 200;
 pub(crate) const RETRYING_COUNTED_MAX: usize = 100_000;
 /// Queues, the fullest, in which is looked for jobs that no worker asks for.
 pub(crate) const QUEUES_LOOKED_AT: usize = 20;
+/// Types of which something is promised that are looked at for jobs that are late.
+pub(crate) const PROMISES_LOOKED_AT: usize = 100;
 /// Types that no worker names of which is looked for jobs.
 pub(crate) const TYPES_LOOKED_AT: usize = 50;
 /// Jobs of each that are looked at, the latest.

@@ -23,14 +23,14 @@ pub(crate) struct Waiters {
     pub(crate) tenants: Bells<TenantId>,
 }
 
-/// Bells by what they are rung for.
-#[derive(Debug)]
-pub(crate) struct Bells<K>(Mutex<BTreeMap<K, watch::Sender<()>>>);
+/// Bells by what they are rung for. All clones are one.
+#[derive(Debug, Clone)]
+pub(crate) struct Bells<K>(Arc<Mutex<BTreeMap<K, watch::Sender<()>>>>);
 
 /// A place among those who wait for one thing, left when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place<'a, K: Ord> {
-    bells: &'a Bells<K>,
+pub(crate) struct Place<K: Ord> {
+    bells: Bells<K>,
     key: K,
     /// Until it is dropped.
     rung: Option<watch::Receiver<()>>,
@@ -38,15 +38,15 @@ pub(crate) struct Place<'a, K: Ord> {
 
 impl<K> Default for Bells<K> {
     fn default() -> Self {
-        Bells(Mutex::default())
+        Bells(Arc::default())
     }
 }
 
 impl<K: Ord + Clone> Bells<K> {
     /// Takes a place: whatever rings for `key` from now on is heard.
-    pub(crate) fn wait(&self, key: K) -> Place<'_, K> {
+    pub(crate) fn wait(&self, key: K) -> Place<K> {
         let rung = self.lock().entry(key.clone()).or_default().subscribe();
-        Place { bells: self, key, rung: Some(rung) }
+        Place { bells: self.clone(), key, rung: Some(rung) }
     }
 
     /// Wakes those who wait for one of these.
@@ -77,8 +77,15 @@ impl<K> Bells<K> {
     }
 }
 
-impl<K: Ord> Place<'_, K> {
-    /// Ends when the bell has rung since the place was taken, or since this last ended.
+impl<K: Ord> Place<K> {
+    /// What rang until now is of no interest: it is looked at the store after this.
+    pub(crate) fn forgets(&mut self) {
+        if let Some(rung) = &mut self.rung {
+            rung.mark_unchanged();
+        }
+    }
+
+    /// Ends when the bell has rung since the place was taken, this last ended, or it was forgotten.
     pub(crate) async fn is_rung(&mut self) {
         if let Some(rung) = &mut self.rung {
             // The bell stays as long as somebody has a place.
@@ -87,7 +94,7 @@ impl<K: Ord> Place<'_, K> {
     }
 }
 
-impl<K: Ord> Drop for Place<'_, K> {
+impl<K: Ord> Drop for Place<K> {
     fn drop(&mut self) {
         let mut bells = self.bells.lock();
         // Under the lock, so that the last one to leave is told apart.

@@ -9,6 +9,8 @@ mod bench;
 mod busy;
 #[path = "engine/draft.rs"]
 mod draft;
+#[path = "engine/flow.rs"]
+mod flow;
 #[path = "engine/many.rs"]
 mod many;
 #[path = "engine/pulls.rs"]

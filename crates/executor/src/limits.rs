@@ -33,6 +33,8 @@ pub const NATS_LINE_BYTES_MAX: u64 = 64 * 1024;
 /// Most bytes of an acknowledgement of a NATS server.
 pub const NATS_ACK_BYTES_MAX: usize = 64 * 1024;
 
+/// Jobs of one tenant that tell of alerts and were not taken yet; what more there is to tell waits.
+pub(crate) const ALERTS_UNTAKEN_MAX: usize = 1_000;
 /// Alerts of one page when all of them are looked at.
 pub(crate) const ALERTS_LOOKED_AT: usize = 500;
 /// Pages of alerts in one state that are looked at.

@@ -2,6 +2,7 @@
 //! callers can make grow has an end, and a neighbour's growth is not one's own. Stores count, the
 //! engine says how much is allowed, the rule is here.
 
+use crate::entity::alert::ALERT_TYPE;
 use crate::job::Job;
 use crate::limits::{AFTER_BYTES, JOB_BYTES};
 use crate::rejection::Rejection;
@@ -34,13 +35,17 @@ impl Backlog {
         all_max: u64::MAX,
     };
 
-    /// Whether there is room for `job`.
+    /// Whether there is room for `job`. What the server itself has to say of a tenant is not kept
+    /// back by what the tenant has waiting: that may be just what it says. Whoever makes such jobs
+    /// makes a bounded number.
     ///
     /// # Errors
     /// If its tenant, or everybody, has as much as they may.
     pub fn admit(&self, job: &Job) -> Result<(), Rejection> {
         let bytes = held_bytes(job);
-        if self.tenant.saturating_add(bytes) > self.tenant_max || self.jobs >= self.jobs_max {
+        let is_full =
+            self.tenant.saturating_add(bytes) > self.tenant_max || self.jobs >= self.jobs_max;
+        if is_full && job.job_type.as_str() != ALERT_TYPE {
             return Err(Rejection::TenantBacklogFull);
         }
         if self.all.saturating_add(bytes) > self.all_max {

@@ -48,6 +48,8 @@ pub const TIMEOUT_MS_DEFAULT: u32 = 900_000;
 pub const TIMEOUT_MS_MIN: u32 = 1;
 /// Longest start-to-close timeout: seven days.
 pub const TIMEOUT_MS_MAX: u32 = 7 * 24 * 3600 * 1000;
+/// Shortest time that can be promised of a type: a second is late to nobody.
+pub const SLA_MS_MIN: u32 = 1_000;
 /// Lease of a pull that does not say.
 pub const LEASE_MS_DEFAULT: u32 = 60_000;
 /// Shortest lease.

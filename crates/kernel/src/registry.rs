@@ -9,9 +9,10 @@ use crate::flow::{Flow, KeySource, LimitKeys};
 use crate::governance::{self, Duty};
 use crate::limits::{
     EVALUATION_TIMEOUT_MS, PRIORITY_DEFAULT, RETRIES_DEFAULT, RUN_CONCURRENCY_DEFAULT,
-    RUN_PRIORITY_DEFAULT, RUN_TIMEOUT_MS_DEFAULT, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX,
+    RUN_PRIORITY_DEFAULT, RUN_TIMEOUT_MS_DEFAULT, SLA_MS_MIN, TIMEOUT_MS_DEFAULT, TIMEOUT_MS_MAX,
 };
 use crate::name::{JobType, QueueName};
+use crate::rejection::Rejection;
 use crate::retry::Backoff;
 
 /// What a concurrency limit is counted over.
@@ -76,6 +77,41 @@ pub struct TypeSpec {
     pub executor: Option<Box<Executor>>,
     /// What else holds its jobs back.
     pub flow: Box<Flow>,
+    /// What is promised of how soon its jobs start and end.
+    pub sla: Option<Sla>,
+}
+
+/// What is promised of the jobs of a type, counted from when they are due. Nothing is done to a
+/// late job: somebody is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sla {
+    /// Within how long they start.
+    pub start_within_ms: Option<u32>,
+    /// Within how long they have ended, all tries included.
+    pub finish_within_ms: Option<u32>,
+}
+
+impl Sla {
+    /// Refuses what cannot be told, or promises nothing.
+    ///
+    /// # Errors
+    /// If it does.
+    pub fn check(self) -> Result<(), Rejection> {
+        let Sla { start_within_ms, finish_within_ms } = self;
+        if start_within_ms.is_none() && finish_within_ms.is_none() {
+            let reason = "must have start_within_ms or finish_within_ms";
+            return Err(Rejection::FieldInvalid { field: "sla", reason });
+        }
+        let fields =
+            [("sla.start_within_ms", start_within_ms), ("sla.finish_within_ms", finish_within_ms)];
+        for (field, within) in fields {
+            if within.is_some_and(|within| !(SLA_MS_MIN..=TIMEOUT_MS_MAX).contains(&within)) {
+                let reason = "must be between 1000 and 604800000 (seven days)";
+                return Err(Rejection::FieldInvalid { field, reason });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl TypeSpec {
@@ -95,6 +131,7 @@ impl TypeSpec {
             file_entry: None,
             executor: None,
             flow: Box::default(),
+            sla: None,
         }
     }
 

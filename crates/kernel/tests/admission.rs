@@ -9,13 +9,15 @@ mod world;
 use mainspring_kernel::backlog::held_bytes;
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::dlq::DlqState;
+use mainspring_kernel::entity::alert::ALERT_TYPE;
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::digest;
+use mainspring_kernel::idempotency::alert_key;
 use mainspring_kernel::job::Idempotency;
 use mainspring_kernel::limits::*;
 use mainspring_kernel::{
-    Backlog, Command, Decision, DlqId, Facts, JobId, Principal, QueueName, Receipt, Rejection,
-    Role, Roles, StateName, Timestamp, Token, TokenId, TypeSpec, decide,
+    Backlog, Command, Decision, DlqId, Facts, JobId, JobType, Principal, QueueName, Receipt,
+    Rejection, Role, Roles, StateName, Timestamp, Token, TokenId, TypeSpec, decide,
 };
 use world::{Act, Holder, World, holder_of, principal, user, wish};
 
@@ -445,6 +447,23 @@ fn what_waits_has_a_bound_for_the_tenant_and_one_for_all() {
     let bad = Submit { timeout_ms: Some(0), ..wish() };
     let told = submit(bad, &Facts { backlog: full, ..facts() }).unwrap_err().code();
     assert_eq!(told, "REQ_VALIDATION_FAILED");
+}
+
+#[test]
+fn what_the_server_says_of_a_tenant_is_not_kept_back_by_what_the_tenant_has_waiting() {
+    let message = || Submit {
+        job_type: JobType::new(ALERT_TYPE).unwrap(),
+        idempotency: Some(Box::new(alert_key(&wish().tenant, "k"))),
+        ..wish()
+    };
+    let full = Backlog { tenant: 9, tenant_max: 1, jobs: 9, jobs_max: 1, ..Backlog::UNBOUNDED };
+    assert!(submit(message(), &Facts { backlog: full, ..facts() }).is_ok());
+    let told = submit(wish(), &Facts { backlog: full, ..facts() }).unwrap_err().code();
+    assert_eq!(told, "TENANT_BACKLOG_FULL");
+    // What everybody may have together is everybody's, also the server's.
+    let all = Backlog { all: 9, all_max: 9, ..full };
+    let told = submit(message(), &Facts { backlog: all, ..facts() }).unwrap_err().code();
+    assert_eq!(told, "BACKLOG_FULL");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::contracts::Spoken;
 use crate::dashboard::{self, Dashboard};
 use crate::docs_page;
+use crate::follow::editions::Editions;
 use crate::limits::{
     BODY_STEP_BYTES, FORM_BYTES_MAX, LEASE_BODY_BYTES_MAX, TARGET_BYTES_MAX, TRACE_BYTES_MAX,
 };
@@ -40,6 +41,8 @@ pub struct App {
     connections: Arc<Shares>,
     /// Event streams that are open.
     pub(crate) streams: Arc<Shares>,
+    /// What they share.
+    pub(crate) editions: Editions,
     /// Calls that wait.
     pub(crate) waits: Arc<Shares>,
     /// Bytes of bodies that are held.
@@ -86,6 +89,7 @@ impl App {
         Arc::new(App {
             connections: Shares::new(connections),
             streams: Shares::new(config.streams),
+            editions: Editions::new(),
             waits: Shares::new(config.waits),
             bodies: Shares::new(config.bodies),
             openapi: openapi.into(),

@@ -1,22 +1,33 @@
 //! Following the moves of jobs as server-sent events, in any contract's words. A stream holds a
-//! position and no moves: a page is fetched when the client has read the one before, so a slow
-//! client costs no memory, and one that comes back goes on where it was.
+//! position and no moves: what it sends is fetched when the client has read what was sent before,
+//! so a slow client costs no memory, one that does not read costs nothing at all, and one that
+//! comes back goes on where it was. Streams that show the same jobs share what they fetch
+//! (`editions.rs`), and many streams of one tenant take turns (`turns.rs`).
+
+pub(crate) mod editions;
+mod turns;
+
+#[cfg(test)]
+mod tests;
 
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::auth;
-use crate::limits::{POSITION_MAX, STREAM_BEAT_SECS, STREAM_PAGE};
+use crate::limits::{POSITION_MAX, STREAM_BEAT_SECS};
 use crate::refusal::{self, Refusal};
 use crate::shares::{Holder, Share};
 use crate::write::Out;
 use bytes::Bytes;
+use editions::{Key, Piece, View};
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream;
-use mainspring_engine::store::{LoggedMove, Scope};
-use mainspring_engine::{Engine, Error};
+use mainspring_engine::store::LoggedMove;
+use mainspring_engine::{Engine, Error, Listening};
 use mainspring_kernel::{Principal, TokenId};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
+use turns::Turns;
 
 /// A position no store reaches, which every store can write down.
 const BEYOND: u64 = i64::MAX as u64;
@@ -28,14 +39,26 @@ const BEAT: Duration = Duration::from_secs(STREAM_BEAT_SECS);
 /// Where a client stands.
 struct Follower {
     engine: Engine,
-    scope: Scope,
     token: TokenId,
-    tell: Box<dyn Tell>,
+    view: Arc<View>,
+    listening: Listening,
+    turns: Turns,
     position: u64,
+    /// Whether there is more to fetch than was sent.
+    is_behind: bool,
     /// Something to say before the first move.
     greeting: Option<Bytes>,
     /// One of the streams that may be open.
-    _slot: Share,
+    slot: Share,
+}
+
+/// A contract's way to tell of moves.
+#[derive(Clone, Copy)]
+pub(crate) struct Words {
+    /// The contract's name.
+    pub(crate) name: &'static str,
+    /// Whoever tells; one for all streams that show the same jobs.
+    pub(crate) teller: fn() -> Box<dyn Tell>,
 }
 
 /// Puts one move into a contract's words: as no event, one, or several. Everything it needs of the
@@ -54,7 +77,7 @@ pub(crate) trait Tell: Send + Sync + 'static {
 }
 
 /// Moves that say everything by themselves.
-struct Plainly(WriteMove);
+pub(crate) struct Plainly(pub(crate) WriteMove);
 
 impl Tell for Plainly {
     fn tell<'a>(
@@ -68,17 +91,8 @@ impl Tell for Plainly {
     }
 }
 
-/// The stream that the request asks for, as far as `who` may see it.
-pub(crate) async fn moves(ask: &Ask, who: &Principal, write: WriteMove) -> Result<Reply, Refusal> {
-    told(ask, who, Box::new(Plainly(write))).await
-}
-
-/// The same, as `tell` tells it.
-pub(crate) async fn told(
-    ask: &Ask,
-    who: &Principal,
-    tell: Box<dyn Tell>,
-) -> Result<Reply, Refusal> {
+/// The stream that the request asks for, as far as `who` may see it, in these words.
+pub(crate) async fn moves(ask: &Ask, who: &Principal, words: Words) -> Result<Reply, Refusal> {
     let query = ask.query(&["after"])?;
     let slot = ask.app.streams.take(Holder::of(who), 1).map_err(refusal::too_many_streams)?;
     let after = query.number("after")?;
@@ -102,14 +116,18 @@ pub(crate) async fn told(
         }
         None => newest,
     };
+    let key = Key { words: words.name, scope: auth::scope(who) };
+    let (view, number) = ask.app.editions.view(key, words.teller);
     let follower = Follower {
+        listening: ask.engine().listen(view.scope().tenant()),
+        turns: Turns::new(ask.app.editions.epoch, number),
         engine: ask.engine().clone(),
-        scope: auth::scope(who),
         token: who.token,
-        tell,
+        view,
         position,
+        is_behind: position < newest,
         greeting: Some(greeting.0.into()),
-        _slot: slot,
+        slot,
     };
     Ok(Reply::stream(Box::pin(stream::unfold(follower, |mut follower| async move {
         let piece = follower.next().await?;
@@ -123,45 +141,70 @@ fn position(text: &str) -> Option<u64> {
     text.parse().ok().filter(|position| is_number && *position <= POSITION_MAX)
 }
 
+/// What a stream goes on with.
+enum Next {
+    Send(Piece),
+    Beat,
+    End,
+}
+
 impl Follower {
     /// The next piece to send; `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         if let Some(greeting) = self.greeting.take() {
             return Some(greeting);
         }
-        let stopping = self.engine.stopping();
+        let (engine, token) = (self.engine.clone(), self.token);
+        let stopping = engine.stopping();
         let beat_at = Instant::now() + BEAT;
         loop {
-            let wait = beat_at.saturating_duration_since(Instant::now());
-            if stopping.is_cancelled() || !self.may_go_on().await {
-                return None;
-            }
-            if wait.is_zero() {
-                return Some(Bytes::from_static(b": beat\n\n"));
-            }
-            let page = self.engine.moves_for(self.scope.tenant(), self.position, STREAM_PAGE, wait);
-            let page = tokio::select! {
+            let next = tokio::select! {
                 biased;
-                page = page => page.ok()?,
-                () = self.engine.token_ended(self.token) => return None,
+                () = stopping.cancelled() => Next::End,
+                next = self.fetched(beat_at) => next,
+                () = engine.token_ended(token) => Next::End,
+            };
+            let bytes = match next {
+                Next::Send(piece) => {
+                    (self.position, self.is_behind) = (piece.until, piece.is_more);
+                    piece.bytes
+                }
+                Next::Beat => Bytes::from_static(b": beat\n\n"),
+                Next::End => return None,
             };
             // What moved while the token was revoked is not shown either.
-            if !self.may_go_on().await {
-                return None;
+            if !bytes.is_empty() {
+                return self.may_go_on().await.then_some(bytes);
             }
-            let mut out = Out::sized(64 + 512 * page.moves.len());
-            if page.has_gap {
-                self.position = page.newest;
-                write_reset(page.newest, &mut out);
-                return Some(out.0.into());
+            // Passing over much that is others' takes nobody's time for long.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Waits for moves, and for this stream's turn to look for them.
+    async fn fetched(&mut self, beat_at: Instant) -> Next {
+        loop {
+            let now = Instant::now();
+            if now >= beat_at {
+                return Next::Beat;
             }
-            let scope = &self.scope;
-            let covered = |logged: &&LoggedMove| scope.covers(&logged.tenant, &logged.user);
-            let moves: Vec<&LoggedMove> = page.moves.iter().filter(covered).collect();
-            self.tell.tell(&self.engine, &moves, &mut out).await.ok()?;
-            self.position = page.moves.last().map_or(self.position, |last| last.position);
-            if !out.0.is_empty() {
-                return Some(out.0.into());
+            let turn = self.turns.next(now, self.slot.of_tenant());
+            let turn = turn.filter(|_| !self.is_behind);
+            if let Some(turn) = turn {
+                sleep_until(turn).await;
+            }
+            self.turns.takes(Instant::now());
+            self.listening.looks();
+            let begun = self.view.begun();
+            match self.view.after(&self.engine, self.position, begun, turn.is_some()).await {
+                Ok(Some(piece)) => return Next::Send(piece),
+                Ok(None) => self.is_behind = false,
+                Err(_) => return Next::End,
+            }
+            tokio::select! {
+                biased;
+                () = self.listening.news() => {}
+                () = sleep_until(beat_at) => return Next::Beat,
             }
         }
     }

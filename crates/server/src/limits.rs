@@ -42,6 +42,16 @@ pub const WRITE_BYTES_PER_SEC_MIN: usize = 4 << 10;
 pub const UNSENT_BYTES_MAX: u32 = 64 << 10;
 /// Largest file of certificates, or of a key, that is read.
 pub const TLS_FILE_BYTES_MAX: u64 = 1 << 20;
+/// Event streams of one tenant that look for moves at once; where there are more, they take turns.
+pub const STREAMS_PER_TURN: usize = 16;
+/// Milliseconds of a turn of event streams.
+pub const STREAM_TURN_MS: u64 = 16;
+/// Milliseconds between two reads of the store for streams that take turns and show the same jobs.
+pub const STREAM_READ_MS_MIN: u64 = 64;
+/// Bytes of moves, in a contract's words, that are kept for the streams that show the same jobs.
+pub const SHARED_BYTES_MAX: usize = 512 << 10;
+/// Bytes of them that are sent in one go.
+pub const SHARED_PIECE_BYTES_MAX: usize = 256 << 10;
 /// Event streams at a time, unless configured.
 pub const STREAMS_MAX: usize = 256;
 /// Calls that wait (pulls, submissions, reads) at a time, unless configured.
@@ -72,6 +82,8 @@ pub const SUBSCRIPTIONS_PER_TENANT_MAX: usize = 50;
 pub const TEMPLATES_MAX: usize = 256;
 /// Queues that have lines of their own in the metrics; the others are added up.
 pub const METRICS_QUEUES_MAX: usize = 50;
+/// Types that have lines of their own in the metrics; the others are added up.
+pub const METRICS_TYPES_MAX: usize = 50;
 /// Schedules of one page of the contract `/jobs`.
 pub const SCHEDULES_PAGE_MAX: usize = 1_000;
 /// Jobs of one page of the contract `/jobs`.

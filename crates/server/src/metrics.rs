@@ -8,10 +8,10 @@
 
 mod counted;
 
-use crate::limits::METRICS_QUEUES_MAX;
+use crate::limits::{METRICS_QUEUES_MAX, METRICS_TYPES_MAX};
 use crate::refusal::Refusal;
 use crate::tls::Tls;
-use mainspring_engine::store::{Counts, Health, Held, QueueCount};
+use mainspring_engine::store::{Counts, Health, Held, QueueCount, TypeCount};
 use mainspring_engine::{Engine, RuntimeStatus};
 use mainspring_kernel::{Principal, StateName, Timestamp};
 use std::cmp::Reverse;
@@ -124,6 +124,7 @@ fn whole(page: &mut Page, counts: &Counts, status: &RuntimeStatus, detail: Detai
         page.labelled(states, "state", state.as_str(), count);
     }
     queue_gauges(page, &counts.queues, detail, now);
+    type_gauge(page, &counts.types, detail);
     for (name, help, value) in [
         ("mainspring_jobs_submitted_total", "Jobs accepted since the beginning.", counts.submitted),
         ("mainspring_attempts_total", "Attempts started since the beginning.", counts.claims),
@@ -186,6 +187,32 @@ fn queue_gauges(page: &mut Page, queues: &[QueueCount], detail: Detail, now: Tim
         page.labelled(name, "queue", "", others.iter().map(age).max().unwrap_or(0));
     }
     page.one("mainspring_queues", "gauge", "Queues that have jobs or settings.", queues.len());
+}
+
+/// The types with the most jobs by name, and all others added up.
+fn type_gauge(page: &mut Page, types: &[TypeCount], detail: Detail) {
+    let depth = |of: &TypeCount| [of.queued, of.running, of.retrying];
+    let mut fullest: Vec<&TypeCount> = types.iter().collect();
+    fullest.sort_by_key(|of| Reverse(depth(of).iter().sum::<u64>()));
+    let named = if detail == Detail::Names { METRICS_TYPES_MAX } else { 0 };
+    let (named, others) = fullest.split_at(named.min(fullest.len()));
+    let name = "mainspring_type_jobs";
+    page.family(name, "gauge", "Jobs of a type that have not ended, by state.");
+    let mut show = |job_type: &str, depth: [u64; 3]| {
+        for (state, count) in ["queued", "running", "retrying"].iter().zip(depth) {
+            let labels = [label_of("type", job_type), label_of("state", state)].join(",");
+            page.under(name, &labels, count);
+        }
+    };
+    for of in named {
+        show(of.name.as_str(), depth(of));
+    }
+    if !others.is_empty() {
+        // No type has this name: names are not empty.
+        let sum = |at: usize| others.iter().map(|of| depth(of)[at]).sum();
+        show("", [sum(0), sum(1), sum(2)]);
+    }
+    page.one("mainspring_types", "gauge", "Types that have jobs that have not ended.", types.len());
 }
 
 /// The numbers of the caller's tenant.

@@ -130,6 +130,15 @@ impl Share {
         self.amount
     }
 
+    /// What all holders of the same tenant have together.
+    pub(crate) fn of_tenant(&self) -> usize {
+        let held = self.shares.held();
+        match &self.holder {
+            Holder::Nobody => held.nobody,
+            Holder::Token(_, tenant) => held.tenants.get(tenant).copied().unwrap_or(0),
+        }
+    }
+
     pub(crate) fn holder(&self) -> &Holder {
         &self.holder
     }
@@ -171,7 +180,8 @@ mod tests {
         let shares = Shares::new(Bounds { all: 8, tenant: 4, token: 3 });
         let ann = shares.take(holder(1, "a"), 3).unwrap();
         assert_eq!(shares.take(holder(1, "a"), 1).unwrap_err(), Full::Own, "the token's");
-        let _bob = shares.take(holder(2, "a"), 1).unwrap();
+        let bob = shares.take(holder(2, "a"), 1).unwrap();
+        assert_eq!((ann.of_tenant(), bob.of_tenant()), (4, 4));
         assert_eq!(shares.take(holder(2, "a"), 1).unwrap_err(), Full::Own, "the tenant's");
         let _eve = shares.take(holder(3, "b"), 2).unwrap();
         let mut nobody = shares.take(Holder::Nobody, 1).unwrap();

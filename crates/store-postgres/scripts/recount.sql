@@ -21,6 +21,13 @@ WITH kept AS (
         ('bytes/' || l.tenant, mainspring.held_bytes(j.payload, j.trace, j.more))) h (name, n)
     GROUP BY h.name
     UNION ALL
+    SELECT 'type/' || u.state || '/' || l.type, count(*) FROM (
+        SELECT lane, 'queued' AS state FROM mainspring.ready WHERE NOT is_retry
+        UNION ALL SELECT lane, 'queued' FROM mainspring.waiting WHERE NOT is_retry
+        UNION ALL SELECT lane, (ARRAY['running', 'retrying'])[state] FROM mainspring.live
+            WHERE state IN (1, 2)
+    ) u JOIN mainspring.lane l USING (lane) GROUP BY u.state, l.type
+    UNION ALL
     SELECT 'ready/' || l.queue, count(*) FROM mainspring.ready r JOIN mainspring.lane l USING (lane)
     GROUP BY l.queue
     UNION ALL

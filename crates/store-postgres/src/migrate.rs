@@ -87,6 +87,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "limits",
         written: include_str!("../migrations/0013_limits.sql"),
     },
+    Migration {
+        version: 15,
+        name: "count_types",
+        written: include_str!("../migrations/0015_count_types.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

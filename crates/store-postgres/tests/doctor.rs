@@ -135,6 +135,10 @@ async fn damaged_data_is_found() {
             "job_twice",
         ),
         ("UPDATE mainspring.tally SET n = n + 1 WHERE name = 'state/queued'".into(), "tally_wrong"),
+        (
+            "UPDATE mainspring.tally SET n = n + 1 WHERE name LIKE 'type/queued/%'".into(),
+            "tally_wrong",
+        ),
         ("DELETE FROM mainspring.held_key WHERE free_at IS NULL".into(), "key_missing"),
         (
             format!(

@@ -3,7 +3,7 @@
 
 use mainspring_kernel::{StateName, TenantId, Timestamp, UserId};
 use mainspring_store::conformance::{differ, dump};
-use mainspring_store::{ItemFilter, JobFilter, Scope, Store};
+use mainspring_store::{ItemFilter, JobFilter, Scope, Store, TypeCount};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
 use mainspring_store_postgres::{
     MIGRATIONS, MigrateError, Migration, PostgresConfig, PostgresStore, prepare, prepare_with,
@@ -13,7 +13,7 @@ use mainspring_testkit::postgres::{Database, shared};
 use std::sync::Arc;
 
 /// The numbers of the next steps.
-const NEXT: i32 = MIGRATIONS.len() as i32 + 1;
+const NEXT: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version + 1;
 const AFTER: i32 = NEXT + 1;
 
 const COLUMN: Migration = Migration {
@@ -34,6 +34,11 @@ const BREAKING: Migration = Migration {
     name: "less",
     written: "-- breaking: a column goes\nALTER TABLE mainspring.node DROP COLUMN name;\n",
 };
+
+/// The versions of every step there is, and of the next one.
+fn all_until_next() -> Vec<i32> {
+    MIGRATIONS.iter().map(|step| step.version).chain([NEXT]).collect()
+}
 
 fn config(database: &Database) -> PostgresConfig {
     let now = Arc::new(|| Timestamp::from_millis(1_790_000_000_000));
@@ -115,7 +120,7 @@ async fn a_server_takes_compatible_steps_and_leaves_breaking_ones_to_the_operato
     let empty = Database::create(shared());
     let config = self::config(&empty);
     let taken = prepare_with(&config, &all).await;
-    assert_eq!(taken.expect("nobody uses an empty database"), (1..=NEXT).collect::<Vec<_>>());
+    assert_eq!(taken.expect("nobody uses an empty database"), all_until_next());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -132,7 +137,7 @@ async fn many_who_migrate_at_once_take_each_step_once() {
         taken.extend(turn.await.expect("no panic").expect("it ends well"));
     }
     taken.sort_unstable();
-    assert_eq!(taken, (1..=AFTER).collect::<Vec<_>>());
+    assert_eq!(taken, all_until_next().into_iter().chain([AFTER]).collect::<Vec<_>>());
     assert_eq!(up(&config, &mut |_| ()).await.expect("newer, but compatible"), [0; 0]);
 }
 
@@ -220,4 +225,22 @@ async fn items_of_servers_that_knew_no_lists_are_listed_by_upkeep() {
         let listed = store.jobs(&filter, None, 100).await.expect("it lists").items;
         assert!(listed.iter().any(|it| it.id == item.job.id), "{filter:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_there_before_types_were_counted_is_counted() {
+    let database = Database::create(shared());
+    let (config, now) = (config(&database), Timestamp::from_millis(1_790_000_000_000));
+    let store: Arc<dyn Store> =
+        Arc::new(PostgresStore::open(config.clone(), 1).await.expect("it opens"));
+    differ(23, 300, Arc::new(MemoryStore::ephemeral(MemoryConfig::standard(7))), store.clone())
+        .await;
+    let kept = store.counts(now).await.expect("it counts").types;
+    let sum = |count: fn(&TypeCount) -> u64| kept.iter().map(count).sum::<u64>();
+    assert!(sum(|it| it.queued) > 0 && sum(|it| it.running) > 0 && sum(|it| it.retrying) > 0);
+    // As if a version of before had been here until now.
+    database.sql("DELETE FROM mainspring.tally WHERE name LIKE 'type/%'");
+    database.sql("DELETE FROM mainspring.migration WHERE name = 'count_types'");
+    assert_eq!(up(&config, &mut |_| ()).await.expect("it is taken"), [15]);
+    assert_eq!(store.counts(now).await.expect("it counts").types, kept);
 }

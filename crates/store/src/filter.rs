@@ -13,7 +13,7 @@ use mainspring_kernel::{
 };
 
 /// Whose things a read may show. The first filter of every list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Everything.
     All,

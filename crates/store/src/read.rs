@@ -77,6 +77,19 @@ pub struct QueueCount {
     pub oldest_due: Option<Timestamp>,
 }
 
+/// Numbers of one type: of its jobs that have not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeCount {
+    /// Its name.
+    pub name: JobType,
+    /// Waiting for their first try.
+    pub queued: u64,
+    /// Held by workers.
+    pub running: u64,
+    /// Waiting for another try.
+    pub retrying: u64,
+}
+
 /// Numbers for metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -99,6 +112,8 @@ pub struct Counts {
     pub items_open: u64,
     /// By queue, by name.
     pub queues: Vec<QueueCount>,
+    /// By type, by name; of types that have jobs that have not ended.
+    pub types: Vec<TypeCount>,
 }
 
 /// A move in the order of commits.

@@ -132,6 +132,7 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ("types.NAME", "concurrency_limit", "jobs at a time"),
     ("types.NAME", "concurrency_scope", "counted over all (`global`), per `tenant` or per `user`"),
     ("types.NAME", "concurrency_key", "a label or JSON pointer: each key has a count of its own"),
+    ("types.NAME", "sla", "`{ start_within_ms, finish_within_ms }`: later jobs raise an alert"),
     ("types.NAME", "rate_limit", "`{ per_second, burst, key }`: jobs handed out in a time"),
     (
         "types.NAME",

@@ -50,7 +50,7 @@ fn limit(text: &str) -> Result<Limit, String> {
 
 pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
     let tenants = match verb {
-        Verb::List => session.client.tenants().await?.items,
+        Verb::List => session.client.tenants().await?,
         Verb::Get { tenant } => vec![session.client.tenant(&tenant).await?],
         Verb::Set(args) => {
             let known = session.client.tenant(&args.tenant).await?;

@@ -5,7 +5,9 @@ use crate::exit;
 use crate::output::{Output, say, say_json, table};
 use crate::session::Session;
 use crate::span;
-use mainspring_sdk::api::registry::{SetType, Type, TypeCircuit, TypeExecutor, TypeRateLimit};
+use mainspring_sdk::api::registry::{
+    SetType, Type, TypeCircuit, TypeExecutor, TypeRateLimit, TypeSla,
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -73,6 +75,12 @@ struct SetArgs {
     /// Queue of jobs that do not say
     #[arg(long)]
     queue: Option<String>,
+    /// Raise an alert if a job starts so much later than due, such as 5m
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    start_within: Option<Duration>,
+    /// Raise an alert if a job ends so much later than due
+    #[arg(long, value_parser = span::parse, value_name = "SPAN")]
+    finish_within: Option<Duration>,
     #[command(flatten)]
     executor: ExecutorArgs,
     #[command(flatten)]
@@ -194,6 +202,7 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
                 circuit: args.flow.circuit(),
                 concurrency_key: args.flow.concurrency_key,
                 executor: args.executor.asked_for(),
+                sla: sla(args.start_within, args.finish_within),
                 ..SetType::default()
             };
             let stored = session.client.set_type(&args.name, &spec).await?;
@@ -213,6 +222,15 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
         }
     }
     Ok(exit::OK)
+}
+
+fn sla(start: Option<Duration>, finish: Option<Duration>) -> Option<TypeSla> {
+    let millis = |span: Duration| u32::try_from(span.as_millis()).unwrap_or(u32::MAX);
+    let is_said = start.is_some() || finish.is_some();
+    is_said.then(|| TypeSla {
+        start_within_ms: start.map(millis),
+        finish_within_ms: finish.map(millis),
+    })
 }
 
 fn row(spec: &Type) -> Value {

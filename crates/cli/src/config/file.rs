@@ -11,15 +11,17 @@ use mainspring_kernel::entity::schedule::ScheduleSpec;
 use mainspring_kernel::executor::check_url;
 use mainspring_kernel::fingerprint::{Digest, digest};
 use mainspring_kernel::limits::{
-    BULK_MAX, RETRIES_MAX, RETRY_DELAY_MS_MAX, SCHEDULE_INTERVAL_SECS_MAX, TIMEOUT_MS_MAX,
+    BULK_MAX, RETRIES_MAX, RETRY_DELAY_MS_MAX, SCHEDULE_INTERVAL_SECS_MAX, SLA_MS_MIN,
+    TIMEOUT_MS_MAX,
 };
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, Sla};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, TenantId, TypeSpec};
 use mainspring_server::Bounds;
 use mainspring_server::config::Shards;
 use mainspring_server::limits::{BATCH_BYTES_MAX, TEMPLATES_MAX};
 use mainspring_server::templates::Template;
+use std::fmt::Write as _;
 use std::time::Duration;
 use toml::de::DeTable;
 
@@ -339,6 +341,14 @@ fn read_type(name: &str, entry: Section<'_>) -> Option<TypeSpec> {
         QueueName::new(&queue).map_err(|bad| entry.refuse("queue", bad.reason)).ok()
     });
     let executor = read_type_executor(&entry);
+    let sla = entry.section("sla").map(|section| {
+        let within =
+            |key| narrow(section.number(key, u64::from(SLA_MS_MIN), u64::from(TIMEOUT_MS_MAX)));
+        let (start_within_ms, finish_within_ms) =
+            (within("start_within_ms"), within("finish_within_ms"));
+        section.finish();
+        Sla { start_within_ms, finish_within_ms }
+    });
     let base = entry.number("backoff_base_ms", 1, u64::from(TIMEOUT_MS_MAX));
     let max = entry.number("backoff_max_ms", 1, u64::from(TIMEOUT_MS_MAX));
     let parsed = JobType::new(name).map_err(|bad| entry.refuse("domain", bad.reason)).ok();
@@ -368,6 +378,8 @@ fn read_type(name: &str, entry: Section<'_>) -> Option<TypeSpec> {
         file_entry: None,
         executor: executor.map(Box::new),
         flow: Box::new(flow),
+        // A table that says nothing promises nothing.
+        sla: sla.filter(|sla| *sla != Sla::default()),
         name: plain.name,
     };
     spec.file_entry = Some(entry_digest(&spec));
@@ -400,7 +412,21 @@ fn entry_digest(spec: &TypeSpec) -> Digest {
     if !lines.is_empty() {
         parts.push(lines.as_bytes());
     }
+    let mut promise = String::new();
+    if let Some(sla) = spec.sla {
+        write_sla(sla, &mut promise).expect("writing to a string cannot fail");
+        parts.push(promise.as_bytes());
+    }
     digest(&parts)
+}
+
+/// What is promised of a type, on one line.
+pub(super) fn write_sla(sla: Sla, out: &mut String) -> std::fmt::Result {
+    let Sla { start_within_ms, finish_within_ms } = sla;
+    let start = start_within_ms.map(|within| format!("start_within_ms = {within}"));
+    let finish = finish_within_ms.map(|within| format!("finish_within_ms = {within}"));
+    let said: Vec<String> = start.into_iter().chain(finish).collect();
+    writeln!(out, "sla = {{ {} }}", said.join(", "))
 }
 
 fn read_templates(root: &Section<'_>, settings: &mut Settings) {

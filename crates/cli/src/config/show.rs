@@ -88,6 +88,9 @@ fn write(settings: &Settings, out: &mut String) -> std::fmt::Result {
             executor::write_type(executor, out)?;
         }
         flow::write(&spec.flow, out)?;
+        if let Some(sla) = spec.sla {
+            file::write_sla(sla, out)?;
+        }
     }
     writeln!(out, "\n[templates]\ntenant = {:?}", settings.template_tenant.as_str())?;
     for template in &settings.templates {

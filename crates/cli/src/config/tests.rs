@@ -76,6 +76,7 @@ concurrency_limit = 2
 executor = { mode = "process", command = "a\nb \"c\"", shell = true }
 [types."print"]
 executor = "inprocess"
+sla = { start_within_ms = 5000 }
 [types."send".executor]
 mode = "webhook"
 url = "https://b.example"

@@ -2,9 +2,9 @@
 //! one that has nothing out of the ordinary tells nothing and takes no lock.
 
 use super::AlertConfig;
-use crate::limits::{LATE_START_MIN, REPORTED_TENANTS_MAX};
+use crate::limits::{LATE_START_MIN, LATE_TYPES_MAX, REPORTED_TENANTS_MAX};
 use mainspring_kernel::entity::{Body, Entity, EntityId};
-use mainspring_kernel::{DlqItem, Job, StateName, TenantId, Timestamp};
+use mainspring_kernel::{DlqItem, Job, JobType, State, StateName, TenantId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,8 +18,10 @@ pub(crate) struct Signals {
     retried: Vec<TenantId>,
     /// Whose jobs failed for good.
     dead: Vec<TenantId>,
-    /// Whose jobs started late, and by how much at most.
-    late: Vec<(TenantId, Duration)>,
+    /// Whose jobs of which type started late, and by how much at most.
+    late: Vec<(TenantId, JobType, Duration)>,
+    /// The same of jobs that ended.
+    ended: Vec<(TenantId, JobType, Duration)>,
     /// Schedules that left out a firing, and how many so far.
     skips: Vec<(EntityId, TenantId, u64)>,
 }
@@ -35,12 +37,11 @@ impl Signals {
         if state == StateName::Running && job.fence == 1 {
             let due_at = job.run_at.max(job.created_at);
             let late = job.started_at.map_or(Duration::ZERO, |at| at.since(due_at));
-            if late >= LATE_START_MIN {
-                match self.late.last_mut().filter(|(tenant, _)| *tenant == job.tenant) {
-                    Some((_, most)) => *most = late.max(*most),
-                    None => self.late.push((job.tenant.clone(), late)),
-                }
-            }
+            note(&mut self.late, job, late);
+        }
+        if let State::Succeeded { finished_at, .. } | State::Failed { finished_at } = &job.state {
+            let due_at = job.run_at.max(job.created_at);
+            note(&mut self.ended, job, finished_at.since(due_at));
         }
     }
 
@@ -67,12 +68,35 @@ impl Signals {
     }
 }
 
+/// Notes that a job was late by so much, if that is late to anybody.
+fn note(of: &mut Vec<(TenantId, JobType, Duration)>, job: &Job, late: Duration) {
+    if late < LATE_START_MIN {
+        return;
+    }
+    let is_like = |(tenant, job_type, _): &&mut (TenantId, JobType, Duration)| {
+        *tenant == job.tenant && *job_type == job.job_type
+    };
+    match of.last_mut().filter(is_like) {
+        Some((_, _, most)) => *most = late.max(*most),
+        None => of.push((job.tenant.clone(), job.job_type.clone(), late)),
+    }
+}
+
+/// How late jobs of a type were, at most.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Late {
+    pub(super) start: Duration,
+    pub(super) end: Duration,
+}
+
 /// What was told of one tenant.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
     pub(super) has_retried: bool,
     pub(super) dead: u64,
     pub(super) late: Duration,
+    /// How late they were by type; of more types than are kept nothing is noted.
+    pub(super) by_type: BTreeMap<JobType, Late>,
     /// Refused moves in a row, by where they were asked for.
     streaks: BTreeMap<&'static str, Streak>,
 }
@@ -84,6 +108,14 @@ struct Streak {
 }
 
 impl Signs {
+    fn of_type(&mut self, job_type: &JobType, note: impl FnOnce(&mut Late)) {
+        if let Some(late) = self.by_type.get_mut(job_type) {
+            note(late);
+        } else if self.by_type.len() < LATE_TYPES_MAX {
+            note(self.by_type.entry(job_type.clone()).or_default());
+        }
+    }
+
     /// The most moves in a row that were refused.
     pub(super) fn refused(&self) -> u64 {
         self.streaks.values().map(|streak| streak.count).max().unwrap_or(0)
@@ -106,6 +138,8 @@ pub(crate) struct Reports {
     told: Mutex<Told>,
     /// Whether any move was refused lately; most of the time none was.
     has_streaks: AtomicBool,
+    /// Whether anything is promised of a type.
+    pub(super) has_promises: AtomicBool,
     pub(super) changed: Notify,
 }
 
@@ -115,13 +149,16 @@ impl Reports {
             is_on: config.is_on(),
             told: Mutex::default(),
             has_streaks: AtomicBool::new(false),
+            has_promises: AtomicBool::new(false),
             changed: Notify::new(),
         }
     }
 
     /// Tells what a durable commit has.
     pub(crate) fn tell(&self, signals: &Signals) {
-        if !self.is_on || signals.is_empty() {
+        // Most jobs that end late were promised to nobody.
+        let has_ended = !signals.ended.is_empty() && self.has_promises.load(Ordering::Relaxed);
+        if !self.is_on || (signals.is_empty() && !has_ended) {
             return;
         }
         let mut told = self.told();
@@ -131,8 +168,16 @@ impl Reports {
         for tenant in &signals.dead {
             told.of(tenant, |signs| signs.dead += 1);
         }
-        for (tenant, late) in &signals.late {
-            told.of(tenant, |signs| signs.late = signs.late.max(*late));
+        for (tenant, job_type, late) in &signals.late {
+            told.of(tenant, |signs| {
+                signs.late = signs.late.max(*late);
+                signs.of_type(job_type, |of| of.start = of.start.max(*late));
+            });
+        }
+        for (tenant, job_type, late) in signals.ended.iter().filter(|_| has_ended) {
+            told.of(tenant, |signs| {
+                signs.of_type(job_type, |of| of.end = of.end.max(*late));
+            });
         }
         for (schedule, tenant, skipped) in &signals.skips {
             if told.skips.len() < REPORTED_TENANTS_MAX {

@@ -41,6 +41,8 @@ pub(super) struct Sentry {
     pub(super) has_due: bool,
     /// Whether the circuit of a type is not closed.
     pub(super) has_open: bool,
+    /// Whether anything is promised of a type.
+    pub(super) has_promises: bool,
 }
 
 /// What was seen of one thing.
@@ -58,7 +60,9 @@ pub(crate) async fn run(shared: Arc<Shared>) {
     }
     let mut sentry = Sentry::default();
     let every = shared.config.alerts.check_every;
+    let mut types_changed = shared.types_changed.subscribe();
     loop {
+        types_changed.mark_unchanged();
         let is_idle = match sentry.turn(&shared).await {
             Ok(is_idle) => is_idle,
             Err(Error::Stopped) => return,
@@ -75,6 +79,7 @@ pub(crate) async fn run(shared: Arc<Shared>) {
             biased;
             () = shared.stop.cancelled() => return,
             () = shared.reports.changed.notified(), if is_idle => {}
+            _ = types_changed.changed(), if is_idle => {}
             () = tokio::time::sleep_until(sleep_until) => {}
         }
     }
@@ -96,6 +101,7 @@ impl Sentry {
         self.growth(shared, &told, now, &mut seen).await?;
         told_of(&told, &config, &mut seen);
         of_server(shared, &told, &mut seen);
+        self.promises(shared, &told, now, &mut seen).await?;
         let retried = told.tenants.iter().filter(|(_, signs)| signs.has_retried);
         self.retrying.extend(retried.map(|(tenant, _)| tenant.clone()));
         self.ratios(shared, &mut seen).await?;
@@ -107,7 +113,8 @@ impl Sentry {
             && self.growth.is_empty()
             && self.retrying.is_empty()
             && !self.has_due
-            && !self.has_open)
+            && !self.has_open
+            && !self.has_promises)
     }
 
     /// Looks up the alerts that stand: what they are about is looked at, though nothing is told of

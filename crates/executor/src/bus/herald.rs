@@ -8,14 +8,15 @@
 
 use crate::limits::{
     ALERT_PAGES_MAX, ALERTS_GATHERED, ALERTS_LOOKED_AT, ALERTS_LOOKED_AT_EVERY, ALERTS_TOLD_WITHIN,
+    ALERTS_UNTAKEN_MAX,
 };
 use mainspring_engine::Engine;
 use mainspring_kernel::command::{Ended, Submit};
 use mainspring_kernel::entity::alert::{ALERT_TYPE, Alert, AlertState, Milli};
 use mainspring_kernel::entity::{Body, Kind};
 use mainspring_kernel::idempotency::alert_key;
-use mainspring_kernel::{Entity, EntityId, JobType, Timestamp, UserId};
-use mainspring_store::{EntityFilter, Error, Scope};
+use mainspring_kernel::{Entity, EntityId, JobType, StateName, TenantId, Timestamp, UserId};
+use mainspring_store::{EntityFilter, Error, JobFilter, Scope};
 use mainspring_worker::Time;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -28,6 +29,9 @@ pub(super) struct Herald {
     /// What was told of each last.
     told: HashMap<EntityId, (u32, bool)>,
 }
+
+/// How many more may be told of each tenant, as far as it was looked up.
+type Room = HashMap<TenantId, usize>;
 
 /// What a receiver is told.
 #[derive(Serialize)]
@@ -74,7 +78,7 @@ impl Herald {
 
     /// Tells of every alert that changed lately and was not told of.
     async fn look(&mut self) -> Result<(), Error> {
-        let mut seen = HashMap::new();
+        let (mut seen, mut room) = (HashMap::new(), Room::new());
         for state in AlertState::ALL {
             let filter = EntityFilter {
                 state: Some(state.as_str().to_owned()),
@@ -86,7 +90,9 @@ impl Herald {
                 for entity in &page.items {
                     let Body::Alert(alert) = &entity.body else { continue };
                     let news = (alert.count, alert.cleared_at.is_some());
-                    if self.told.get(&entity.id) == Some(&news) || self.tell(entity, alert).await? {
+                    if self.told.get(&entity.id) == Some(&news)
+                        || self.tell(entity, alert, &mut room).await?
+                    {
                         seen.insert(entity.id, news);
                     }
                 }
@@ -102,10 +108,13 @@ impl Herald {
     }
 
     /// Tells of one; whether that is done with.
-    async fn tell(&self, entity: &Entity, alert: &Alert) -> Result<bool, Error> {
+    async fn tell(&self, entity: &Entity, alert: &Alert, room: &mut Room) -> Result<bool, Error> {
         let at = alert.cleared_at.unwrap_or(alert.raised_at);
         if self.engine.now().since(at) > ALERTS_TOLD_WITHIN {
             return Ok(true);
+        }
+        if !self.has_room(&entity.tenant, room).await? {
+            return Ok(false);
         }
         let event = if alert.cleared_at.is_some() { "alert.cleared" } else { "alert.raised" };
         let key = format!("{}:{}:{event}", entity.id, alert.count);
@@ -128,6 +137,31 @@ impl Herald {
                 Ok(false)
             }
         }
+    }
+
+    /// Whether one more may wait to be taken. The tenant's backlog does not bound these.
+    async fn has_room(&self, tenant: &TenantId, room: &mut Room) -> Result<bool, Error> {
+        if !self.is_sent {
+            return Ok(true);
+        }
+        if !room.contains_key(tenant) {
+            let mut untaken = 0;
+            for state in [StateName::Queued, StateName::Running, StateName::Retrying] {
+                let filter = JobFilter {
+                    job_type: Some(JobType::stored(ALERT_TYPE.into())),
+                    state: Some(state),
+                    ..JobFilter::of(Scope::Tenant(tenant.clone()))
+                };
+                untaken += self.engine.count_jobs(&filter, ALERTS_UNTAKEN_MAX).await?;
+            }
+            room.insert(tenant.clone(), ALERTS_UNTAKEN_MAX.saturating_sub(untaken));
+        }
+        let left = room.get_mut(tenant).map(|left| {
+            let had = *left;
+            *left = had.saturating_sub(1);
+            had
+        });
+        Ok(left.is_some_and(|left| left > 0))
     }
 }
 

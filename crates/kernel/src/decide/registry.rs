@@ -10,7 +10,7 @@ use crate::flow::Pause;
 use crate::governance::is_reserved;
 use crate::limits::NAME_BYTES_MAX;
 use crate::name::JobType;
-use crate::registry::{QueueSpec, TypeSpec};
+use crate::registry::{QueueSpec, Sla, TypeSpec};
 use crate::rejection::Rejection;
 use crate::text::refuse_control;
 
@@ -36,6 +36,7 @@ pub(super) fn set_type(spec: &TypeSpec, facts: &Facts<'_>) -> Result<Decision, R
     spec.executor.as_ref().map_or(Ok(()), |executor| executor.check())?;
     spec.flow.check()?;
     let flow = Box::new((*spec.flow).clone().kept(facts.job_type.map(|known| &*known.flow)));
+    spec.sla.map_or(Ok(()), Sla::check)?;
     // Whoever changes a type by hand does not change what the file last said about it: that is how
     // the change holds until the file says something new.
     let file_entry = spec.file_entry.or(facts.job_type.and_then(|known| known.file_entry));

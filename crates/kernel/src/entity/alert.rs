@@ -48,6 +48,8 @@ words! {
         PartDied = "part_died",
         /// Jobs of a type wait because too many of them failed.
         CircuitOpen = "circuit_open",
+        /// How much later than due jobs of a type end, of which something else was promised.
+        Overdue = "overdue",
     }
 }
 
@@ -93,7 +95,8 @@ impl Rule {
             | Rule::DeadLetter
             | Rule::Lag
             | Rule::NoWorker
-            | Rule::CircuitOpen => Severity::P2,
+            | Rule::CircuitOpen
+            | Rule::Overdue => Severity::P2,
             Rule::ScheduleSkipped => Severity::P3,
         }
     }
@@ -114,9 +117,17 @@ impl Rule {
                  {threshold} are too many"
             ),
             Rule::DeadLetter => format!("job {subject} failed for good"),
-            Rule::Lag => {
+            Rule::Lag if subject.is_empty() => {
                 format!("a job started {value} seconds after it was due; {threshold} are too many")
             }
+            Rule::Lag => format!(
+                "a job of type {subject} had not started {value} seconds after it was due; \
+                 {threshold} are too many"
+            ),
+            Rule::Overdue => format!(
+                "a job of type {subject} had not ended {value} seconds after it was due; \
+                 {threshold} are too many"
+            ),
             Rule::NoWorker => {
                 format!("{value} jobs of type {subject} are due and no worker asks for that type")
             }
@@ -425,6 +436,7 @@ pub(super) fn ring(entity: &Entity, alert: &Alert, at: Timestamp, facts: &Facts<
         | Rule::DlqGrowth
         | Rule::InvalidTransitions
         | Rule::Lag
+        | Rule::Overdue
         | Rule::NoWorker
         | Rule::ScheduleSkipped
         | Rule::LowOnSpace

@@ -64,8 +64,18 @@ impl Client {
     ///
     /// # Errors
     /// If the server refuses or cannot be reached.
-    pub async fn tenants(&self) -> Result<Page<Tenant>, Error> {
-        self.call(Call::get(path(&["tenants"]))).await
+    pub async fn tenants(&self) -> Result<Vec<Tenant>, Error> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let query = [("limit", Some("100".to_owned())), ("cursor", cursor)];
+            let page: Page<Tenant> = self.call(Call::get(path_with(&["tenants"], &query))).await?;
+            all.extend(page.items);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                all.sort_by(|a, b| a.tenant_id.cmp(&b.tenant_id));
+                return Ok(all);
+            }
+        }
     }
 
     /// What a tenant gets, may have, and has.

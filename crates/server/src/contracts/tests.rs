@@ -3,7 +3,7 @@
 use super::*;
 use crate::answer::{Reply, refused};
 use crate::ask::Ask;
-use crate::follow;
+use crate::follow::{self, Plainly, Words};
 use crate::openapi::Doc;
 use crate::refusal::Kind;
 use crate::route::table::{ANYONE, get, open, post, roles};
@@ -61,7 +61,8 @@ async fn spill(_ask: Ask) -> Result<Reply, Refusal> {
 }
 
 async fn moves(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    follow::moves(&ask, &who, write_move).await
+    let words = Words { name: "tea", teller: || Box::new(Plainly(write_move)) };
+    follow::moves(&ask, &who, words).await
 }
 
 /// A move as the contract of tasks would show it, from what the stream brings along and no more.

@@ -55,6 +55,9 @@ words! {
         scope_user: "a user", "每个用户";
         backoff_base: "First delay of retries, in ms", "首次重试延迟（毫秒）";
         backoff_max: "Longest delay, in ms", "最长延迟（毫秒）";
+        start_within: "Alert if one starts so much later than due, in ms", "开始晚于到期多久则告警（毫秒）";
+        finish_within: "Alert if one ends so much later than due, in ms", "结束晚于到期多久则告警（毫秒）";
+        within_hint: "never if empty", "留空则不告警";
         schedulable: "Schedules may make them", "可由计划任务创建";
         yes: "yes", "是";
         no: "no", "否";
@@ -160,7 +163,8 @@ async fn known(
 }
 
 fn of_type(it: &api::registry::Type) -> Fields {
-    let limit = it.concurrency_limit.map_or_else(String::new, |limit| limit.to_string());
+    let shown = |number: Option<u32>| number.map_or_else(String::new, |number| number.to_string());
+    let sla = it.sla.unwrap_or_default();
     Fields::known([
         ("name", it.job_type.clone()),
         ("domain", it.domain.clone()),
@@ -168,10 +172,12 @@ fn of_type(it: &api::registry::Type) -> Fields {
         ("priority", it.priority.to_string()),
         ("timeout_seconds", it.timeout_seconds.to_string()),
         ("max_retries", it.max_retries.to_string()),
-        ("concurrency_limit", limit),
+        ("concurrency_limit", shown(it.concurrency_limit)),
         ("concurrency_scope", it.concurrency_scope.clone()),
         ("backoff_base_ms", it.backoff_base_ms.to_string()),
         ("backoff_max_ms", it.backoff_max_ms.to_string()),
+        ("start_within_ms", shown(sla.start_within_ms)),
+        ("finish_within_ms", shown(sla.finish_within_ms)),
         ("schedulable", if it.schedulable { "yes" } else { "no" }.to_owned()),
     ])
 }
@@ -203,6 +209,8 @@ fn type_asked(
         .with(Input::choice("concurrency_scope", words.scope, scope, choices(&scopes)))
         .with(line("backoff_base_ms", words.backoff_base))
         .with(line("backoff_max_ms", words.backoff_max))
+        .with(line("start_within_ms", words.start_within).hint(words.within_hint))
+        .with(line("finish_within_ms", words.finish_within).hint(words.within_hint))
         .with(line("domain", words.domain))
         .with(Input::choice("schedulable", words.schedulable, schedulable, choices(&may)));
     let texts = (words.type_title, words.type_lead);
@@ -243,6 +251,10 @@ fn type_wish(fields: &Fields) -> Result<api::registry::SetType, Refusal> {
     if fields.filled("name").is_none() {
         return Err(refusal::invalid("name", "is missing"));
     }
+    let sla = api::registry::TypeSla {
+        start_within_ms: number(fields, "start_within_ms")?,
+        finish_within_ms: number(fields, "finish_within_ms")?,
+    };
     Ok(api::registry::SetType {
         domain: text("domain"),
         schedulable: text("schedulable").map(|may| may == "yes"),
@@ -258,6 +270,7 @@ fn type_wish(fields: &Fields) -> Result<api::registry::SetType, Refusal> {
         concurrency_key: None,
         rate_limit: None,
         circuit: None,
+        sla: (sla != api::registry::TypeSla::default()).then_some(sla),
     })
 }
 

@@ -84,6 +84,10 @@ words! {
         yes: "yes", "是";
         no: "no", "否";
         promised: "What is promised", "约定";
+        start_within: "Starts within", "应在此内开始";
+        finish_within: "Ends within", "应在此内结束";
+        nothing: "not promised", "未承诺";
+        sla: "Starts / ends within", "开始／结束期限";
         jobs: "Its jobs", "它的作业";
         failed: "Its failed jobs", "失败的作业";
         dead: "Its dead letters", "它的死信";
@@ -134,6 +138,7 @@ async fn types(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
             cell("num", vec![Bit::Text(seconds(it.timeout_seconds))]),
             number(u64::from(it.max_retries) + 1),
             cell("num", vec![Bit::Text(limit(it, words))]),
+            cell("num", vec![Bit::Text(sla(it))]),
             cell("c-named", vec![Bit::Text(mode(it, words))]),
         ]
     };
@@ -156,6 +161,7 @@ async fn types(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
             words.timeout,
             words.tries,
             words.limit,
+            words.sla,
             words.executor,
         ],
         rows: found.items.iter().map(row).collect(),
@@ -175,6 +181,18 @@ fn limit(it: &api::registry::Type, words: &'static HouseWords) -> String {
     }
 }
 
+/// What is promised, in short: how soon they start, and how soon they end.
+fn sla(it: &api::registry::Type) -> String {
+    let Some(sla) = it.sla else { return "–".to_owned() };
+    [sla.start_within_ms, sla.finish_within_ms]
+        .map(|within| within.map_or("–".into(), millis))
+        .join(" / ")
+}
+
+fn millis(ms: u32) -> String {
+    parts::span(Duration::from_millis(ms.into()))
+}
+
 fn mode(it: &api::registry::Type, words: &'static HouseWords) -> String {
     let mode = it.executor.as_ref().map(|executor| executor.mode.clone());
     mode.unwrap_or_else(|| words.as_deployed.to_owned())
@@ -188,7 +206,8 @@ async fn one_type(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let words = HouseWords::of(frame.lang);
     let frame = frame.titled(&it.job_type, format!("/ui/types/{}", encoded(&it.job_type)));
     let name = it.job_type.as_str();
-    let millis = |ms: u32| parts::span(Duration::from_millis(ms.into()));
+    let within = |within: Option<u32>| within.map_or_else(|| words.nothing.to_owned(), millis);
+    let sla = it.sla.unwrap_or_default();
     let yes = |is_so| if is_so { words.yes } else { words.no };
     let mut facts = vec![
         Fact::text(words.domain, &it.domain),
@@ -201,6 +220,8 @@ async fn one_type(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
             format!("{} – {}", millis(it.backoff_base_ms), millis(it.backoff_max_ms)),
         ),
         Fact::text(words.limit, limit(&it, words)),
+        Fact::text(words.start_within, within(sla.start_within_ms)),
+        Fact::text(words.finish_within, within(sla.finish_within_ms)),
         Fact::text(words.schedulable, yes(it.schedulable)),
         Fact::text(words.executor, mode(&it, words)),
     ];

@@ -168,7 +168,7 @@ impl Unit {
 
 impl Page {
     /// A value under labels, if there are any.
-    fn under(&mut self, name: &str, labels: &str, value: u64) {
+    pub(super) fn under(&mut self, name: &str, labels: &str, value: u64) {
         let _ = match labels {
             "" => writeln!(self.0, "{name} {value}"),
             labels => writeln!(self.0, "{name}{{{labels}}} {value}"),

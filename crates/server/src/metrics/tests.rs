@@ -2,7 +2,7 @@
 
 use super::*;
 use mainspring_engine::store::Recovery;
-use mainspring_kernel::QueueName;
+use mainspring_kernel::{JobType, QueueName};
 
 fn status() -> RuntimeStatus {
     RuntimeStatus {
@@ -61,6 +61,33 @@ fn the_five_gauges_have_their_names() {
     ] {
         assert!(text.lines().any(|one| one == line), "{line} is missing in\n{text}");
     }
+}
+
+fn of_type(name: &str, queued: u64) -> TypeCount {
+    TypeCount { name: JobType::new(name).unwrap(), queued, running: 2, retrying: 3 }
+}
+
+#[test]
+fn fifty_thousand_types_are_a_short_page_and_strangers_see_no_names() {
+    let types = (0..50_000).map(|n| of_type(&format!("type-{n}"), n)).collect();
+    let counts = Counts { types, ..Counts::default() };
+    let text = rendered(&counts, Detail::Names);
+    assert!(text.len() < 32 << 10, "{} bytes", text.len());
+    for (state, count) in [("queued", 49_999), ("running", 2), ("retrying", 3)] {
+        let line = format!("mainspring_type_jobs{{type=\"type-49999\",state=\"{state}\"}} {count}");
+        assert!(text.contains(&line), "{line} is missing in {text}");
+    }
+    let rest = 50_000 - METRICS_TYPES_MAX as u64;
+    for (state, count) in
+        [("queued", (0..rest).sum::<u64>()), ("running", 2 * rest), ("retrying", 3 * rest)]
+    {
+        let line = format!("mainspring_type_jobs{{type=\"\",state=\"{state}\"}} {count}\n");
+        assert!(text.contains(&line), "{line} is missing");
+    }
+    let text = rendered(&counts, Detail::Numbers);
+    assert!(!text.contains("type-"), "{text}");
+    assert!(text.contains("mainspring_type_jobs{type=\"\",state=\"running\"} 100000"), "{text}");
+    assert!(text.contains("\nmainspring_types 50000\n"));
 }
 
 #[test]

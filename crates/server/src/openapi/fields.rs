@@ -34,8 +34,8 @@ use mainspring_kernel::limits::{
     KEY_BYTES_MAX, LABELS_MAX, LABELS_WANTED_MAX, LEASE_MS_MAX, MESSAGE_BYTES_MAX,
     MISFIRE_LIMIT_MAX, NAME_BYTES_MAX, OBJECT_ID_BYTES_MAX, PULL_MAX, QUEUE_TIMEOUT_MS_MAX,
     RATE_BURST_MAX, RATE_NANOS_MIN, RATE_PER_SECOND_MAX, RETRIES_MAX, RUN_AHEAD_MS_MAX,
-    RUN_ID_BYTES_MAX, SCHEDULE_INTERVAL_SECS_MAX, SNOOZE_MS_MAX, TENANT_WEIGHT_MAX, TIMEOUT_MS_MAX,
-    TIMEOUT_MS_MIN, WAIT_MS_MAX,
+    RUN_ID_BYTES_MAX, SCHEDULE_INTERVAL_SECS_MAX, SLA_MS_MIN, SNOOZE_MS_MAX, TENANT_WEIGHT_MAX,
+    TIMEOUT_MS_MAX, TIMEOUT_MS_MIN, WAIT_MS_MAX,
 };
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::view::{jobs, tasks};
@@ -304,7 +304,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
             whole(0, u32::MAX.into())
         }
         ("SetType" | "Type", "concurrency_scope") => scopes(),
-        ("SetType", "executor" | "rate_limit" | "circuit") => Allowed::Any,
+        ("SetType", "executor" | "rate_limit" | "circuit" | "sla") => Allowed::Any,
         ("Submit", "concurrency_key") => text(1, NAME_BYTES_MAX, no_control()),
         ("SetType", "concurrency_key") | ("TypeRateLimit", "key") => key_source(),
         ("TypeRateLimit", "per_second") => {
@@ -315,6 +315,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         ("TypeCircuit", "min_calls") => whole(1, CIRCUIT_CALLS_MAX.into()),
         ("TypeCircuit", "open_seconds") => whole(1, CIRCUIT_OPEN_SECS_MAX.into()),
         ("TypeCircuitState", "state") => Allowed::Words(vec!["closed", "open", "half_open"]),
+        ("TypeSla", _) => whole(SLA_MS_MIN.into(), TIMEOUT_MS_MAX.into()),
         ("TypeExecutor", field) => return executor_field(field),
         ("SetTenant", "weight") => whole(1, TENANT_WEIGHT_MAX.into()),
         ("SetTenant", "backlog_max" | "backlog_bytes_max") => whole(0, u64::MAX),

@@ -53,6 +53,14 @@ impl Card {
     }
 }
 
+/// Jobs of a type that have not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Depth {
+    pub(crate) queued: u64,
+    pub(crate) running: u64,
+    pub(crate) retrying: u64,
+}
+
 /// Queues without jobs are looked for this often, and forgotten the second time.
 const QUEUES_LOOK_MS: u64 = 60_000;
 
@@ -75,6 +83,8 @@ pub(crate) struct Index {
     /// The instant of the commit.
     committed_at: Timestamp,
     pub(crate) by_state: [u64; 8],
+    /// Of types that have jobs that have not ended.
+    pub(crate) by_type: HashMap<JobType, Depth, RandomState>,
     now: Timestamp,
     /// When queues without jobs are looked for next.
     look_at: Timestamp,
@@ -96,6 +106,7 @@ impl Index {
     /// Indexes a job in its present state.
     pub(crate) fn enter(&mut self, slot: u32, job: &Job) -> Spot {
         self.by_state[job.state.name() as usize] += 1;
+        self.count_type(job, 1);
         if let Some(at) = job.alarm_at() {
             self.alarms.insert((at, slot));
         }
@@ -126,6 +137,7 @@ impl Index {
     /// Takes a job out of every index it is in.
     pub(crate) fn leave(&mut self, slot: u32, job: &Job, spot: Spot) {
         self.by_state[job.state.name() as usize] -= 1;
+        self.count_type(job, -1);
         if let Some(at) = job.alarm_at() {
             self.alarms.remove((at, slot));
         }
@@ -382,6 +394,30 @@ impl Index {
         }
     }
 
+    fn count_type(&mut self, job: &Job, step: i64) {
+        let field: fn(&mut Depth) -> &mut u64 = match job.state.name() {
+            StateName::Queued => |depth| &mut depth.queued,
+            StateName::Running => |depth| &mut depth.running,
+            StateName::Retrying => |depth| &mut depth.retrying,
+            StateName::DlqPending
+            | StateName::DlqRecorded
+            | StateName::Succeeded
+            | StateName::Failed
+            | StateName::Cancelled => return,
+        };
+        match self.by_type.get_mut(&job.job_type) {
+            Some(depth) => {
+                let count = field(depth);
+                *count = count.saturating_add_signed(step);
+            }
+            None => {
+                let mut depth = Depth::default();
+                *field(&mut depth) = step.unsigned_abs();
+                self.by_type.insert(job.job_type.clone(), depth);
+            }
+        }
+    }
+
     fn count_running(&mut self, job: &Job, step: i32) {
         let spec = self.types.get(&job.job_type);
         let limit = spec.and_then(|spec| LimitKey::of_job(spec, job));
@@ -408,8 +444,8 @@ impl Index {
         LaneKey::of(job, self.types.get(&job.job_type))
     }
 
-    /// Forgets queues that nobody configured and that have had no jobs for a while: anybody can
-    /// make up names.
+    /// Forgets queues that nobody configured and that have had no jobs for a while, and types that
+    /// have none: anybody can make up names.
     pub(crate) fn forget_queues(&mut self, now: Timestamp) {
         if now < self.look_at {
             return;
@@ -420,6 +456,7 @@ impl Index {
             let was_empty = std::mem::replace(&mut card.was_empty, is_empty);
             card.is_configured || !(was_empty && is_empty)
         });
+        self.by_type.retain(|_, depth| *depth != Depth::default());
         self.meters.forget_idle(now);
     }
 

@@ -1,10 +1,10 @@
 //! Answers from RAM about one job or all of them; lists are in `list.rs`.
 
 use super::State;
-use super::index::Spot;
+use super::index::{Depth, Spot};
 use mainspring_kernel::dispatch::has_room;
-use mainspring_kernel::{Job, JobId, QueueSpec, StateName, Timestamp, TypeSpec};
-use mainspring_store::{Counts, HOLDERS_MAX, QueueCount, Standing, Wake};
+use mainspring_kernel::{Job, JobId, JobType, QueueSpec, StateName, Timestamp, TypeSpec};
+use mainspring_store::{Counts, HOLDERS_MAX, QueueCount, Standing, TypeCount, Wake};
 
 /// Jobs counted ahead of one that waits.
 const AHEAD_MAX: usize = 1_000;
@@ -72,6 +72,20 @@ impl State {
             })
             .collect();
         queues.sort_by(|a, b| a.name.cmp(&b.name));
+        let has_jobs = |(_, depth): &(&JobType, &Depth)| **depth != Depth::default();
+        let mut types: Vec<TypeCount> = self
+            .index
+            .by_type
+            .iter()
+            .filter(has_jobs)
+            .map(|(name, Depth { queued, running, retrying })| TypeCount {
+                name: name.clone(),
+                queued: *queued,
+                running: *running,
+                retrying: *retrying,
+            })
+            .collect();
+        types.sort_by(|a, b| a.name.cmp(&b.name));
         Counts {
             by_state,
             due: self.index.ready() as u64,
@@ -82,6 +96,7 @@ impl State {
             jobs_retried: totals.jobs_retried,
             items_open: self.items.open_count() as u64,
             queues,
+            types,
         }
     }
 

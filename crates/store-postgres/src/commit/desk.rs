@@ -236,6 +236,7 @@ impl<'a> PostgresDesk<'a> {
         let id = job.id;
         self.tallies.totals.submitted += 1;
         self.tallies.states[StateName::Queued as usize] += 1;
+        self.tallies.of_type(&job.job_type, StateName::Queued, 1);
         self.tallies.hold(&job, 1);
         for key in job.keys() {
             let was = self.keys.get(&key.hash).and_then(|entry| entry.was);
@@ -285,11 +286,13 @@ impl<'a> PostgresDesk<'a> {
         let tallies = &mut self.tallies;
         if let Some(from) = step.from {
             tallies.states[from as usize] -= 1;
+            tallies.of_type(&entry.job.job_type, from, -1);
             if from == StateName::Running {
                 tallies.queue(&entry.job.queue).running -= 1;
             }
         }
         tallies.states[step.to as usize] += 1;
+        tallies.of_type(&entry.job.job_type, step.to, 1);
         if step.to.is_terminal() {
             tallies.hold(&entry.job, -1);
         }

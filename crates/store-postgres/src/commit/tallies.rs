@@ -3,7 +3,7 @@
 use crate::backlog::Amount;
 use crate::values::Map;
 use mainspring_kernel::backlog::held_bytes;
-use mainspring_kernel::{Job, QueueName, StateName, TenantId, Totals};
+use mainspring_kernel::{Job, JobType, QueueName, StateName, TenantId, Totals};
 
 /// Changes to the numbers kept.
 #[derive(Debug, Default)]
@@ -12,7 +12,12 @@ pub(crate) struct Tallies {
     pub(crate) totals: Totals,
     queues: Map<QueueName, QueueTally>,
     held: Map<TenantId, Amount>,
+    types: Map<JobType, [i64; 3]>,
 }
+
+/// The states in which the jobs of a type are counted, as `type/<state>/<type>`.
+pub(crate) const COUNTED_BY_TYPE: [StateName; 3] =
+    [StateName::Queued, StateName::Running, StateName::Retrying];
 
 /// Changes to the numbers of one queue.
 #[derive(Debug, Default)]
@@ -28,6 +33,15 @@ impl Tallies {
             self.queues.insert(queue.clone(), QueueTally::default());
         }
         self.queues.get_mut(queue).expect("just made sure")
+    }
+
+    /// A job of a type comes into a state, or leaves it.
+    pub(crate) fn of_type(&mut self, job_type: &JobType, state: StateName, by: i64) {
+        let Some(at) = COUNTED_BY_TYPE.iter().position(|counted| *counted == state) else { return };
+        if !self.types.contains_key(job_type) {
+            self.types.insert(job_type.clone(), [0; 3]);
+        }
+        self.types.get_mut(job_type).expect("just made sure")[at] += by;
     }
 
     /// A job begins or ends to be one that has not ended.
@@ -53,7 +67,7 @@ impl Tallies {
 
     /// The changes by name; those that add up to nothing are left out.
     pub(crate) fn by_name(&self) -> (Vec<String>, Vec<i64>) {
-        let Tallies { states, totals, queues, held } = self;
+        let Tallies { states, totals, queues, held, types } = self;
         // How many ended, and how, are numbers of the states.
         let Totals { submitted, claims, retries, jobs_retried, .. } = *totals;
         let mut all: Vec<(String, i64)> = StateName::ALL
@@ -77,6 +91,10 @@ impl Tallies {
         }
         for (tenant, Amount { jobs, bytes }) in held {
             all.extend([(format!("jobs/{tenant}"), *jobs), (format!("bytes/{tenant}"), *bytes)]);
+        }
+        for (job_type, changes) in types {
+            let named = COUNTED_BY_TYPE.iter().zip(changes);
+            all.extend(named.map(|(state, by)| (format!("type/{state}/{job_type}"), *by)));
         }
         all.into_iter().filter(|(_, by)| *by != 0).unzip()
     }

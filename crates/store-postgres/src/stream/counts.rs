@@ -1,12 +1,13 @@
 //! The numbers kept (`tally`), as metrics want them.
 
+use crate::commit::tallies::COUNTED_BY_TYPE;
 use crate::connections::{Call, Part};
 use crate::fault::Fault;
 use crate::queries::Query;
 use crate::this_server::ThisServer;
 use crate::values::At;
-use mainspring_kernel::{QueueName, StateName, Timestamp};
-use mainspring_store::{Counts, QueueCount};
+use mainspring_kernel::{JobType, QueueName, StateName, Timestamp};
+use mainspring_store::{Counts, QueueCount, TypeCount};
 use std::collections::BTreeMap;
 
 /// Counts for metrics.
@@ -19,6 +20,7 @@ pub(crate) async fn counts(server: &ThisServer) -> Result<Counts, Fault> {
     };
     let mut counts = Counts::default();
     let mut queues: BTreeMap<String, [u64; 3]> = BTreeMap::new();
+    let mut types: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     for row in tally {
         let (name, n): (&str, i64) = (row.try_get(0)?, row.try_get(1)?);
         let n = u64::try_from(n).unwrap_or(0);
@@ -36,6 +38,13 @@ pub(crate) async fn counts(server: &ThisServer) -> Result<Counts, Fault> {
             ("ready", queue) => queues.entry(queue.to_owned()).or_default()[0] = n,
             ("pending", queue) => queues.entry(queue.to_owned()).or_default()[1] = n,
             ("running", queue) => queues.entry(queue.to_owned()).or_default()[2] = n,
+            ("type", rest) => {
+                let Some((state, name)) = rest.split_once('/') else { continue };
+                let at = COUNTED_BY_TYPE.iter().position(|counted| counted.as_str() == state);
+                if let Some(at) = at.filter(|_| n > 0) {
+                    types.entry(name.to_owned()).or_default()[at] = n;
+                }
+            }
             _ => {}
         }
     }
@@ -57,6 +66,15 @@ pub(crate) async fn counts(server: &ThisServer) -> Result<Counts, Fault> {
             ready,
             pending,
             running,
+        })
+        .collect();
+    counts.types = types
+        .into_iter()
+        .map(|(name, [queued, running, retrying])| TypeCount {
+            name: JobType::stored(name.into()),
+            queued,
+            running,
+            retrying,
         })
         .collect();
     counts.due = counts.queues.iter().map(|queue| queue.ready).sum();

@@ -6,6 +6,7 @@ use crate::commit::effects::Effects;
 use crate::commit::entities::{insert, insert_terms};
 use crate::commit::items::item_terms;
 use crate::commit::meters::set_meters;
+use crate::commit::tallies::COUNTED_BY_TYPE;
 use crate::config::PostgresConfig;
 use crate::connections::{Call, Value};
 use crate::fault::Fault;
@@ -236,6 +237,9 @@ impl PostgresImport {
             self.count("jobs/", it.job.tenant.as_str(), 1);
             let bytes = i64::try_from(held_bytes(&it.job)).unwrap_or(i64::MAX);
             self.count("bytes/", it.job.tenant.as_str(), bytes);
+            if COUNTED_BY_TYPE.contains(&state(it)) {
+                self.count("type/", &format!("{}/{}", state(it), it.job.job_type), 1);
+            }
         }
         let ended: Vec<&JobWithHistory> =
             jobs.iter().filter(|it| state(it).is_terminal()).collect();

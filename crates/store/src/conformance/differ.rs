@@ -24,7 +24,7 @@ use mainspring_kernel::entity::{EntityId, Kind};
 use mainspring_kernel::executor::Executor;
 use mainspring_kernel::flow::{Circuit, Flow, KeySource, RateLimit};
 use mainspring_kernel::job::{After, AfterCondition, Bounds, Idempotency};
-use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
+use mainspring_kernel::registry::{ConcurrencyScope, Sla, TenantShare};
 use mainspring_kernel::view::tasks;
 use mainspring_kernel::{
     Command, DlqId, Failure, Job, JobId, Principal, QueueOrder, QueueSpec, Receipt, Role, Roles,
@@ -473,6 +473,8 @@ fn settings(dice: &mut Dice) -> Command {
         concurrency_scope: dice.one_of(&scopes),
         executor: (dice.below(2) == 0).then(|| Box::new(Executor::InProcess)),
         flow: Box::new(flow(dice)),
+        sla: (dice.below(3) == 0)
+            .then_some(Sla { start_within_ms: Some(2_000), finish_within_ms: None }),
         ..TypeSpec::plain(kind(dice.one_of(&TYPES)))
     }))
 }

@@ -3,7 +3,7 @@
 use crate::store::{Error, Store};
 use crate::{
     Counts, EntityFilter, ItemFilter, JobFilter, JobWithHistory, LoggedMove, MovesPage, QueueCount,
-    Scope,
+    Scope, TypeCount,
 };
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::job::{Effect, EffectTotals};
@@ -183,11 +183,12 @@ fn type_text(spec: &TypeSpec) -> String {
         file_entry,
         executor,
         flow,
+        sla,
     } = spec;
     format!(
         "{name} {domain} {is_schedulable} {priority} {timeout_ms} {max_retries} \
          {concurrency_limit:?} {concurrency_scope:?} {queue} {backoff:?} {file_entry:?} {executor:?} \
-         {flow:?}"
+         {flow:?} {sla:?}"
     )
 }
 
@@ -221,6 +222,7 @@ fn counts_text(counts: Counts) -> String {
         jobs_retried,
         items_open,
         queues,
+        types,
     } = counts;
     let mut text = format!(
         "{by_state:?} {due} {oldest_due:?} {retries} {submitted} {claims} {jobs_retried} \
@@ -231,6 +233,9 @@ fn counts_text(counts: Counts) -> String {
         if ready + pending + running > 0 {
             text += &format!(" {name}:{ready}/{pending}/{running} {oldest_due:?}");
         }
+    }
+    for TypeCount { name, queued, running, retrying } in types {
+        text += &format!(" {name}={queued}/{running}/{retrying}");
     }
     text
 }

@@ -2,10 +2,12 @@
 
 use super::model::Memory;
 use crate::filter::{EntityFilter, ItemFilter, JobFilter};
-use crate::read::{Counts, Page, QueueCount, Standing};
+use crate::read::{Counts, Page, QueueCount, Standing, TypeCount};
 use crate::store::Wake;
 use mainspring_kernel::dispatch::Taken;
-use mainspring_kernel::{DlqId, DlqItem, Entity, EntityId, Job, JobId, StateName, Timestamp};
+use mainspring_kernel::{
+    DlqId, DlqItem, Entity, EntityId, Job, JobId, JobType, StateName, Timestamp,
+};
 use std::collections::BTreeMap;
 
 fn all(memory: &Memory) -> impl Iterator<Item = &Job> {
@@ -91,7 +93,20 @@ pub(super) fn counts(memory: &Memory, now: Timestamp) -> Counts {
         ..Counts::default()
     };
     let mut queues = BTreeMap::new();
+    let mut types: BTreeMap<JobType, TypeCount> = BTreeMap::new();
     for job in all(memory) {
+        let none = TypeCount { name: job.job_type.clone(), queued: 0, running: 0, retrying: 0 };
+        let of_type = || types.entry(job.job_type.clone()).or_insert(none);
+        match job.state.name() {
+            StateName::Queued => of_type().queued += 1,
+            StateName::Running => of_type().running += 1,
+            StateName::Retrying => of_type().retrying += 1,
+            StateName::DlqPending
+            | StateName::DlqRecorded
+            | StateName::Succeeded
+            | StateName::Failed
+            | StateName::Cancelled => {}
+        }
         let name = job.state.name();
         let index = StateName::ALL.iter().position(|state| *state == name).unwrap_or(0);
         counts.by_state[index] += 1;
@@ -112,6 +127,7 @@ pub(super) fn counts(memory: &Memory, now: Timestamp) -> Counts {
         }
     }
     counts.queues = queues.into_values().collect();
+    counts.types = types.into_values().collect();
     let is_waiting = |item: &&DlqItem| item.state.is_waiting();
     counts.items_open = memory.items.values().filter(is_waiting).count() as u64;
     counts

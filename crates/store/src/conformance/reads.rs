@@ -4,11 +4,12 @@ use super::bench::{
     Bench, any, complete, everything, fail, kind, queue, submit, tenant, user, wish,
 };
 use super::dlq::buried;
-use crate::{Counts, JobFilter, Scope};
+use crate::{Counts, JobFilter, Scope, TypeCount};
 use mainspring_kernel::command::Submit;
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::sealing::Stretch;
-use mainspring_kernel::{Command, DlqId, JobId, QueueSpec, StateName, TokenId, TypeSpec};
+use mainspring_kernel::{Command, DlqId, JobId, JobType, QueueSpec, StateName, TokenId, TypeSpec};
+use std::collections::BTreeMap;
 
 pub(super) async fn unknown_things_are_none(bench: &mut Bench) {
     let store = &bench.store;
@@ -106,6 +107,10 @@ pub(super) async fn counts_equal_a_recount(bench: &mut Bench) {
         bench.submit(Submit { delay_ms: Some(delay), ..wish() }).await;
         bench.submit(Submit { queue: Some(queue("slow")), ..wish() }).await;
     }
+    for _ in 0..3 {
+        let delay_ms = Some(5_000);
+        bench.submit(Submit { job_type: kind("saw"), delay_ms, ..wish() }).await;
+    }
     let granted = bench.pull(any(5)).await;
     bench.done(complete(&granted[0])).await;
     bench.done(fail(&granted[1], true)).await;
@@ -114,10 +119,15 @@ pub(super) async fn counts_equal_a_recount(bench: &mut Bench) {
     let told = bench.store.counts(bench.now).await.expect("reads work");
     let mut by_state = [0; 8];
     let (mut due, mut oldest_due) = (0, None);
+    let mut by_type: BTreeMap<JobType, [u64; 3]> = BTreeMap::new();
     for id in bench.list(&everything(), 100).await {
         let job = bench.job(id).await.job;
         let name = job.state.name();
         by_state[StateName::ALL.iter().position(|state| *state == name).expect("known")] += 1;
+        let states = [StateName::Queued, StateName::Running, StateName::Retrying];
+        if let Some(at) = states.iter().position(|state| *state == name) {
+            by_type.entry(job.job_type.clone()).or_default()[at] += 1;
+        }
         if let Some(at) = job.due_at().filter(|at| *at <= bench.now) {
             due += 1;
             let at = at.whole_second();
@@ -135,9 +145,13 @@ pub(super) async fn counts_equal_a_recount(bench: &mut Bench) {
         jobs_retried,
         items_open,
         queues,
+        types,
     } = told;
     assert_eq!((told_by_state, told_due, told_oldest), (by_state, due, oldest_due));
-    assert_eq!((retries, submitted, claims, jobs_retried, items_open), (1, 12, 5, 1, 1));
+    assert_eq!((retries, submitted, claims, jobs_retried, items_open), (1, 15, 5, 1, 1));
+    let depth = |it: TypeCount| (it.name, [it.queued, it.running, it.retrying]);
+    assert_eq!(types.into_iter().map(depth).collect::<Vec<_>>(), Vec::from_iter(by_type.clone()));
+    assert_eq!(by_type.values().copied().collect::<Vec<_>>(), [[7, 2, 1], [3, 0, 0]]);
     assert!(queues.is_sorted_by(|a, b| a.name < b.name));
     assert_eq!(queues.iter().map(|queue| queue.ready).sum::<u64>(), due);
     assert!(queues.iter().all(|queue| queue.oldest_due.is_some() == (queue.ready > 0)));

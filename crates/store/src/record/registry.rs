@@ -4,7 +4,7 @@ use super::BadRecord;
 use super::wire::{Pen, Reader, length};
 use mainspring_kernel::executor::{Executor, Process, Webhook};
 use mainspring_kernel::flow::{Circuit, Flow, KeySource, Pause, RateLimit};
-use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
+use mainspring_kernel::registry::{ConcurrencyScope, Sla, TenantShare};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{JobType, QueueName, QueueOrder, QueueSpec, Timestamp, TypeSpec, UserId};
 
@@ -25,9 +25,10 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
         file_entry,
         executor,
         flow,
+        sla,
     } = spec;
-    let has_flow = **flow != Flow::default();
-    let len = length(11, [file_entry.is_some(), executor.is_some(), has_flow]);
+    let flow = (**flow != Flow::default()).then_some(flow);
+    let len = length(11, [file_entry.is_some(), executor.is_some(), flow.is_some(), sla.is_some()]);
     pen.array(len);
     pen.text(name.as_str()); // 0
     pen.text(domain); // 1
@@ -50,8 +51,13 @@ pub(super) fn write_type(pen: &mut Pen<'_>, spec: &TypeSpec) {
     if len > 12 {
         pen.optional(executor.as_ref(), |pen, executor| write_executor(pen, executor)); // 12
     }
-    if has_flow {
-        write_flow(pen, flow); // 13
+    if len > 13 {
+        pen.optional(flow, |pen, flow| write_flow(pen, flow)); // 13
+    }
+    if let Some(Sla { start_within_ms, finish_within_ms }) = sla {
+        pen.array(2); // 14
+        pen.optional(*start_within_ms, Pen::number); // 0
+        pen.optional(*finish_within_ms, Pen::number); // 1
     }
 }
 
@@ -124,6 +130,17 @@ fn read_flow(reader: &mut Reader<'_, '_>) -> Read<Box<Flow>> {
     };
     reader.end(fields)?;
     Ok(Box::new(flow))
+}
+
+fn read_sla(reader: &mut Reader<'_, '_>) -> Read<Sla> {
+    let mut fields = reader.fields()?;
+    let at = &mut fields;
+    let sla = Sla {
+        start_within_ms: reader.optional(at, Reader::small)?,
+        finish_within_ms: reader.optional(at, Reader::small)?,
+    };
+    reader.end(fields)?;
+    Ok(sla)
 }
 
 fn write_executor(pen: &mut Pen<'_>, executor: &Executor) {
@@ -205,6 +222,7 @@ pub(super) fn read_type(reader: &mut Reader<'_, '_>) -> Read<TypeSpec> {
         file_entry: reader.optional(at, Reader::digest)?,
         executor: reader.optional(at, read_executor)?,
         flow: reader.optional(at, read_flow)?.unwrap_or_default(),
+        sla: reader.optional(at, read_sla)?,
     };
     reader.end(fields)?;
     Ok(spec)

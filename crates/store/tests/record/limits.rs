@@ -7,8 +7,8 @@ use mainspring_kernel::flow::{
     Circuit, CircuitState, Flow, KeySource, LimitKeys, Meter, Pause, RateLimit,
 };
 use mainspring_kernel::job::Extras;
-use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
-use mainspring_kernel::{Job, QueueName, QueueSpec, Transition, TypeSpec, UserId};
+use mainspring_kernel::registry::{ConcurrencyScope, Sla, TenantShare};
+use mainspring_kernel::{Event, Job, QueueName, QueueSpec, Transition, TypeSpec, UserId};
 use mainspring_store::JobWithHistory;
 use mainspring_store::record::Record;
 
@@ -50,4 +50,10 @@ pub(crate) fn meter(meter: Meter) -> Record {
 
 pub(crate) fn circuit(state: CircuitState) -> Record {
     meter(Meter::Circuit { state, at: later(9) })
+}
+
+/// A type of which something is promised.
+pub(crate) fn promised(spec: TypeSpec) -> Event {
+    let sla = Some(Sla { start_within_ms: Some(5_000), finish_within_ms: None });
+    Event::TypeSet(Box::new(TypeSpec { sla, ..spec }))
 }

@@ -444,6 +444,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
                 ..spec(None, ConcurrencyScope::Global)
             })),
         ),
+        ("event_type_set_promised", super::limits::promised(spec(None, ConcurrencyScope::Global))),
         ("event_type_set_pulled", executed(Executor::Pull)),
         ("event_type_set_in_process", executed(Executor::InProcess)),
         ("event_type_set_process", executed(Executor::Process(process()))),

@@ -15,7 +15,7 @@ use mainspring_kernel::job::{
     AcceptedReport, Actor, Effect, EffectTotals, Extras, Idempotency, LastFailure, LeaseToken,
     Payload,
 };
-use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
+use mainspring_kernel::registry::{ConcurrencyScope, Sla, TenantShare};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{
     DlqId, DlqItem, DlqState, Entity, EntityId, Event, Failure, Job, JobEvent, JobId, JobType,
@@ -295,8 +295,9 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
         Just(ConcurrencyScope::User)
     ];
     let numbers = any::<(bool, u8, u32, u16, Option<u32>, u32, u32, Option<[u8; 16]>)>();
-    (name(), text(), name(), scopes, numbers, of(executor()), flow())
-        .prop_map(|(name, domain, queue, concurrency_scope, n, executor, flow)| {
+    let sla = any::<(Option<u32>, Option<u32>)>();
+    (name(), text(), name(), scopes, numbers, of(executor()), flow(), of(sla))
+        .prop_map(|(name, domain, queue, concurrency_scope, n, executor, flow, sla)| {
             Box::new(TypeSpec {
                 name: JobType::stored(name),
                 domain,
@@ -311,6 +312,10 @@ fn spec() -> BoxedStrategy<Box<TypeSpec>> {
                 file_entry: n.7.map(Digest),
                 executor: executor.map(Box::new),
                 flow: Box::new(flow),
+                sla: sla.map(|(start_within_ms, finish_within_ms)| Sla {
+                    start_within_ms,
+                    finish_within_ms,
+                }),
             })
         })
         .boxed()

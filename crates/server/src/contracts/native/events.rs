@@ -3,14 +3,15 @@
 use super::view;
 use crate::answer::Reply;
 use crate::ask::Ask;
-use crate::follow;
+use crate::follow::{self, Plainly, Words};
 use crate::refusal::Refusal;
 use crate::write::Out;
 use mainspring_engine::store::LoggedMove;
 use mainspring_kernel::Principal;
 
 pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    follow::moves(&ask, &who, write_move).await
+    let words = Words { name: "native", teller: || Box::new(Plainly(write_move)) };
+    follow::moves(&ask, &who, words).await
 }
 
 fn write_move(logged: &LoggedMove, out: &mut Out) {

@@ -269,6 +269,7 @@ fn tenant_routes() -> Vec<Route> {
             "/api/v1/tenants",
             roles!(ADMINS, tenants::list),
             Doc::new("registry", "listTenants", "List tenants that somebody has set")
+                .query(&PAGE)
                 .gives(200, Gives::Page(shape::<api::registry::Tenant>)),
         ),
         get(

@@ -1,37 +1,39 @@
 //! Tenants: what they get of the turns, what they may have waiting, pausing them.
 
+use super::filters::{self, PAGE, Total};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::audit::{self, Note};
+use crate::cursor;
 use crate::json;
 use crate::refusal::{self, Refusal};
 use mainspring_api as api;
 use mainspring_engine::store::{EntityFilter, Scope};
 use mainspring_kernel::entity::tenant::{TenantCard, TenantCommand, tenant_id};
 use mainspring_kernel::entity::{Body, Kind};
+use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::registry::TenantShare;
-use mainspring_kernel::{Entity, Principal, Rejection, TenantId};
+use mainspring_kernel::{Entity, EntityId, Principal, Rejection, TenantId};
 
 /// How often a change is tried that somebody else gets ahead of.
 const TRIES: usize = 5;
-/// Tenants read at once.
-const PAGE: usize = 200;
 
 pub(super) async fn list(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {
+    let query = ask.query(&PAGE.map(|(name, _)| name))?;
     let filter = EntityFilter::of(Kind::Tenant, Scope::All);
-    let (mut items, mut before) = (Vec::new(), None);
-    loop {
-        let page = ask.engine().entities(&filter, before, PAGE).await?;
-        for entity in &page.items {
-            items.push(shown(&ask, &entity.tenant, Some(entity)).await?);
-        }
-        before = page.next;
-        if before.is_none() {
-            break;
-        }
+    let place = digest(&[b"tenants"]);
+    let before = filters::before(&query, place)?.map(|bits| EntityId { kind: Kind::Tenant, bits });
+    let page = ask.engine().entities(&filter, before, query.limit()?).await?;
+    let whole = (before.is_none() && page.next.is_none()).then_some(page.items.len());
+    let count = ask.engine().count_entities(&filter, filters::COUNTED);
+    let Total { exact: total, at_least: total_at_least } =
+        filters::total(&ask, whole, count).await?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for entity in &page.items {
+        items.push(shown(&ask, &entity.tenant, Some(entity)).await?);
     }
-    items.sort_by(|a, b| a.tenant_id.cmp(&b.tenant_id));
-    Ok(Reply::data(&api::Page::whole(items)))
+    let next_cursor = page.next.map(|next| cursor::write(place, next.bits));
+    Ok(Reply::data(&api::Page { items, next_cursor, total, total_at_least }))
 }
 
 pub(super) async fn get(ask: Ask, _who: Principal) -> Result<Reply, Refusal> {

@@ -12,7 +12,7 @@ use mainspring_kernel::entity::audit::Seen;
 use mainspring_kernel::executor::{Executor, ExecutorWish, Mode};
 use mainspring_kernel::flow::{Circuit, CircuitState, KeySource, RateLimit};
 use mainspring_kernel::limits::{NAME_BYTES_MAX, RETRIES_MAX, TIMEOUT_MS_MAX};
-use mainspring_kernel::registry::ConcurrencyScope;
+use mainspring_kernel::registry::{ConcurrencyScope, Sla};
 use mainspring_kernel::retry::Backoff;
 use mainspring_kernel::{Command, JobType, Principal, QueueName, TypeSpec};
 
@@ -170,6 +170,11 @@ fn spec(name: &str, wish: api::registry::SetType) -> Result<TypeSpec, Refusal> {
         .map(|limit| RateLimit::new(limit.per_second, limit.burst, limit.key.map(KeySource::new)));
     spec.flow.circuit = wish.circuit.as_ref().map(circuit);
     spec.flow.check()?;
+    spec.sla = wish.sla.map(|api::registry::TypeSla { start_within_ms, finish_within_ms }| Sla {
+        start_within_ms,
+        finish_within_ms,
+    });
+    spec.sla.map_or(Ok(()), Sla::check)?;
     Ok(spec)
 }
 
@@ -247,6 +252,10 @@ fn shown(spec: &TypeSpec, who: &Principal) -> api::registry::Type {
         circuit_state: None,
         paused_by: spec.flow.paused.as_ref().map(|pause| pause.by.to_string()),
         paused_at: spec.flow.paused.as_ref().map(|pause| api::Time(pause.at.0)),
+        sla: spec.sla.map(|Sla { start_within_ms, finish_within_ms }| api::registry::TypeSla {
+            start_within_ms,
+            finish_within_ms,
+        }),
     }
 }
 
@@ -339,6 +348,9 @@ mod tests {
             r#"{"executor":{"mode":"celery"}}"#,
             r#"{"executor":{"mode":"process"}}"#,
             r#"{"executor":{"mode":"pull","url":"https://a.example"}}"#,
+            r#"{"sla":{}}"#,
+            r#"{"sla":{"start_within_ms":999}}"#,
+            r#"{"sla":{"finish_within_ms":604800001}}"#,
         ] {
             assert!(read(text).is_err(), "{text}");
         }

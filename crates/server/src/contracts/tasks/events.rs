@@ -3,7 +3,7 @@
 use super::view::{self, Named};
 use crate::answer::Reply;
 use crate::ask::Ask;
-use crate::follow::{self, Tell};
+use crate::follow::{self, Tell, Words};
 use crate::limits::FOLLOWED_MAX;
 use crate::refusal::Refusal;
 use crate::write::Out;
@@ -14,10 +14,11 @@ use mainspring_kernel::{JobId, Principal};
 use std::collections::HashMap;
 
 pub(super) async fn follow(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    follow::told(&ask, &who, Box::new(Telling::default())).await
+    let words = Words { name: "tasks", teller: || Box::new(Telling::default()) };
+    follow::moves(&ask, &who, words).await
 }
 
-/// What a stream knows of the tasks it told of lately; a move itself does not name its task.
+/// What is known of tasks that were told of lately; a move itself does not name its task.
 #[derive(Default)]
 struct Telling {
     known: HashMap<JobId, Named>,

@@ -65,7 +65,13 @@ pub(in crate::openapi) fn together(of: &str) -> Option<Value> {
                 chosen("mode", "process", &["command"], &webhook),
                 chosen("mode", "webhook", &["url"], &process),
             ] });
-            Some(json!({ "allOf": [{ "properties": { "executor": executor } }] }))
+            let is_there = |field: &str| {
+                let value = json!({ "not": { "type": "null" } });
+                json!({ "properties": { field: value }, "required": [field] })
+            };
+            let either = ["start_within_ms", "finish_within_ms"].map(is_there);
+            let sla = json!({ "anyOf": [{ "type": "null" }, { "anyOf": either }] });
+            Some(json!({ "allOf": [{ "properties": { "executor": executor, "sla": sla } }] }))
         }
         _ => None,
     }
