@@ -48,6 +48,8 @@ words! {
         PartDied = "part_died",
         /// Jobs of a type wait because too many of them failed.
         CircuitOpen = "circuit_open",
+        /// The certificate that the server shows ends soon, or a new one cannot be used.
+        Certificate = "certificate",
     }
 }
 
@@ -93,7 +95,8 @@ impl Rule {
             | Rule::DeadLetter
             | Rule::Lag
             | Rule::NoWorker
-            | Rule::CircuitOpen => Severity::P2,
+            | Rule::CircuitOpen
+            | Rule::Certificate => Severity::P2,
             Rule::ScheduleSkipped => Severity::P3,
         }
     }
@@ -132,6 +135,9 @@ impl Rule {
             }
             Rule::PartDied => {
                 format!("the server ended by itself and was started again: {subject}")
+            }
+            Rule::Certificate => {
+                format!("the certificate for https needs to be looked at: {subject}")
             }
         }
     }
@@ -429,7 +435,8 @@ pub(super) fn ring(entity: &Entity, alert: &Alert, at: Timestamp, facts: &Facts<
         | Rule::ScheduleSkipped
         | Rule::LowOnSpace
         | Rule::PartDied
-        | Rule::CircuitOpen => {
+        | Rule::CircuitOpen
+        | Rule::Certificate => {
             let is_late = facts.now > at.plus_millis(ALERT_LATE_MS);
             let next = match is_late {
                 true => Alert { seen_at: facts.now, ..alert.clone() },
