@@ -104,7 +104,7 @@ pub(crate) fn make(binary: &Path, into: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-fn said(command: &mut Command) -> Result<String> {
+pub(crate) fn said(command: &mut Command) -> Result<String> {
     let ran = command.stderr(Stdio::inherit()).output();
     let ran = ran.with_context(|| format!("cannot start {command:?}"))?;
     ensure!(ran.status.success(), "{command:?} failed ({})", ran.status);
@@ -112,7 +112,14 @@ fn said(command: &mut Command) -> Result<String> {
 }
 
 /// A process that ends with the trial.
-struct Running(Child);
+pub(crate) struct Running(Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        Ok(Running(child))
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -159,12 +166,9 @@ fn try_in(archive: &Path, place: &Path) -> Result<()> {
         command
     };
     let out = place.join("out");
-    let server = command(&["serve", "--listen", "127.0.0.1:0"])
-        .stdout(File::create(&out).context("cannot keep its output")?)
-        .stderr(Stdio::null())
-        .spawn()
-        .context("cannot start the server")?;
-    let _server = Running(server);
+    let mut server = command(&["serve", "--listen", "127.0.0.1:0"]);
+    server.stdout(File::create(&out).context("cannot keep its output")?).stderr(Stdio::null());
+    let _server = Running::start(&mut server)?;
     let url = wait_for("the server", || {
         let said = fs::read_to_string(&out).ok()?;
         let url = said.lines().next()?.split_once(" on ")?.1.trim().to_owned();
@@ -177,7 +181,7 @@ fn try_in(archive: &Path, place: &Path) -> Result<()> {
     };
     said(&mut client(&["types", "set", "hello"]))?;
     let worker = client(&["worker", "--type", "hello", "--", "cat"]);
-    let _worker = Running({ worker }.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
+    let _worker = Running::start({ worker }.stdout(Stdio::null()).stderr(Stdio::null()))?;
     let job = said(&mut client(&["jobs", "submit", "hello", "{\"tried\": true}", "--wait", "1m"]))?;
     ensure!(job.contains("succeeded"), "the first job did not succeed:\n{job}");
     said(&mut client(&["backup", "copy"]))?;
@@ -187,7 +191,7 @@ fn try_in(archive: &Path, place: &Path) -> Result<()> {
     Ok(())
 }
 
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
     for _ in 0..LOOKS_MAX {
         if let Some(found) = look() {
             return Ok(found);

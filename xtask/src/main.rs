@@ -11,6 +11,7 @@ mod bench;
 mod binaries;
 mod bless;
 mod coverage;
+mod debian;
 mod deny;
 mod dist;
 mod echo;
@@ -18,6 +19,7 @@ mod failures;
 mod libtest;
 mod limits;
 mod npm;
+mod older;
 mod postgres;
 mod schemathesis;
 mod sdks;
@@ -46,7 +48,9 @@ usage: cargo xtask <task>
                                   generated requests against a server on each store
   sdks [--jobs N]                 the Python and TypeScript packages against a server on each store
   axe                             what the browser tests look at pages with, for a plain `cargo test`
+  older                           the server of the version before, for tests that run both
   dist [--binary FILE] [--try]    an archive to install from, in dist/; built for release unless there is a file
+  debian [--binary FILE]          that archive on a Debian that has nothing else; as root
   deny                            advisories, licences and sources of all dependencies, by cargo-deny
   bench [args]                    build for release and run `mainspring bench [args]`
 ";
@@ -79,7 +83,9 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "schemathesis" => schemathesis::run(rest),
         "sdks" => sdks::run(rest),
         "axe" => no_arguments(rest).and_then(|()| axe()),
+        "older" => no_arguments(rest).and_then(|()| older::run()),
         "dist" => dist::run(rest),
+        "debian" => debian::run(rest),
         "deny" => no_arguments(rest).and_then(|()| deny::run()),
         "bench" => bench::run(rest),
         "help" | "-h" | "--help" => {

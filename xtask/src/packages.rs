@@ -49,6 +49,9 @@ const NEEDS: &[Need] = &[
     Need { task: "test", program: "promtool", package: "prometheus" },
     // Who events are told to.
     Need { task: "test", program: "nats-server", package: "nats-server" },
+    // A Debian of its own to install into.
+    Need { task: "debian", program: "debootstrap", package: "debootstrap" },
+    Need { task: "debian", program: "unshare", package: "util-linux" },
     // Servers whose clocks disagree.
     Need { task: "test", program: "libfaketimeMT.so.1", package: "libfaketime" },
 ];

@@ -20,7 +20,7 @@ use crate::echo::Echo;
 use crate::failures::{Failure, Failures};
 use crate::libtest::Log;
 use crate::postgres::Postgres;
-use crate::{binaries, cargo, deny, dist, npm, packages, schemathesis, sdks, tidy};
+use crate::{binaries, cargo, debian, deny, dist, npm, older, packages, schemathesis, sdks, tidy};
 
 /// How long output may stay silent after cargo's end. A server that a test left behind keeps the
 /// pipe open for ever, and we must not wait for it.
@@ -63,11 +63,21 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             Ok(())
         });
         let mut clippy = None;
+        let mut older = None;
+        if depth == Depth::Full {
+            steps.take("older", || {
+                older = older::binary()?;
+                Ok(())
+            });
+        }
         steps.take("test", || {
             let prepare = |command: &mut Command| {
                 prepare(command, depth);
                 if let Some(axe) = &axe {
                     command.env(npm::AXE_PLACE, axe);
+                }
+                if let Some(older) = &older {
+                    command.env(older::PLACE, older);
                 }
                 if let Some(postgres) = &postgres {
                     postgres.lend(command);
@@ -103,6 +113,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         });
         steps.take("dist", dist::quick);
         if depth == Depth::Full {
+            steps.take("debian", || debian::run(&[]));
             steps.take("deny", deny::run);
         }
         steps.take("coverage", || {

@@ -1,5 +1,6 @@
 //! `mainspring bench`: measures this binary against a server it starts itself, and the peers beside
-//! it in the same run. What was asked for is read here; how rows are shown is up to the caller.
+//! it in the same run. What was asked for is read here; how rows are shown is up to the caller, who
+//! also measures servers that run already, as far as [`Args::running`] says.
 
 use crate::postgres::stand::{Plan, Stand, Store};
 use crate::postgres::suite as postgres;
@@ -11,12 +12,22 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// The workloads of a short pass: what most people ask first.
+const SHORT: [&str; 3] = ["E1", "E3", "E5"];
+/// How long latency is measured in a hurry.
+const QUICK_SPAN: Duration = Duration::from_secs(3);
 /// The load average above which a machine has something else to do.
 const LOAD_MAX: f64 = 0.7;
 
 /// What to measure.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Without anything a short pass over E1, E3 and E5, on a server that is started for it and goes again.
+
+With --url URL a server of yours that runs already is measured, from where you are: submit, drain, and
+latency from submit to handler, by jobs of the type mainspring-bench in a queue of their own. It needs a
+token that may submit and work. Only --jobs, --span and --quick go along.
+
 Workloads:
   E1   submit in batches of 1000           E5   latency from submit to handler
   E2   submit one per request              E6   submit and drain beside a million waiting jobs
@@ -101,6 +112,49 @@ pub struct Args {
     /// Where servers keep their state; put it on the disk you mean [default: the temporary folder]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+}
+
+/// How much is done to a server that runs already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Jobs that are submitted in batches; a fifth of them one by one.
+    pub jobs: usize,
+    /// How long latency is measured.
+    pub span: Duration,
+}
+
+impl Args {
+    /// What to do to a server that runs already.
+    ///
+    /// # Errors
+    /// [`Usage`] if something was asked for that needs servers of the benchmark's own.
+    pub fn running(&self) -> anyhow::Result<Running> {
+        let is_own = !self.is_bare()
+            || self.full
+            || self.no_peer
+            || self.finished.is_some()
+            || self.peer_dir.is_some()
+            || self.write.is_some()
+            || self.dir.is_some();
+        if is_own {
+            return Err(usage("only --jobs, --span and --quick go along with --url"));
+        }
+        let usual = if self.quick { 2_000 } else { 20_000 };
+        let jobs = self.jobs.map_or(usual, |jobs| jobs as usize);
+        let span = if self.quick { self.span.min(QUICK_SPAN) } else { self.span };
+        Ok(Running { jobs, span })
+    }
+
+    /// Whether nothing was named.
+    fn is_bare(&self) -> bool {
+        let is_named = !self.only.is_empty() || !self.rows.is_empty() || self.suite;
+        !is_named && self.scenario.is_none() && !self.neighbours && self.store == Store::Memory
+    }
+
+    /// Whether it is to be over soon.
+    fn is_quick(&self) -> bool {
+        self.quick || self.is_bare()
+    }
 }
 
 /// Where the bare handler listens.
@@ -219,7 +273,7 @@ fn run_limits(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<(
         idle: span(args),
         directory: suite::directory(args.dir.as_deref()),
     };
-    let flood = if args.quick { 10_000 } else { 100_000 };
+    let flood = if args.is_quick() { 10_000 } else { 100_000 };
     warn_if_busy();
     let rows = taken(names, &plan.directory, |name| limits::run(name, &plan, flood), show)?;
     if let Some(path) = &args.write {
@@ -234,7 +288,8 @@ fn run_limits(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<(
 }
 
 fn run_schedules(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<()> {
-    let (due, ahead, far) = if args.quick { (1_000, 15, 2_000) } else { (10_000, 60, 100_000) };
+    let (due, ahead, far) =
+        if args.is_quick() { (1_000, 15, 2_000) } else { (10_000, 60, 100_000) };
     let plan = schedules::Plan {
         store: args.store,
         runs: runs(args),
@@ -292,9 +347,16 @@ fn run_journal(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<
         span: span(args),
         directory: suite::directory(args.dir.as_deref()),
     };
+    if args.is_bare() {
+        eprintln!(
+            "a short pass, on servers of its own; --suite for everything, --url URL for a server of \
+             yours, --help for the list"
+        );
+    }
     let mut rows: Vec<Row> = Vec::new();
-    for name in names {
-        eprintln!("measuring {name} in {}", plan.directory.display());
+    for (nth, name) in names.iter().enumerate() {
+        let (nth, all) = (nth + 1, names.len());
+        eprintln!("measuring {name} ({nth} of {all}) in {}", plan.directory.display());
         match name.as_str() {
             "RAM" => rows.push(suite::ram(&plan)?),
             _ => rows.extend(suite::run(name, &plan)?),
@@ -313,7 +375,11 @@ fn run_postgres(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result
         return Err(usage("only figures of --store postgres are written down"));
     }
     let seconds = |quick, usual, full| {
-        Duration::from_secs(if args.quick { quick } else { [usual, full][usize::from(args.full)] })
+        Duration::from_secs(if args.is_quick() {
+            quick
+        } else {
+            [usual, full][usize::from(args.full)]
+        })
     };
     let stand = Stand::new(Plan {
         store: args.store,
@@ -351,19 +417,19 @@ fn warn_if_busy() {
 }
 
 fn runs(args: &Args) -> usize {
-    if args.quick { 1 } else { usize::from(args.runs) }
+    if args.is_quick() { 1 } else { usize::from(args.runs) }
 }
 
 fn jobs(args: &Args, usual: u32) -> usize {
-    args.jobs.unwrap_or(if args.quick { 20_000 } else { usual }) as usize
+    args.jobs.unwrap_or(if args.is_quick() { 20_000 } else { usual }) as usize
 }
 
 fn waiting(args: &Args) -> usize {
-    if args.quick { args.waiting.min(100_000) as usize } else { args.waiting as usize }
+    if args.is_quick() { args.waiting.min(100_000) as usize } else { args.waiting as usize }
 }
 
 fn span(args: &Args) -> Duration {
-    if args.quick { args.span.min(Duration::from_secs(3)) } else { args.span }
+    if args.is_quick() { args.span.min(QUICK_SPAN) } else { args.span }
 }
 
 /// A length of time as people write it, such as `10s`.
@@ -389,10 +455,8 @@ fn names(args: &Args) -> anyhow::Result<Vec<String>> {
         Store::Postgres if args.suite || names.is_empty() => {
             names.extend(postgres::NAMES.map(ToOwned::to_owned));
         }
+        Store::Memory if args.is_bare() => names.extend(SHORT.map(ToOwned::to_owned)),
         Store::Memory | Store::Postgres => {}
-    }
-    if names.is_empty() {
-        return Err(usage("name a workload, or say --suite; see --help for the list"));
     }
     if let Some(name) = names.iter().find(|name| Suite::of(name).is_none()) {
         return Err(usage(format!("there is no workload {name:?}; see --help for the list")));
@@ -437,8 +501,9 @@ mod tests {
         assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 12);
         assert_eq!(named("bench --scenario noisy-tenant").unwrap(), ["L1"]);
         assert_eq!(named("bench --store postgres --scenario retry-storm").unwrap(), ["L2"]);
+        assert_eq!(named("bench").unwrap(), SHORT);
+        assert_eq!(named("bench --jobs 10000").unwrap(), SHORT);
         for refused in [
-            "bench",
             "bench P9",
             "bench E1 P1",
             "bench N1 E1",
@@ -451,6 +516,19 @@ mod tests {
             "bench --quick --full raw",
         ] {
             assert!(named(refused).is_err(), "{refused}");
+        }
+    }
+    #[test]
+    fn a_server_that_runs_is_measured_by_few_jobs_unless_told() {
+        let running = |line: &str| {
+            let line = Line::try_parse_from(line.split_whitespace()).expect("it parses");
+            line.args.running().map(|plan| (plan.jobs, plan.span.as_secs()))
+        };
+        assert_eq!(running("bench").unwrap(), (20_000, 10));
+        assert_eq!(running("bench --quick").unwrap(), (2_000, 3));
+        assert_eq!(running("bench --jobs 50000 --span 1m").unwrap(), (50_000, 60));
+        for refused in ["E1", "--suite", "--store postgres", "--write", "--neighbours", "--full"] {
+            assert!(running(&format!("bench {refused}")).is_err(), "{refused}");
         }
     }
 }

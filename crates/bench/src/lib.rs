@@ -27,5 +27,5 @@ mod triggers;
 mod turn;
 mod workload;
 
-pub use command::{Args, EchoArgs, Show, TurnArgs, Usage, echo, run, turn};
+pub use command::{Args, EchoArgs, Running, Show, TurnArgs, Usage, echo, run, turn};
 pub use report::{COLUMNS, Row};

@@ -271,6 +271,7 @@ fn who_may_only_look_acts_on_no_page(store: Store) {
             "/ui/queues/default/resume",
             "/ui/gates/set",
             "/ui/tokens",
+            "/ui/tenants",
             "/ui/tokens/tok_1/revoke",
             "/ui/questions/p4-plan/answer",
             "/ui/alerts/alr_1/acknowledge",

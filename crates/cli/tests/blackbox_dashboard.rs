@@ -23,6 +23,7 @@ both_stores![
     many_are_cancelled_after_a_look,
     what_is_not_there_or_not_allowed_has_a_page,
     types_subscriptions_and_triggers_are_made_by_forms,
+    tenants_are_shown_and_set_beside_tokens,
     the_jobs_around_a_job_are_drawn,
     what_needs_a_person_leads_to_where_it_is_dealt_with,
 ];
@@ -421,6 +422,30 @@ fn types_subscriptions_and_triggers_are_made_by_forms(store: Store) {
         assert!(admin.get(list).text().contains(form), "{form}");
         assert_eq!((looker.get(form).status, looker.send(list, &wish).status), (403, 403));
     }
+}
+
+fn tenants_are_shown_and_set_beside_tokens(store: Store) {
+    let server = server(store);
+    let admin = server.admin();
+    let visitor = Visitor::signed_in(server, &admin);
+    let tenant = || admin.get("/api/v1/tenants/d-ten").data();
+    admin.put("/api/v1/tenants/d-ten", &json!({ "backlog_bytes_max": 5_000_000 })).data();
+    let wish = [("tenant_id", "d-ten"), ("weight", "7"), ("backlog_max", "1234")];
+    let sent = visitor.send("/ui/tenants", &[&wish[..], &[("handed", "no")]].concat());
+    assert_eq!((sent.status, sent.header("location")), (303, Some("/ui/tokens")));
+    let page = visitor.get("/ui/tokens").text();
+    assert!(page.contains("The tenant is set.") && page.contains("id=\"tenants\""), "{page}");
+    assert!(page.contains("1,234") && page.contains("paused"), "{page}");
+    let now = tenant();
+    assert_eq!((&now["weight"], &now["paused"]), (&json!(7), &json!(true)));
+    assert_eq!(now["backlog_bytes_max"], 5_000_000, "what the form has no field for stays");
+    visitor.send("/ui/tenants", &[&wish[..], &[("handed", "yes")]].concat());
+    assert_eq!(tenant()["paused"], false);
+    let wrong = [("tenant_id", "d-ten"), ("weight", "many")];
+    visitor.send("/ui/tenants", &wrong);
+    assert!(visitor.get("/ui/tokens").text().contains("weight is not such a number"));
+    let op = server.caller("d-ten", "olga", &EVERYTHING);
+    assert_eq!(Visitor::signed_in(server, &op).send("/ui/tenants", &wish).status, 403);
 }
 
 fn the_jobs_around_a_job_are_drawn(store: Store) {

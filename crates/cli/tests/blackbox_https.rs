@@ -24,7 +24,10 @@ const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
 const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 const SDKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sdks");
 
-both_stores![who_trusts_the_authority_is_served_and_nobody_else_believes_it];
+both_stores![
+    who_trusts_the_authority_is_served_and_nobody_else_believes_it,
+    trouble_with_a_certificate_is_an_alert_until_it_is_renewed,
+];
 
 /// A server with a certificate of an authority of its own.
 struct House {
@@ -241,6 +244,38 @@ fn a_certificate_that_cannot_be_used_changes_nothing_and_is_told() {
     });
     assert_eq!(house.get("/readyz"), (200, "ready\n".to_owned()));
     assert!(!house.server.log().contains("PRIVATE KEY"));
+}
+
+fn trouble_with_a_certificate_is_an_alert_until_it_is_renewed(store: Store) {
+    let quick = "[alerts]\ncheck = \"50ms\"\nquiet = \"200ms\"\n";
+    let house = House::start(store.options(BINARY).config(quick), |ours| ours.server(&HOSTS));
+    // What stands of the rule, in the words of its alerts.
+    let standing = || {
+        let told = house.get("/api/v1/alerts?rule=certificate").1;
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let alerts = told["data"]["items"].as_array().unwrap().clone();
+        let stands = alerts.into_iter().filter(|alert| alert["state"] != "cleared");
+        stands.map(|alert| alert["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let becomes = |what: &str, words: &[&str]| {
+        eventually(what, || {
+            let now = standing();
+            let is_it = now.len() == words.len()
+                && now.iter().zip(words).all(|(now, words)| now.contains(words));
+            is_it.then_some(())
+        });
+    };
+    becomes("nothing is wrong at first", &[]);
+    let (certificate, key) = ("rubbish".to_owned(), String::new());
+    install(house.files.path(), &Signed { certificate, key });
+    becomes("one that cannot be used is told of", &["cannot be used; the log says why"]);
+    assert!(!standing()[0].contains("pem"), "not where files are");
+    install(house.files.path(), &house.authority.server(&HOSTS));
+    becomes("a good one puts an end to it", &[]);
+    install(house.files.path(), &house.authority.ending_server(&HOSTS));
+    becomes("one that ends soon is told of", &["it is valid until "]);
+    install(house.files.path(), &house.authority.server(&HOSTS));
+    becomes("it was renewed", &[]);
 }
 
 #[test]

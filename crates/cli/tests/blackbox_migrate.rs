@@ -1,6 +1,6 @@
 //! `mainspring migrate`, and what `serve` does with a database that is not as it should be.
 
-use mainspring_testkit::blackbox::{Options, Ran, Server, Store, run};
+use mainspring_testkit::blackbox::{Options, Ran, Server, Store, eventually, run};
 use mainspring_testkit::postgres::{Database, shared};
 use serde_json::json;
 use std::path::Path;
@@ -181,6 +181,24 @@ fn a_step_that_older_servers_would_not_survive_waits_for_the_operator() {
     let id = ann.submit_plain("greet");
     ann.complete(&ann.pull_one("greet"));
     assert_eq!(ann.job(&id)["status"], "succeeded");
+}
+
+/// Somebody newer took a step that this version does not survive, without asking: whatever still
+/// runs ends, and says why.
+#[test]
+fn a_server_ends_by_itself_when_the_schema_becomes_one_it_cannot_work_with() {
+    let mut server = Server::start(Store::Postgres.options(BINARY));
+    let sql = |server: &Server, text: &str| server.database().expect("it has one").sql(text);
+    sql(&server, "INSERT INTO mainspring.migration VALUES (98, 'kind', 'x', true)");
+    let id = server.admin().submit_plain("greet");
+    sql(&server, "INSERT INTO mainspring.migration VALUES (99, 'unkind', 'x', false)");
+    eventually("the server ends", || (!server.is_alive()).then_some(()));
+    let log = server.log();
+    assert!(log.contains("step 99 of a newer Mainspring"), "{log}");
+    assert!(log.contains("run that version"), "{log}");
+    sql(&server, "DELETE FROM mainspring.migration WHERE version = 99");
+    server.restart();
+    assert_eq!(server.admin().job(&id)["status"], "queued", "it lives with a compatible one");
 }
 
 /// As far as a version can be tried beside one that does not exist yet: somebody newer takes a

@@ -83,6 +83,12 @@ impl Engine {
         self.shared.reports.died(why);
     }
 
+    /// What is wrong with the certificate that this server shows, for people; nothing once it is
+    /// well again. May be told as often as is looked.
+    pub fn certificate_is(&self, trouble: Option<&str>) {
+        self.shared.reports.certificate(trouble);
+    }
+
     /// Changes when alerts were changed by this server. A hint.
     pub fn alerts_changed(&self) -> watch::Receiver<u64> {
         self.shared.alerts_changed.subscribe()

@@ -331,6 +331,28 @@ impl Entity {
         }
     }
 
+    /// What is set as a whole: the next version of what is known, or the first, of this tenant and
+    /// by this person.
+    pub(crate) fn set(
+        known: Option<&Entity>,
+        (id, tenant, by): (EntityId, &TenantId, &UserId),
+        body: Body,
+        now: Timestamp,
+    ) -> Entity {
+        match known {
+            Some(entity) => entity.changed(body, now),
+            None => Entity {
+                id,
+                version: 1,
+                tenant: tenant.clone(),
+                owner: by.clone(),
+                created_at: now,
+                updated_at: now,
+                body,
+            },
+        }
+    }
+
     /// The next version of it, changed at `now`.
     pub(crate) fn changed(&self, body: Body, now: Timestamp) -> Entity {
         Entity {

@@ -58,6 +58,7 @@ mod sign_in;
 mod strip;
 mod subscriptions;
 mod tally;
+mod tenants;
 mod tokens;
 mod triggers;
 mod types;

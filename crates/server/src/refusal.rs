@@ -160,6 +160,23 @@ impl Refusal {
         self
     }
 
+    /// Whether whoever filled in a form can do something about it, so that it is told on the form's
+    /// page. What is nobody's to do, and what broke, has a page of its own.
+    pub(crate) fn is_for_the_form(&self) -> bool {
+        match self.kind {
+            Kind::Wrong | Kind::Conflict | Kind::Unknown | Kind::Share | Kind::Room => true,
+            Kind::Unproven
+            | Kind::Denied
+            | Kind::Method
+            | Kind::Slow
+            | Kind::Large
+            | Kind::Form
+            | Kind::Elsewhere
+            | Kind::Away
+            | Kind::Broken => false,
+        }
+    }
+
     /// Whether the store could not be had: an outage has its own lines in the log, and that
     /// somebody else held what was needed is no news.
     pub(crate) fn tells_of_the_store(&self) -> bool {

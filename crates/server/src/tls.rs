@@ -16,6 +16,10 @@ use rustls::sign::CertifiedKey;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+/// How long before its end a certificate is near it, unless it is a short-lived one.
+const NEAR: Duration = Duration::from_secs(14 * 24 * 3_600);
 
 /// The certificate of a server, and where the next one will be found. Clones are the same one.
 #[derive(Clone)]
@@ -38,6 +42,8 @@ struct Shelf(RwLock<Arc<Shown>>);
 #[derive(Debug)]
 struct Shown {
     key: Arc<CertifiedKey>,
+    /// From when on people should know that it ends.
+    near: Timestamp,
     /// The last moment of its validity.
     until: Timestamp,
 }
@@ -169,6 +175,17 @@ impl Tls {
         self.inner.shelf.shown().until
     }
 
+    /// What a person should look at: the files are not what is shown, or what is shown ends soon.
+    /// Where files are is only for who reads the log.
+    pub fn worry(&self, now: Timestamp) -> Option<String> {
+        if self.watched().trouble.is_some() {
+            return Some("a new one is there and cannot be used; the log says why".to_owned());
+        }
+        let shown = self.inner.shelf.shown();
+        let until = jiff::Timestamp::from_microsecond(shown.until.0).unwrap_or_default();
+        (now >= shown.near).then(|| format!("it is valid until {until} only"))
+    }
+
     /// Why the files are not what is shown.
     pub fn trouble(&self) -> Option<String> {
         self.watched().trouble.clone()
@@ -203,13 +220,18 @@ fn load(certificate: &Path, key: &Path) -> Result<Shown, Unusable> {
     let Some(first) = chain.first() else {
         return Err(unusable(certificate, "it holds no certificate in PEM form"));
     };
-    let until = validity::end(first)
+    let (from, until) = validity::span(first)
         .ok_or_else(|| unusable(certificate, "its first certificate cannot be read"))?;
     let secret = PrivateKeyDer::from_pem_slice(&read(key)?)
         .map_err(|_| unusable(key, "it holds no private key in PEM form"))?;
     let key = CertifiedKey::from_der(chain, secret, &ring::default_provider())
         .map_err(|error| unusable(key, format_args!("it is not the certificate's: {error}")))?;
-    Ok(Shown { key: Arc::new(key), until })
+    Ok(Shown { key: Arc::new(key), near: near(from, until), until })
+}
+
+/// When a certificate is near its end: two weeks before, or a quarter of its time if that is less.
+fn near(from: Timestamp, until: Timestamp) -> Timestamp {
+    until - (until.since(from) / 4).min(NEAR)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
@@ -222,4 +244,18 @@ fn read(path: &Path) -> Result<Vec<u8>, Unusable> {
 
 fn unusable(path: &Path, why: impl std::fmt::Display) -> Unusable {
     Unusable(format!("{} cannot be used: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_near_two_weeks_before_or_in_the_last_quarter() {
+        let day = 24 * 3_600 * 1_000_000;
+        let near = |days: i64| near(Timestamp(0), Timestamp(days * day)).0;
+        assert_eq!(near(90), 76 * day);
+        assert_eq!(near(8), 6 * day);
+        assert_eq!(near(0), 0);
+    }
 }

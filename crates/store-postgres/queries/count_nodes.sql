@@ -1,3 +1,5 @@
--- Other servers seen since an instant; those unseen for a day are forgotten.
+-- Other servers seen since an instant, and the first step beyond a version that a server of that
+-- version cannot work with; servers unseen for a day are forgotten.
 WITH gone AS (DELETE FROM mainspring.node WHERE seen_at < clock_timestamp() - interval '1 day')
-SELECT count(*) FROM mainspring.node WHERE id <> $1 AND seen_at >= $2
+SELECT count(*), (SELECT min(version) FROM mainspring.migration WHERE version > $3 AND NOT is_compatible)
+FROM mainspring.node WHERE id <> $1 AND seen_at >= $2

@@ -27,7 +27,9 @@ pub fn list_samples() -> Vec<(String, String, Vec<tokio_postgres::types::Type>)>
 
 /// Candidates looked at in one go, at least and at most.
 const LOOKED_AT: (usize, usize) = (64, 4_096);
-/// Candidates of one lead that are looked at before another has its turn; four times as many in
+/// Candidates of each of two leads that are compared in one go, at most, before anything is read.
+const COMPARED_MAX: usize = 6_000;
+/// Candidates of one lead that are counted before another has its turn; four times as many in
 /// each turn.
 const TURN: usize = 12_000;
 
@@ -43,62 +45,54 @@ pub(crate) async fn jobs(
     };
     let span = Span::of(filter, before);
     let leads = lead::choose(server, filter, &wanted, span).await?;
-    let mut walks: Vec<Walk> = leads.into_iter().map(|lead| Walk::new(lead, span, limit)).collect();
-    let mut turn = TURN;
-    loop {
-        for walk in &mut walks {
-            if walk.go(server, &wanted, turn).await? {
-                return Ok(Page::cut(std::mem::take(&mut walk.found), limit, |job| job.id));
+    let own = filter.traced_job().map(uuid);
+    let (mut span, mut found) = (span, Vec::new());
+    let mut looked_at = (limit + 1).max(LOOKED_AT.0);
+    while found.len() <= limit {
+        let (ids, floor) = both(server, &leads, span, looked_at, own).await?;
+        for ids in ids.chunks(LOOKED_AT.1) {
+            let missing = (limit + 1).saturating_sub(found.len());
+            if missing > 0 {
+                found.extend(read(server, ids, &wanted, missing).await?);
             }
         }
-        turn *= 4;
+        match floor {
+            Some(floor) => span.end = floor,
+            None => break,
+        }
+        let most = if leads.len() > 1 { COMPARED_MAX } else { LOOKED_AT.1 };
+        looked_at = (looked_at * 4).min(most);
     }
+    Ok(Page::cut(found, limit, |job| job.id))
 }
 
-/// A list on its way along one lead.
-struct Walk {
-    lead: Lead,
+/// The next candidates that all leads find, as [`candidates`]. Of two long leads only ids are
+/// compared, and the second is looked through only where the first has any: reading a job costs ten
+/// times as much as passing one by. With 95,000 cancelled jobs and 100,000 of a type, none of them
+/// both, a page took 1.2 s when jobs were read along either lead in turn.
+async fn both(
+    server: &ThisServer,
+    leads: &[Lead],
     span: Span,
-    limit: usize,
     looked_at: usize,
-    found: Vec<Job>,
-}
-
-impl Walk {
-    fn new(lead: Lead, span: Span, limit: usize) -> Self {
-        Walk { lead, span, limit, looked_at: (limit + 1).max(LOOKED_AT.0), found: Vec::new() }
+    own: Option<Uuid>,
+) -> Result<(Vec<Uuid>, Option<Uuid>), Fault> {
+    let [first, rest @ ..] = leads else { return Ok((Vec::new(), None)) };
+    let (mut ids, mut floor) = candidates(server, first, span, looked_at, own).await?;
+    for lead in rest {
+        let Some(newest) = ids.first() else { break };
+        let end = Uuid::from_u128(newest.as_u128().saturating_add(1)).min(span.end);
+        let within = Span { floor: floor.unwrap_or(span.floor), end };
+        let (others, end) = candidates(server, lead, within, looked_at, own).await?;
+        // Both are in order, newest first.
+        let mut others = others.into_iter().peekable();
+        ids.retain(|id| {
+            while others.next_if(|other| other > id).is_some() {}
+            others.peek() == Some(id)
+        });
+        floor = end.or(floor);
     }
-
-    /// Looks at up to `most` more candidates; whether the page is full or nothing is left.
-    async fn go(
-        &mut self,
-        server: &ThisServer,
-        wanted: &Pieces<'_>,
-        most: usize,
-    ) -> Result<bool, Fault> {
-        let own = wanted.filter.traced_job().map(uuid);
-        let mut spent = 0;
-        while self.found.len() <= self.limit {
-            if spent >= most {
-                return Ok(false);
-            }
-            let span = self.span;
-            let (ids, floor) = candidates(server, &self.lead, span, self.looked_at, own).await?;
-            spent += ids.len();
-            for ids in ids.chunks(self.looked_at) {
-                let missing = (self.limit + 1).saturating_sub(self.found.len());
-                if missing > 0 {
-                    self.found.extend(read(server, ids, wanted, missing).await?);
-                }
-            }
-            match floor {
-                Some(floor) => self.span.end = floor,
-                None => break,
-            }
-            self.looked_at = (self.looked_at * 4).min(LOOKED_AT.1);
-        }
-        Ok(true)
-    }
+    Ok((ids, floor))
 }
 
 /// How many jobs a filter admits, up to `most`.
@@ -109,6 +103,9 @@ pub(crate) async fn count_jobs(
 ) -> Result<usize, Fault> {
     let Some(wanted) = pieces::wanted(server, filter).await? else { return Ok(0) };
     let span = Span::of(filter, None);
+    if let Some(lead) = lead::queued(filter, &wanted) {
+        return pieces::count(server, &lead, &wanted, span, (usize::MAX, most)).await;
+    }
     let leads = lead::choose(server, filter, &wanted, span).await?;
     let is_only = leads.len() == 1;
     let mut turn = TURN;

@@ -88,11 +88,23 @@ pub const MIGRATIONS: &[Migration] = &[
         written: include_str!("../migrations/0013_limits.sql"),
     },
     Migration {
-        version: 15,
+        version: 14,
         name: "count_types",
-        written: include_str!("../migrations/0015_count_types.sql"),
+        written: include_str!("../migrations/0014_count_types.sql"),
     },
 ];
+
+/// The newest step this version knows.
+pub(crate) const NEWEST: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+/// What to say of a step that a server of this version cannot work with.
+pub(crate) fn beyond(step: i32, name: Option<&str>) -> String {
+    let name = name.map_or_else(String::new, |name| format!(" ({name})"));
+    format!(
+        "the database has step {step}{name} of a newer Mainspring, which this one cannot work with; \
+         run that version, or one newer still"
+    )
+}
 
 /// The oldest PostgreSQL this works with.
 pub const POSTGRES_MIN: i32 = 15;
@@ -196,10 +208,7 @@ pub(crate) async fn read_status(
             taken.push(version);
             match steps.iter().find(|step| step.version == version) {
                 None if row.get(3) => status.newer.push(version),
-                None => status.problems.push(format!(
-                    "the database has step {version} ({name}) of a newer Mainspring, which this \
-                     one cannot work with; run that version, or one newer still"
-                )),
+                None => status.problems.push(beyond(version, Some(&name))),
                 Some(step) if step.checksum() != checksum => status.problems.push(format!(
                     "step {version} ({name}) of the database differs from this Mainspring's: one \
                      of the two was edited after it was released; run the version that made the \

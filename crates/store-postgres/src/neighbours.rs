@@ -10,6 +10,7 @@ use crate::clock;
 use crate::connections::Value;
 use crate::connections::connect::{Address, BadAddress};
 use crate::fault::Fault;
+use crate::migrate;
 use crate::neighbours::workers::WorkersTold;
 use crate::queries::Query;
 use crate::stream::Stamper;
@@ -70,7 +71,8 @@ impl Default for Neighbours {
     }
 }
 
-/// Says that this server is alive, and sets its clock.
+/// Says that this server is alive, sets its clock, and ends the process if a newer version has
+/// taken a step that this one cannot work with.
 pub(crate) async fn say_alive(server: &ThisServer) -> Result<(), Fault> {
     let wall = clock::follow(server).await?;
     let values: Vec<Value> = vec![
@@ -83,12 +85,15 @@ pub(crate) async fn say_alive(server: &ThisServer) -> Result<(), Fault> {
     server.connections.read(Query::SeeNode, values).await?;
     // Signs of life are stamped by the database's clock, wherever time may be.
     let since = At(wall - GONE_AFTER);
-    let rows = server
-        .connections
-        .read(Query::CountNodes, vec![Box::new(server.id), Box::new(since)])
-        .await?;
-    let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-    server.neighbours.has_others.store(others > 0, Ordering::Release);
+    let values: Vec<Value> = vec![Box::new(server.id), Box::new(since), Box::new(migrate::NEWEST)];
+    let rows = server.connections.read(Query::CountNodes, values).await?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    server.neighbours.has_others.store(row.try_get::<_, i64>(0)? > 0, Ordering::Release);
+    if let Some(step) = row.try_get::<_, Option<i32>>(1)? {
+        // Whoever took it did not know of this server, or did not ask: what it writes from now on
+        // is not what the others read.
+        server.config.fatal.strike(migrate::beyond(step, None));
+    }
     Ok(())
 }
 

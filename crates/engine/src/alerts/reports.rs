@@ -136,6 +136,8 @@ pub(super) struct Told {
 pub(crate) struct Reports {
     pub(super) is_on: bool,
     told: Mutex<Told>,
+    /// What is wrong with the certificate, for as long as it is.
+    certificate: Mutex<Option<Box<str>>>,
     /// Whether any move was refused lately; most of the time none was.
     has_streaks: AtomicBool,
     /// Whether anything is promised of a type.
@@ -148,6 +150,7 @@ impl Reports {
         Reports {
             is_on: config.is_on(),
             told: Mutex::default(),
+            certificate: Mutex::default(),
             has_streaks: AtomicBool::new(false),
             has_promises: AtomicBool::new(false),
             changed: Notify::new(),
@@ -189,9 +192,23 @@ impl Reports {
 
     /// The server died when it last ran.
     pub(super) fn died(&self, why: &str) {
-        let why: String = why.chars().filter(|letter| !letter.is_control()).take(100).collect();
-        self.told().died = Some(why.trim().into());
+        self.told().died = Some(subject(why));
         self.changed.notify_one();
+    }
+
+    /// How the certificate is.
+    pub(super) fn certificate(&self, trouble: Option<&str>) {
+        let mut known = self.certificate.lock().unwrap_or_else(PoisonError::into_inner);
+        let trouble = trouble.map(subject);
+        if *known != trouble {
+            *known = trouble;
+            self.changed.notify_one();
+        }
+    }
+
+    /// What is wrong with the certificate.
+    pub(super) fn certificate_trouble(&self) -> Option<Box<str>> {
+        self.certificate.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A move was refused.
@@ -235,6 +252,12 @@ impl Reports {
     fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A reason as the subject of an alert.
+fn subject(why: &str) -> Box<str> {
+    let why: String = why.chars().filter(|letter| !letter.is_control()).take(100).collect();
+    why.trim().into()
 }
 
 impl Told {

@@ -250,6 +250,9 @@ fn of_server(shared: &Shared, told: &Told, seen: &mut Vec<Seen>) {
     if shared.store.is_low_on_space() {
         note(Rule::LowOnSpace, "", quiet);
     }
+    if let Some(why) = shared.reports.certificate_trouble() {
+        note(Rule::Certificate, &why, quiet);
+    }
     if let Some(why) = &told.died {
         note(Rule::PartDied, why, quiet.max(SKIP_QUIET));
     }

@@ -50,6 +50,8 @@ words! {
         CircuitOpen = "circuit_open",
         /// How much later than due jobs of a type end, of which something else was promised.
         Overdue = "overdue",
+        /// The certificate that the server shows ends soon, or a new one cannot be used.
+        Certificate = "certificate",
     }
 }
 
@@ -96,7 +98,8 @@ impl Rule {
             | Rule::Lag
             | Rule::NoWorker
             | Rule::CircuitOpen
-            | Rule::Overdue => Severity::P2,
+            | Rule::Overdue
+            | Rule::Certificate => Severity::P2,
             Rule::ScheduleSkipped => Severity::P3,
         }
     }
@@ -143,6 +146,9 @@ impl Rule {
             }
             Rule::PartDied => {
                 format!("the server ended by itself and was started again: {subject}")
+            }
+            Rule::Certificate => {
+                format!("the certificate for https needs to be looked at: {subject}")
             }
         }
     }
@@ -441,7 +447,8 @@ pub(super) fn ring(entity: &Entity, alert: &Alert, at: Timestamp, facts: &Facts<
         | Rule::ScheduleSkipped
         | Rule::LowOnSpace
         | Rule::PartDied
-        | Rule::CircuitOpen => {
+        | Rule::CircuitOpen
+        | Rule::Certificate => {
             let is_late = facts.now > at.plus_millis(ALERT_LATE_MS);
             let next = match is_late {
                 true => Alert { seen_at: facts.now, ..alert.clone() },

@@ -83,18 +83,8 @@ pub(super) fn decide(command: &GateCommand, facts: &Facts<'_>) -> Result<Decisio
         refuse_control("reason", reason)?;
     }
     let card = GateCard { gate: *gate, state: *state, by: by.clone(), reason: reason.clone() };
-    let entity = match facts.entity {
-        Some(entity) => entity.changed(Body::Gate(card), facts.now),
-        None => Entity {
-            id: command.entity(),
-            version: 1,
-            tenant: tenant.clone(),
-            owner: by.clone(),
-            created_at: facts.now,
-            updated_at: facts.now,
-            body: Body::Gate(card),
-        },
-    };
+    let made = (command.entity(), tenant, by);
+    let entity = Entity::set(facts.entity, made, Body::Gate(card), facts.now);
     let queue = QueueSpec {
         name: governance::gate_queue(tenant, *gate),
         is_paused: *state == GateState::Block,

@@ -77,18 +77,8 @@ pub(super) fn decide(command: &TenantCommand, facts: &Facts<'_>) -> Result<Decis
     // Who paused it first did.
     let pause = || known.unwrap_or_else(|| Pause { by: by.clone(), at: facts.now });
     let card = TenantCard { share: *share, paused: is_paused.then(pause) };
-    let entity = match facts.entity {
-        Some(entity) => entity.changed(Body::Tenant(card), facts.now),
-        None => Entity {
-            id: command.entity(),
-            version: 1,
-            tenant: tenant.clone(),
-            owner: by.clone(),
-            created_at: facts.now,
-            updated_at: facts.now,
-            body: Body::Tenant(card),
-        },
-    };
+    let made = (command.entity(), tenant, by);
+    let entity = Entity::set(facts.entity, made, Body::Tenant(card), facts.now);
     let queue = QueueSpec {
         is_paused: *is_paused,
         share: Some(*share),

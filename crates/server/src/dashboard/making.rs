@@ -102,27 +102,32 @@ fn asking(
     let head = Head { title: title.to_owned(), lead: Some(lead.to_owned()), ..Head::default() };
     let mut top = vec![Block::Head(head)];
     if let Some(no) = problem {
-        match no.kind {
-            Kind::Wrong | Kind::Conflict | Kind::Unknown | Kind::Share | Kind::Room => {
-                top.push(Block::Say(Tone::Bad, format!("{} ({})", no.message, no.code)));
-            }
-            Kind::Unproven
-            | Kind::Denied
-            | Kind::Method
-            | Kind::Slow
-            | Kind::Large
-            | Kind::Form
-            | Kind::Elsewhere
-            | Kind::Away
-            | Kind::Broken => return Err(no),
+        if !no.is_for_the_form() {
+            return Err(no);
         }
+        top.push(Block::Say(Tone::Bad, format!("{} ({})", no.message, no.code)));
     }
     top.push(Block::Forms { name: title, forms: vec![form.look(Look::Main)] });
     BlockPage::plain(frame, top).reply()
 }
 
+/// What a form came to: the page of what it made says so, or the form again says why not.
+fn settled(
+    ask: &Ask,
+    (page, said): (Result<String, Refusal>, &'static str),
+    again: impl FnOnce(Refusal) -> Result<Reply, Refusal>,
+) -> Result<Reply, Refusal> {
+    match page {
+        Ok(page) => shell::told(ask, &page, Ok(said.to_owned())),
+        Err(no) => again(no),
+    }
+}
+
 /// A field that is a number, if there is something in it.
-fn number<T: FromStr>(fields: &Fields, name: &'static str) -> Result<Option<T>, Refusal> {
+pub(super) fn number<T: FromStr>(
+    fields: &Fields,
+    name: &'static str,
+) -> Result<Option<T>, Refusal> {
     let read =
         |text: &str| text.parse().map_err(|_| refusal::invalid(name, "is not such a number"));
     fields.filled(name).map(read).transpose()
@@ -134,7 +139,7 @@ fn names(fields: &Fields, name: &str) -> Vec<String> {
     parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-fn choices(pairs: &[(&str, &'static str)]) -> Vec<(String, String)> {
+pub(super) fn choices(pairs: &[(&str, &'static str)]) -> Vec<(String, String)> {
     pairs.iter().map(|(code, name)| ((*code).to_owned(), (*name).to_owned())).collect()
 }
 
@@ -219,31 +224,24 @@ fn type_asked(
 
 async fn set_type(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let fields = Fields::of(&ask)?;
-    let name = fields.filled("name").unwrap_or_default().to_owned();
-    let done = match type_wish(&fields) {
-        Ok(mut wish) => {
-            // How its jobs are executed and held back is no field of the form, and stays.
-            if let Some(known) = known(&ask, &who, &name).await? {
-                wish.executor = known.executor;
-                wish.concurrency_key = known.concurrency_key;
-                wish.rate_limit = known.rate_limit;
-                wish.circuit = known.circuit;
-            }
-            let body = serde_json::to_vec(&wish).map_err(|_| refusal::internal())?;
-            let path = format!("/api/v1/types/{}", encoded(&name));
-            let inside = Inside::new(&ask, &who);
-            inside.send::<api::registry::Type>(&Method::PUT, &path, body.into()).await
+    let name = fields.filled("name").unwrap_or_default();
+    let set = async {
+        let mut wish = type_wish(&fields)?;
+        // How its jobs are executed and held back is no field of the form, and stays.
+        if let Some(known) = known(&ask, &who, name).await? {
+            wish.executor = known.executor;
+            wish.concurrency_key = known.concurrency_key;
+            wish.rate_limit = known.rate_limit;
+            wish.circuit = known.circuit;
         }
-        Err(no) => Err(no),
+        let body = serde_json::to_vec(&wish).map_err(|_| refusal::internal())?;
+        let path = format!("/api/v1/types/{}", encoded(name));
+        let inside = Inside::new(&ask, &who);
+        let it: api::registry::Type = inside.send(&Method::PUT, &path, body.into()).await?;
+        Ok(format!("/ui/types/{}", encoded(&it.job_type)))
     };
-    match done {
-        Ok(it) => {
-            let words = MakingWords::of(Lang::of(&ask.headers));
-            let back = format!("/ui/types/{}", encoded(&it.job_type));
-            shell::told(&ask, &back, Ok(words.type_done.to_owned()))
-        }
-        Err(no) => type_asked(&ask, &who, &fields, Some(no)),
-    }
+    let said = MakingWords::of(Lang::of(&ask.headers)).type_done;
+    settled(&ask, (set.await, said), |no| type_asked(&ask, &who, &fields, Some(no)))
 }
 
 fn type_wish(fields: &Fields) -> Result<api::registry::SetType, Refusal> {
@@ -366,21 +364,14 @@ fn trigger_asked(
 
 async fn make_trigger(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let fields = Fields::of(&ask)?;
-    let made = match trigger_wish(&fields) {
-        Ok(wish) => {
-            let inside = Inside::new(&ask, &who);
-            inside.post::<api::trigger::Trigger>("/api/v1/triggers", &wish).await
-        }
-        Err(no) => Err(no),
+    let make = async {
+        let wish = trigger_wish(&fields)?;
+        let inside = Inside::new(&ask, &who);
+        let it: api::trigger::Trigger = inside.post("/api/v1/triggers", &wish).await?;
+        Ok(format!("/ui/triggers/{}", encoded(&it.id)))
     };
-    match made {
-        Ok(made) => {
-            let words = MakingWords::of(Lang::of(&ask.headers));
-            let back = format!("/ui/triggers/{}", encoded(&made.id));
-            shell::told(&ask, &back, Ok(words.trigger_done.to_owned()))
-        }
-        Err(no) => trigger_asked(&ask, &who, &fields, Some(no)),
-    }
+    let said = MakingWords::of(Lang::of(&ask.headers)).trigger_done;
+    settled(&ask, (make.await, said), |no| trigger_asked(&ask, &who, &fields, Some(no)))
 }
 
 /// What a form asks for, as native takes it: only the fields of its kind.

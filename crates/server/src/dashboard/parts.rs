@@ -86,16 +86,20 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
-/// How long, in at most two units.
+/// How long, in at most two units; the second only if there is some of it.
 pub(super) fn span(span: Duration) -> String {
     let (secs, millis) = (span.as_secs(), span.subsec_millis());
+    let two = |(first, name): (u64, &str), (second, rest): (u64, &str)| match second {
+        0 => format!("{first} {name}"),
+        _ => format!("{first} {name} {second} {rest}"),
+    };
     match secs {
         0 if millis == 0 => format!("{} µs", span.subsec_micros()),
         0 => format!("{millis} ms"),
         1..60 => format!("{:.1} s", span.as_secs_f64()),
-        60..3_600 => format!("{} min {} s", secs / 60, secs % 60),
-        3_600..86_400 => format!("{} h {} min", secs / 3_600, secs % 3_600 / 60),
-        _ => format!("{} d {} h", secs / 86_400, secs % 86_400 / 3_600),
+        60..3_600 => two((secs / 60, "min"), (secs % 60, "s")),
+        3_600..86_400 => two((secs / 3_600, "h"), (secs % 3_600 / 60, "min")),
+        _ => two((secs / 86_400, "d"), (secs % 86_400 / 3_600, "h")),
     }
 }
 
@@ -134,6 +138,7 @@ mod tests {
             (12, "12 ms"),
             (1_500, "1.5 s"),
             (61_000, "1 min 1 s"),
+            (900_000, "15 min"),
             (3_660_000, "1 h 1 min"),
             (90_000_000, "1 d 1 h"),
         ] {

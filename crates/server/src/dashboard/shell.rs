@@ -7,7 +7,7 @@ use super::words::{Lang, Shell};
 use super::{Group, PAGES, Page, assets};
 use crate::answer::Reply;
 use crate::ask::Ask;
-use crate::refusal::{self, Kind, Refusal};
+use crate::refusal::{self, Refusal};
 use askama::Template;
 use hyper::StatusCode;
 use hyper::header::{
@@ -163,20 +163,10 @@ pub(super) fn told(
 ) -> Result<Reply, Refusal> {
     let flash = match outcome {
         Ok(text) => Flash { is_good: true, text, code: None },
-        Err(no) => match no.kind {
-            Kind::Wrong | Kind::Conflict | Kind::Unknown | Kind::Share | Kind::Room => {
-                Flash { is_good: false, text: no.message.into_owned(), code: Some(no.code) }
-            }
-            Kind::Unproven
-            | Kind::Denied
-            | Kind::Method
-            | Kind::Slow
-            | Kind::Large
-            | Kind::Form
-            | Kind::Elsewhere
-            | Kind::Away
-            | Kind::Broken => return Err(no),
-        },
+        Err(no) if no.is_for_the_form() => {
+            Flash { is_good: false, text: no.message.into_owned(), code: Some(no.code) }
+        }
+        Err(no) => return Err(no),
     };
     if let Some(session) = cookies::session(&ask.headers) {
         ask.app.dashboard.sessions.say(&session, flash);

@@ -28,6 +28,7 @@ fn both_languages_have_every_text() {
         audit::AuditWords::ALL,
         subscriptions::SubscriptionWords::ALL,
         tokens::TokenWords::ALL,
+        tenants::TenantWords::ALL,
         health::HealthWords::ALL,
         making::MakingWords::ALL,
         kin::KinWords::ALL,

@@ -1,5 +1,6 @@
 //! Access tokens, for admins: whose they are, what they allow, making one (its secret is shown
-//! once, on the page that answers the form and nowhere else), ending one.
+//! once, on the page that answers the form and nowhere else), ending one. `tenants.rs` is the rest
+//! of the page.
 
 use super::blocks::{
     self, Bit, Block, BlockPage, Cell, Form, Head, Input, InputKind, Look, Table, Tone, cell,
@@ -9,7 +10,7 @@ use super::form::Fields;
 use super::inside::Inside;
 use super::shell::{self, Frame, encoded};
 use super::words::{Lang, words};
-use super::{Group, Page, schedules};
+use super::{Group, Page, schedules, tenants};
 use crate::answer::Reply;
 use crate::ask::Ask;
 use crate::limits::DASHBOARD_PAGE;
@@ -32,11 +33,13 @@ pub(super) static PAGE: Page = Page {
 
 fn routes() -> Vec<Route> {
     let form = |path, rule| post(path, rule, Takes::Form, Doc::hidden());
-    vec![
+    let mut routes = vec![
         get("/ui/tokens", page!(ADMINS, list), Doc::hidden()),
         form("/ui/tokens", page!(ADMINS, issue)),
         form("/ui/tokens/{token_id}/revoke", page!(ANYONE, revoke)),
-    ]
+    ];
+    routes.extend(tenants::routes());
+    routes
 }
 
 words! {
@@ -136,6 +139,7 @@ async fn shown(
     });
     top.push(Block::Forms { name: words.new, forms: vec![form(fields, words)] });
     top.push(table);
+    top.extend(tenants::blocks(&inside, lang).await?);
     BlockPage::plain(frame, top).reply()
 }
 

@@ -1,5 +1,6 @@
-//! Until when a certificate is valid. The library that encrypts does not tell, and a parser of all
-//! that a certificate can hold is much for one date: this walks the few fields before it.
+//! From when and until when a certificate is valid. The library that encrypts does not tell, and a
+//! parser of all that a certificate can hold is much for two dates: this walks the few fields
+//! before them.
 
 use mainspring_kernel::Timestamp;
 
@@ -8,8 +9,8 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The last moment of a certificate's validity.
-pub(super) fn end(der: &[u8]) -> Option<Timestamp> {
+/// The first and the last moment of a certificate's validity.
+pub(super) fn span(der: &[u8]) -> Option<(Timestamp, Timestamp)> {
     let mut whole = Reader(der);
     let mut certificate = Reader(whole.next(SEQUENCE)?);
     let mut signed = Reader(certificate.next(SEQUENCE)?);
@@ -21,9 +22,11 @@ pub(super) fn end(der: &[u8]) -> Option<Timestamp> {
         signed.any()?;
     }
     let mut validity = Reader(signed.next(SEQUENCE)?);
-    validity.any()?;
-    let (tag, text) = validity.any()?;
-    instant(tag, std::str::from_utf8(text).ok()?)
+    let mut next = || {
+        let (tag, text) = validity.any()?;
+        instant(tag, std::str::from_utf8(text).ok()?)
+    };
+    Some((next()?, next()?))
 }
 
 /// What is left of a run of values in DER.
@@ -102,7 +105,7 @@ mod tests {
             &[0x30, 0x85, 1, 1, 1, 1, 1],
             &[0x30, 0x02, 0x30, 0x05],
         ] {
-            assert_eq!(end(bytes), None);
+            assert_eq!(span(bytes), None);
         }
     }
 }

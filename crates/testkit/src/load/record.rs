@@ -29,6 +29,7 @@ pub struct Recorder {
     history: Mutex<History>,
     acknowledged: AtomicU64,
     granted: AtomicU64,
+    unanswered: AtomicU64,
 }
 
 impl Default for Recorder {
@@ -38,6 +39,7 @@ impl Default for Recorder {
             history: Mutex::default(),
             acknowledged: AtomicU64::new(0),
             granted: AtomicU64::new(0),
+            unanswered: AtomicU64::new(0),
         }
     }
 }
@@ -66,6 +68,8 @@ impl Recorder {
             Outcome::Ok(_) => true,
         };
         self.acknowledged.fetch_add(u64::from(is_change), Ordering::Relaxed);
+        let is_unanswered = matches!(outcome, Outcome::Info);
+        self.unanswered.fetch_add(u64::from(is_unanswered), Ordering::Relaxed);
         let ended_at = (outcome != Outcome::Info).then(|| self.now());
         self.lock().operations.push(Operation { invoked_at, ended_at, call, outcome });
     }
@@ -91,6 +95,11 @@ impl Recorder {
     /// Changes that were acknowledged so far: calls that only read, or got nothing, do not count.
     pub fn acknowledged(&self) -> u64 {
         self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Calls that reached a server and got no answer, or none but that it cannot, so far.
+    pub fn unanswered(&self) -> u64 {
+        self.unanswered.load(Ordering::Relaxed)
     }
 
     /// Jobs that were handed out so far.

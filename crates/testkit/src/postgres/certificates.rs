@@ -85,6 +85,18 @@ impl Authority {
         self.sign(wish, ExtendedKeyUsagePurpose::ServerAuth)
     }
 
+    /// The same, valid for one more day.
+    ///
+    /// # Panics
+    /// If one of them is none.
+    #[expect(clippy::disallowed_methods, reason = "certificates are about the world's time")]
+    pub fn ending_server(&self, hosts: &[&str]) -> Signed {
+        let mut wish = named("a server", hosts);
+        let tomorrow = std::time::SystemTime::now() + std::time::Duration::from_secs(24 * 3_600);
+        wish.not_after = tomorrow.into();
+        self.sign(wish, ExtendedKeyUsagePurpose::ServerAuth)
+    }
+
     /// A certificate of a client; PostgreSQL takes its name for that of a role.
     ///
     /// # Panics

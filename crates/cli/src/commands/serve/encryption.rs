@@ -1,5 +1,5 @@
 //! The certificate that `serve` shows, and the watch over its files: SIGHUP takes them over at
-//! once, a change is found by looking.
+//! once, a change is found by looking. What people should know of it becomes an alert.
 
 use crate::config::{Settings, TlsFiles};
 use crate::exit::usage;
@@ -59,6 +59,8 @@ pub(super) fn watch(tls: Option<Tls>, engine: Engine) -> anyhow::Result<Watch> {
     }
     Ok(Watch(tokio::spawn(async move {
         loop {
+            // Heard of only when it changes.
+            engine.certificate_is(tls.worry(engine.now()).as_deref());
             let is_told = tokio::select! {
                 told = hang_up.recv() => told.is_some(),
                 () = tokio::time::sleep(LOOK_EVERY) => false,
