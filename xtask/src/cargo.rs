@@ -27,26 +27,21 @@ pub(crate) fn enter_root() -> Result<()> {
 /// Where nothing was built in steps so far, nothing is noted down for the next step: on a fresh
 /// clone that is work for nobody. Whoever builds by hand has it noted, and from then on so do we.
 pub(crate) fn command() -> Command {
-    static IS_BUILT_IN_STEPS: OnceLock<bool> = OnceLock::new();
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    if !*IS_BUILT_IN_STEPS.get_or_init(is_built_in_steps) {
+    if !is_built_in_steps() {
         command.env("CARGO_INCREMENTAL", "0");
     }
     command
 }
 
-/// The same, behind everything that is in a hurry.
-pub(crate) fn nice() -> Command {
-    let plain = command();
-    let mut command = Command::new("nice");
-    command.args(["-n", "15"]).arg(plain.get_program());
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command
-}
-
 /// Whether somebody chose, or steps of our crates were noted down before. Of this crate alone they
 /// always are: it is what runs.
-fn is_built_in_steps() -> bool {
+pub(crate) fn is_built_in_steps() -> bool {
+    static IS_BUILT_IN_STEPS: OnceLock<bool> = OnceLock::new();
+    *IS_BUILT_IN_STEPS.get_or_init(look_for_steps)
+}
+
+fn look_for_steps() -> bool {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let noted = fs::read_dir(target.join("debug/incremental")).into_iter().flatten().flatten();
     env::var_os("CARGO_INCREMENTAL").is_some()

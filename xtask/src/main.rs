@@ -16,6 +16,7 @@ mod deny;
 mod dist;
 mod echo;
 mod failures;
+mod instructions;
 mod libtest;
 mod limits;
 mod npm;
@@ -53,6 +54,7 @@ usage: cargo xtask <task>
   dist [--binary FILE] [--try]    an archive to install from, in dist/; built for release unless there is a file
   debian [--binary FILE]          that archive on a Debian that has nothing else; as root
   deny                            advisories, licences and sources of all dependencies, by cargo-deny
+  instructions [--write]          what the hot paths cost in instructions, beside the figures that are kept
   bench [args]                    build for release and run `mainspring bench [args]`
 ";
 
@@ -89,6 +91,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "dist" => dist::run(rest),
         "debian" => debian::run(rest),
         "deny" => no_arguments(rest).and_then(|()| deny::run()),
+        "instructions" => instructions::run(rest),
         "bench" => bench::run(rest),
         "help" | "-h" | "--help" => {
             print!("{MENU}");

@@ -52,6 +52,8 @@ const NEEDS: &[Need] = &[
     // A Debian of its own to install into.
     Need { task: "debian", program: "debootstrap", package: "debootstrap" },
     Need { task: "debian", program: "unshare", package: "util-linux" },
+    // What counts instructions.
+    Need { task: "test", program: "valgrind", package: "valgrind" },
     // Servers whose clocks disagree.
     Need { task: "test", program: "libfaketimeMT.so.1", package: "libfaketime" },
 ];

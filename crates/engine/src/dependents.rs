@@ -1,7 +1,7 @@
 //! Tells whoever wants to know of what has ended: jobs that wait for others, and the schedule,
 //! trigger or plan that a job came of. What cannot be told, because somebody outside holds the
-//! entity's row or the store is away, is told again in a while. A word that a crash loses costs time,
-//! never a job: every entity looks for itself now and then (`kernel/src/entity/wait.rs`).
+//! entity's row or the store is away, is told again in a while. A word that a crash loses costs
+//! time, never a job: every entity looks for itself now and then (`kernel/src/entity/wait.rs`).
 //!
 //! Which jobs have ended is heard after their commit, and who waits for them is asked of the store
 //! then; so whichever of an end and a wait is committed last finds the other. A wait that was just
@@ -89,8 +89,8 @@ impl Default for Dependents {
 }
 
 impl Dependents {
-    /// Jobs have ended, of which entities in `settled` want to hear, and waits were made, in a commit
-    /// that is durable.
+    /// Jobs have ended, of which entities in `settled` want to hear, and waits were made, in a
+    /// commit that is durable.
     pub(crate) fn tell(
         &self,
         ended: &[JobId],

@@ -85,8 +85,8 @@ pub(crate) fn has_changed<T>(outcome: &Result<T, Refusal>) -> bool {
     outcome.as_ref().is_err_and(|no| no.code == "ENTITY_CHANGED")
 }
 
-/// Makes several changes, of which one line tells: all or none. What turns out to be done already is
-/// answered again, without a line.
+/// Makes several changes, of which one line tells: all or none. What turns out to be done already
+/// is answered again, without a line.
 pub(crate) async fn change_together(
     ask: &Ask,
     who: &Principal,
