@@ -69,7 +69,9 @@ fn overtaken(late: &First<'_>, firsts: &[First<'_>], found: &mut Findings) {
             == (&late.job.tenant, &late.job.queue, &late.job.job_type);
         let was_waiting = late.visible_at < early.given.invoked_at
             && late.job.run_at + NOTICE_MICROS <= early.given.grant.granted_at
-            && late.given.invoked_at > early.given.ended_at;
+            && late.given.invoked_at > early.given.ended_at
+            // If time ran back meanwhile, it may have become due only after that.
+            && late.given.grant.granted_at >= early.given.grant.granted_at;
         if is_same_line && was_waiting && late.rank < early.rank {
             found.add("F2", &late.job.id, format!("was overtaken by {}", early.job.id));
         }
