@@ -4,7 +4,10 @@
 //! and lives in a test binary named `blackbox*`, which can only use the public surface. A module
 //! `memory` or `postgres` in its path says which store it ran on; without one it is `memory`.
 //!
-//! To promise more, add an id to `REQUIRED` or a store to `REQUIRED_STORES`.
+//! To promise more, add an id to `REQUIRED` or a store to `REQUIRED_STORES`. `coverage/page.rs`
+//! keeps the page that tells of it.
+
+pub(crate) mod page;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -73,7 +76,7 @@ pub(crate) fn run() -> Result<()> {
     let (log, tests) = test::listen(&mut command);
     let coverage = Coverage::of(&log);
     print!("{coverage}");
-    tests.and(coverage.verdict())
+    tests.and(coverage.verdict()).and_then(|()| page::compare(&log))
 }
 
 impl Coverage {

@@ -38,6 +38,7 @@ usage: cargo xtask <task>
   tidy                            check crate arrows, licences, names, sizes, links
   test [--full]                   all that CI runs; --full takes the long way round
   coverage                        run the black-box tests only, show which requirements they cover
+  conformance                     rewrite docs/conformance.md: which tests prove which requirement
   bless [package...]              rewrite the golden files from what the code does now
   limits                          rewrite only the tables of docs/limits.md
   sim [--seed N] [--seeds COUNT] [--nodes]
@@ -73,6 +74,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         "tidy" => no_arguments(rest).and_then(|()| tidy::run()),
         "test" => return test::run(rest),
         "coverage" => no_arguments(rest).and_then(|()| coverage::run()),
+        "conformance" => no_arguments(rest).and_then(|()| coverage::page::write()),
         "bless" => bless::run(rest),
         "limits" => no_arguments(rest).and_then(|()| bless::limits()),
         "sim" => sim::run(rest),

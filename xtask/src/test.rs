@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::coverage::Coverage;
+use crate::coverage::{Coverage, page};
 use crate::echo::Echo;
 use crate::failures::{Failure, Failures};
 use crate::libtest::Log;
@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
         steps.take("coverage", || {
             let coverage = Coverage::of(&log);
             print!("{coverage}");
-            coverage.verdict()
+            coverage.verdict().and_then(|()| page::compare(&log))
         });
     }
     Ok(steps.finish(&log, failures.heard(), &unsteady))
