@@ -45,12 +45,14 @@ fn job_type() -> impl Strategy<Value = JobType> {
 
 fn lane() -> impl Strategy<Value = LaneKey> {
     let user = prop::option::weighted(0.2, Just(UserId::new("u").unwrap()));
-    (tenant(), queue(), job_type(), user).prop_map(|(tenant, queue, job_type, user)| LaneKey {
+    let parts = (tenant(), queue(), job_type(), user, prop::bool::weighted(0.4));
+    parts.prop_map(|(tenant, queue, job_type, user, is_retry)| LaneKey {
         tenant,
         queue,
         job_type,
         user,
         keys: None,
+        is_retry,
     })
 }
 
@@ -95,6 +97,8 @@ struct Model {
     /// When each was last served.
     tenants: BTreeMap<TenantId, usize>,
     queues: BTreeMap<(TenantId, QueueName), usize>,
+    /// How many were no retries since the last one that was.
+    since_retry: BTreeMap<(TenantId, QueueName), u32>,
     served: usize,
 }
 
@@ -108,14 +112,18 @@ impl Model {
     }
 
     /// The job that `pull` gets next: of the tenants with an eligible job the one served longest
-    /// ago, of its queues with one the same, and there the smallest key, first come first served.
+    /// ago, of its queues with one the same, and there the smallest key, first come first served;
+    /// but no retry if one of the last nine there was, unless there is nothing else.
     fn next(&self, pull: &Pull, room: &BTreeMap<JobType, usize>) -> Option<Waiting> {
         let eligible = self.waiting.iter().filter(|job| is_eligible(&job.lane, pull, room));
         let next = eligible.min_by_key(|job| {
             let LaneKey { tenant, queue, .. } = &job.lane;
             let tenant_turn = self.tenants.get(tenant).copied();
-            let queue_turn = self.queues.get(&(tenant.clone(), queue.clone())).copied();
-            ((tenant_turn, tenant), (queue_turn, queue), (job.key, job.id))
+            let own = (tenant.clone(), queue.clone());
+            let queue_turn = self.queues.get(&own).copied();
+            let is_late =
+                job.lane.is_retry && self.since_retry.get(&own).is_some_and(|since| *since < 9);
+            ((tenant_turn, tenant), (queue_turn, queue), is_late, (job.key, job.id))
         });
         next.cloned()
     }
@@ -128,7 +136,13 @@ impl Model {
             if let Some(free) = room.get_mut(&next.lane.job_type) {
                 *free -= 1;
             }
-            let LaneKey { tenant, queue, .. } = next.lane;
+            let LaneKey { tenant, queue, is_retry, .. } = next.lane;
+            let own = (tenant.clone(), queue.clone());
+            if is_retry {
+                self.since_retry.insert(own, 0);
+            } else if let Some(since) = self.since_retry.get_mut(&own) {
+                *since += 1;
+            }
             self.served += 1;
             self.tenants.insert(tenant.clone(), self.served);
             self.queues.insert((tenant, queue), self.served);
@@ -294,6 +308,7 @@ fn simple(tenant: &str, queue: &str, job_type: &str) -> LaneKey {
         job_type: JobType::new(job_type).unwrap(),
         user: None,
         keys: None,
+        is_retry: false,
     }
 }
 
@@ -444,4 +459,51 @@ fn tenants_get_turns_by_their_weight_and_none_while_they_are_paused() {
     assert_eq!(book.take(&only, 5, &weight, &mut |_| true, &mut |_| Room::Free), ["a"; 5]);
     let next = book.take(&ALL, 3, &weight, &mut |_| true, &mut |_| Room::Free);
     assert_eq!(next, ["b", "b", "c"]);
+}
+
+fn retries(tenant: &str, queue: &str, job_type: &str) -> LaneKey {
+    LaneKey { is_retry: true, ..simple(tenant, queue, job_type) }
+}
+
+/// Whatever fails over and over, the fresh ones keep nine of ten turns.
+#[test]
+fn a_storm_of_retries_leaves_the_fresh_jobs_most_of_the_turns() {
+    let mut book = Book::default();
+    for number in 0..1_000 {
+        // They have been due for longer than any of the others.
+        book.insert(&retries("t", "q", "storm"), rank(-1, number), "retry");
+    }
+    for number in 0..36 {
+        let job_type = if number % 2 == 0 { "storm" } else { "other" };
+        book.insert(&simple("t", "q", job_type), rank(0, number), "fresh");
+    }
+    let mut take = |limit| book.take(&ALL, limit, &|_| 1, &mut |_| true, &mut |_| Room::Free);
+    let ten = ["retry", "fresh", "fresh", "fresh", "fresh", "fresh"];
+    assert_eq!(take(6), ten, "the first in line goes first");
+    assert_eq!(take(4), ["fresh"; 4]);
+    let mut rest = take(40);
+    assert_eq!(rest.iter().filter(|job| **job == "fresh").count(), 27, "all that were left");
+    assert_eq!(rest.iter().position(|job| *job == "retry"), Some(0));
+    rest.retain(|job| *job == "retry");
+    assert_eq!(rest.len(), 13, "then the retries go at once");
+}
+
+/// What is undone was no retry, and another queue is not held to it.
+#[test]
+fn a_retry_that_was_not_given_counts_for_nothing() {
+    let mut book = Book::default();
+    for queue in ["q", "r"] {
+        for number in 0..3 {
+            book.insert(&retries("t", queue, "t"), rank(-1, number), "retry");
+            book.insert(&simple("t", queue, "t"), rank(0, number), "fresh");
+        }
+    }
+    book.mark();
+    assert_eq!(take_one(&mut book, &ALL), Some("retry"));
+    book.undo_servings();
+    book.insert(&retries("t", "q", "t"), rank(-1, 0), "retry");
+    book.mark();
+    assert_eq!(take_one(&mut book, &ALL), Some("retry"), "of q, as if nothing had been");
+    assert_eq!(take_one(&mut book, &ALL), Some("retry"), "of r");
+    assert_eq!(take_one(&mut book, &ALL), Some("fresh"));
 }

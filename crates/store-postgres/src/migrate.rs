@@ -87,6 +87,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "limits",
         written: include_str!("../migrations/0013_limits.sql"),
     },
+    Migration {
+        version: 14,
+        name: "retry_lanes",
+        written: include_str!("../migrations/0014_retry_lanes.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.

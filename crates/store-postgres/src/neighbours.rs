@@ -10,6 +10,7 @@ use crate::clock;
 use crate::connections::Value;
 use crate::connections::connect::{Address, BadAddress};
 use crate::fault::Fault;
+use crate::migrate::MIGRATIONS;
 use crate::neighbours::workers::WorkersTold;
 use crate::queries::Query;
 use crate::stream::Stamper;
@@ -79,6 +80,7 @@ pub(crate) async fn say_alive(server: &ThisServer) -> Result<(), Fault> {
         Box::new(env!("CARGO_PKG_VERSION").to_owned()),
         Box::new(At(server.now())),
         Box::new(server.neighbours.workers_told.workers_to_tell(server.news.get())),
+        Box::new(MIGRATIONS.last().map(|step| step.version)),
     ];
     server.connections.read(Query::SeeNode, values).await?;
     // Signs of life are stamped by the database's clock, wherever time may be.
@@ -87,8 +89,9 @@ pub(crate) async fn say_alive(server: &ThisServer) -> Result<(), Fault> {
         .connections
         .read(Query::CountNodes, vec![Box::new(server.id), Box::new(since)])
         .await?;
-    let others: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-    server.neighbours.has_others.store(others > 0, Ordering::Release);
+    let count = |at: usize| rows.first().map_or(Ok(0), |row| row.try_get::<_, i64>(at));
+    server.neighbours.has_others.store(count(0)? > 0, Ordering::Release);
+    server.learn_of_older(count(1)? > 0);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::queries::Query;
 use crate::rows::{Stored, read_checkpoint, read_effect, read_holder, read_item, read_job};
 use crate::this_server::ThisServer;
 use crate::values::{hash_uuid, item_uuid, job_id, uuid};
-use mainspring_kernel::dispatch::{Taken, has_room};
+use mainspring_kernel::dispatch::{LaneKey, Taken, has_room};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::flow::{Meter, Meters};
@@ -17,6 +17,8 @@ use mainspring_store::{HOLDERS_MAX, Scope, Standing};
 use std::collections::HashSet;
 use uuid::Uuid;
 
+/// Lanes of a queue that are asked whether something is ready in them, at most.
+const LANES_ASKED_MAX: usize = 1_000;
 /// Jobs counted ahead of one that waits.
 const AHEAD_MAX: i32 = 1_000;
 
@@ -151,6 +153,18 @@ pub(crate) async fn standing(
             let ahead: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
             standing.ahead = usize::try_from(ahead).unwrap_or(0);
         }
+    }
+    if job.is_retry() {
+        let is_beside = |lane: &LaneKey| {
+            !lane.is_retry && (&lane.tenant, &lane.queue) == (&job.tenant, &job.queue)
+        };
+        let fresh: Vec<i32> = {
+            let lanes = server.lanes();
+            let beside = lanes.iter().filter(|(_, lane)| is_beside(lane));
+            beside.map(|(number, _)| number).take(LANES_ASKED_MAX).collect()
+        };
+        let rows = server.connections.read(Query::FindFresh, vec![Box::new(fresh)]).await?;
+        standing.is_fresh_first = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
     }
     Ok(Some(standing))
 }

@@ -6,6 +6,7 @@ use super::turns::{Turn, Turns};
 use crate::fingerprint::Digest;
 use crate::governance::{is_governed, is_held};
 use crate::id::JobId;
+use crate::limits::RETRY_EVERY;
 use crate::name::{JobType, QueueName, TenantId};
 use crate::paged::Paged;
 use std::collections::{BTreeSet, HashMap};
@@ -73,7 +74,45 @@ struct Lane<H> {
 
 /// The lanes of one tenant and queue, best head first.
 #[derive(Debug, Default)]
-struct Heads(BTreeSet<(Rank, u32)>);
+struct Heads {
+    fresh: BTreeSet<(Rank, u32)>,
+    retries: BTreeSet<(Rank, u32)>,
+    /// So many that are no retries go before the next retry.
+    owed: u32,
+}
+
+impl Heads {
+    fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.retries.is_empty()
+    }
+
+    /// Those that stand where this lane does.
+    fn beside(&mut self, lane: &LaneKey) -> &mut BTreeSet<(Rank, u32)> {
+        if lane.is_retry { &mut self.retries } else { &mut self.fresh }
+    }
+
+    /// The lanes in the order in which they are served: the best heads first, but retries after all
+    /// others as long as such are owed.
+    fn in_turn(&self) -> impl Iterator<Item = u32> {
+        let (mut fresh, mut retries) =
+            (self.fresh.iter().peekable(), self.retries.iter().peekable());
+        let is_owed = self.owed > 0;
+        std::iter::from_fn(move || {
+            let is_retry = match (fresh.peek(), retries.peek()) {
+                (Some(fresh), Some(retry)) => !is_owed && retry < fresh,
+                (Some(_), None) => false,
+                (None, _) => true,
+            };
+            let next = if is_retry { retries.next() } else { fresh.next() };
+            next.map(|(_, index)| *index)
+        })
+    }
+
+    /// One was served.
+    fn served(&mut self, is_retry: bool) {
+        self.owed = if is_retry { RETRY_EVERY - 1 } else { self.owed.saturating_sub(1) };
+    }
+}
 
 /// Ready jobs by tenant, queue and lane. `H` is how the owner names a job.
 ///
@@ -87,6 +126,12 @@ struct Heads(BTreeSet<(Rank, u32)>);
 /// who have nothing ready too, and not by a place in a ring, which a filtered pull could push past
 /// somebody. Within a lane the order is that of the
 /// keys, always. `tests/book.rs` proves all three against a naive model.
+///
+/// # Retries
+/// Among the lanes of a queue of a tenant the best head goes first, whatever its type. But of
+/// [`RETRY_EVERY`] jobs in a row one at most is a retry, as long as others are eligible: however
+/// many jobs fail over and over, the fresh ones keep the rest of the turns. If no others are
+/// eligible, retries go at once.
 ///
 /// # Cost
 /// A grant costs a few tree lookups, and one question for every tenant, queue or lane passed over
@@ -109,6 +154,7 @@ pub struct Book<H> {
 struct Serving {
     tenant: (TenantId, Turn),
     queue: (QueueName, Turn),
+    owed: u32,
 }
 
 impl<H> Default for Book<H> {
@@ -148,11 +194,12 @@ impl<H: Copy + Ord> Book<H> {
             self.len += 1;
         }
         if lane.aside.is_none() && old_head.is_none_or(|old| rank < old) {
-            let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
+            let queues = self.tenants.join(&lane.key.tenant);
+            let heads = queues.join(&lane.key.queue).beside(&lane.key);
             if let Some(old) = old_head {
-                heads.0.remove(&(old, index));
+                heads.remove(&(old, index));
             }
-            heads.0.insert((rank, index));
+            heads.insert((rank, index));
         }
         Place(index)
     }
@@ -168,9 +215,10 @@ impl<H: Copy + Ord> Book<H> {
         self.len -= 1;
         let new_head = lane.jobs.first().map(|(head, _)| head);
         if lane.aside.is_none() && new_head != old_head {
-            let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
-            heads.0.remove(&(rank, index));
-            heads.0.extend(new_head.map(|head| (head, index)));
+            let queues = self.tenants.join(&lane.key.tenant);
+            let heads = queues.join(&lane.key.queue).beside(&lane.key);
+            heads.remove(&(rank, index));
+            heads.extend(new_head.map(|head| (head, index)));
         }
         if new_head.is_none() {
             self.close_lane(index);
@@ -186,7 +234,8 @@ impl<H: Copy + Ord> Book<H> {
             };
             lane.aside = None;
             let head = lane.jobs.first().map(|(head, _)| (head, index));
-            self.tenants.join(&lane.key.tenant).join(&lane.key.queue).0.extend(head);
+            let queues = self.tenants.join(&lane.key.tenant);
+            queues.join(&lane.key.queue).beside(&lane.key).extend(head);
         }
     }
 
@@ -200,7 +249,7 @@ impl<H: Copy + Ord> Book<H> {
         let LaneKey { tenant, queue, .. } = lane.key.clone();
         let head = lane.jobs.first().map(|(head, _)| head);
         if let (Some(head), Some(queues)) = (head, self.tenants.get_mut(&tenant)) {
-            queues.join(&queue).0.remove(&(head, index));
+            queues.join(&queue).beside(&lane.key).remove(&(head, index));
         }
         self.leave_if_empty(&tenant, &queue);
     }
@@ -217,8 +266,17 @@ impl<H: Copy + Ord> Book<H> {
             self.tenants.restore(&tenant, turn);
             if let Some(queues) = self.tenants.value_mut(&tenant) {
                 queues.restore(&serving.queue.0, serving.queue.1);
+                if let Some(heads) = queues.value_mut(&serving.queue.0) {
+                    heads.owed = serving.owed;
+                }
             }
         }
+    }
+
+    /// Whether anything but retries is ready in that queue of a tenant.
+    pub fn has_fresh(&self, tenant: &TenantId, queue: &QueueName) -> bool {
+        let heads = self.tenants.get(tenant).and_then(|queues| queues.get(queue));
+        heads.is_some_and(|heads| !heads.fresh.is_empty())
     }
 
     /// How many jobs of the same lane go before this one; counts at most `limit`.
@@ -282,7 +340,7 @@ impl<H: Copy + Ord> Book<H> {
             if !wanted.queue(name) || !is_open(name) {
                 return None;
             }
-            heads.0.iter().find_map(|&(_, index)| {
+            heads.in_turn().find_map(|index| {
                 let lane = self.lanes[index as usize].as_ref()?;
                 if !wanted.job_type(&lane.key.job_type) || is_held(&lane.key, is_open) {
                     return None;
@@ -304,10 +362,14 @@ impl<H: Copy + Ord> Book<H> {
         let queues = self.tenants.get_mut(tenant)?;
         let queue_turn = queues.turn(&queue);
         queues.served(&queue, 1);
+        let is_retry = self.lanes[index as usize].as_ref().is_some_and(|lane| lane.key.is_retry);
+        let heads = queues.value_mut(&queue)?;
+        let owed = heads.owed;
+        heads.served(is_retry);
         if let Some(servings) = &mut self.servings {
             let turn = self.tenants.turn(tenant);
             let queue = (queue, queue_turn);
-            servings.push(Serving { tenant: (tenant.clone(), turn), queue });
+            servings.push(Serving { tenant: (tenant.clone(), turn), queue, owed });
         }
         self.tenants.served(tenant, weight);
         let (rank, job) = head;
@@ -348,7 +410,7 @@ impl<H: Copy + Ord> Book<H> {
     /// A queue without lanes to ask about takes no turns, nor does a tenant without such queues.
     fn leave_if_empty(&mut self, tenant: &TenantId, queue: &QueueName) {
         let Some(queues) = self.tenants.get_mut(tenant) else { return };
-        if queues.get(queue).is_some_and(|heads| heads.0.is_empty()) {
+        if queues.get(queue).is_some_and(Heads::is_empty) {
             queues.leave(queue);
         }
         if queues.is_empty() {

@@ -269,6 +269,11 @@ impl Index {
         }
     }
 
+    /// Whether a job is a retry, and jobs of its queue are ready that are none.
+    pub(crate) fn is_fresh_first(&self, job: &Job) -> bool {
+        job.is_retry() && self.book.has_fresh(&job.tenant, &job.queue)
+    }
+
     /// How many ready jobs of its lane go before the one at `place`.
     pub(crate) fn ahead(&self, place: Place, slot: u32, job: &Job, limit: usize) -> usize {
         self.book.ahead(place, self.rank(job), slot, limit)

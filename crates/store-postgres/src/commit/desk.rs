@@ -50,6 +50,8 @@ pub(crate) struct Entry {
     pub(crate) lane: Option<i32>,
     /// As it was loaded, if it waited then: when it was due.
     pub(crate) was_due_at: Option<Timestamp>,
+    /// As it was loaded: whether it was a retry.
+    pub(crate) was_retry: bool,
     /// As it was loaded: when its alarm was to ring.
     pub(crate) was_alarm: Option<Timestamp>,
     /// The number of its last event when it was loaded.
@@ -81,6 +83,7 @@ impl Entry {
         };
         Entry {
             was_due_at: job.due_at(),
+            was_retry: job.is_retry(),
             was_alarm: job.alarm_at(),
             was_seq: job.seq,
             was_code: terms::code(&job),

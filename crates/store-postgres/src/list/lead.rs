@@ -183,8 +183,10 @@ pub(super) async fn choose(
         leads.push(of_tenants(Term::Label(name, value)));
     }
     leads.extend(filter.error_code.as_deref().map(|code| of_tenants(Term::Code(code))));
-    let few_lanes = wanted.lanes.as_ref().filter(|lanes| lanes.len() <= LANES_MAX);
-    let standing = |standing| Lead::OnTheWay(standing, few_lanes.cloned());
+    let few = |lanes: &&Vec<i32>| lanes.len() <= LANES_MAX;
+    let few_lanes = wanted.lanes.as_ref().filter(few);
+    let waiting_lanes = wanted.waiting_lanes.as_ref().filter(few);
+    let standing = |standing| Lead::OnTheWay(standing, waiting_lanes.cloned());
     match filter.state {
         Some(state @ (StateName::Failed | StateName::Cancelled)) => {
             leads.push(of_tenants(Term::State(state.as_str())));

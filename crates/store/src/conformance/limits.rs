@@ -1,6 +1,7 @@
 //! Concurrency limits, counted from live leases, and pauses.
 
 use super::bench::{Bench, any, complete, fail, kind, submit, tenant, token, user, wish};
+use crate::{JobFilter, Scope};
 use mainspring_kernel::command::{Release, Submit, TypeChange};
 use mainspring_kernel::entity::tenant::TenantCommand;
 use mainspring_kernel::flow::{Circuit, Flow, KeySource, RateLimit};
@@ -341,6 +342,48 @@ pub(super) async fn a_circuit_opens_tries_one_and_closes(bench: &mut Bench) {
     assert!(bench.pulled(5).await.is_empty());
     bench.done(Command::ChangeType { name: kind("mill"), change: TypeChange::ResetCircuit }).await;
     assert_eq!(bench.pulled(5).await.len(), 1, "an operator has it closed");
+}
+
+/// However many jobs fail over and over, one of ten that are handed out is a retry, as long as
+/// there are others; and what was only given back is none.
+pub(super) async fn a_storm_of_retries_leaves_fresh_jobs_most_turns(bench: &mut Bench) {
+    for _ in 0..30 {
+        bench.submit(Submit { max_retries: Some(9), priority: Some(99), ..wish() }).await;
+    }
+    let storm = bench.pull(any(30)).await;
+    let failed: Vec<Command> = storm.iter().map(|job| fail(job, true)).collect();
+    bench.batch(&failed, None).await;
+    bench.pass(120_000);
+    for number in 0..18 {
+        let job_type = kind(if number % 2 == 0 { "mill" } else { "saw" });
+        bench.submit(Submit { job_type, priority: Some(1), ..wish() }).await;
+    }
+    let waits = bench.store.standing(storm[9].id, bench.now).await.expect("reads work");
+    assert!(waits.is_some_and(|it| it.is_fresh_first), "it is known why it waits");
+    let mut order = Vec::new();
+    for limit in [1, 4, 7, 8] {
+        let granted = bench.pull(any(limit)).await;
+        order.extend(granted.iter().map(|job| job.retry_count > 0));
+    }
+    let ten = |first: usize| (0..10).map(|nth| nth == first).collect::<Vec<_>>();
+    assert_eq!(order, [ten(0), ten(0)].concat());
+    let rest = bench.pull(any(5)).await;
+    assert_eq!(rest.len(), 5, "with nothing else to do, they go at once");
+    let waits = bench.store.standing(storm[9].id, bench.now).await.expect("reads work");
+    assert!(waits.is_none_or(|it| !it.is_fresh_first));
+    // One that is cancelled leaves the line of retries, and one that is given back is no retry.
+    let left = bench.list(&JobFilter::of(Scope::All), 100).await;
+    for id in left {
+        let by = user("ada");
+        let _ = bench.one(Command::Cancel { job: id, by, reason: None }).await;
+    }
+    let given_back = bench.submit(wish()).await;
+    let job = bench.grant().await;
+    assert_eq!(job.id, given_back);
+    bench.done(Command::Release(Release { job: job.id, token: token(&job), reason: None })).await;
+    bench.pass(1_000);
+    bench.submit(wish()).await;
+    assert_eq!(bench.pulled(1).await, [given_back], "it stands where it stood");
 }
 
 fn share(
