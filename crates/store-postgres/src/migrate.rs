@@ -92,6 +92,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "retry_lanes",
         written: include_str!("../migrations/0014_retry_lanes.sql"),
     },
+    Migration {
+        version: 15,
+        name: "parents",
+        written: include_str!("../migrations/0015_parents.sql"),
+    },
 ];
 
 /// The oldest PostgreSQL this works with.
