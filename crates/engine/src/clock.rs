@@ -191,7 +191,7 @@ impl SharedClock {
             // The machine may be hours ahead; nobody has gone by its time yet.
             state.given = Timestamp::EPOCH;
         }
-        let ahead = time.since(wall);
+        let ahead = record.ahead_at(wall);
         if known.is_some() && state.known != Some(record.epoch) {
             let newest = record.jumps.last().filter(|jump| !state.jumps.contains(jump));
             if let Some(jump) = newest {

@@ -62,6 +62,8 @@ pub const JUMPS_MAX: usize = 16;
 /// Servers look at the shared time far more often than this. If nobody did for longer, either
 /// nobody was there or the clock was set.
 pub const LOOK_GAP_MAX: Duration = Duration::from_secs(5);
+/// A look that took this long is repeated, as long as there is time for it.
+pub const LOOK_SLACK_MAX: Duration = Duration::from_millis(50);
 /// A server that could not reach the database for this long asks whether anybody could.
 pub const BLIND_MIN: Duration = Duration::from_secs(1);
 /// Leases that were running when nobody could reach the store last at least this long after, or as
@@ -100,12 +102,13 @@ pub struct SharedTime {
     pub silences: Vec<Silence>,
 }
 
-/// A look at the database's clock.
+/// A look at the database's clock. It takes its time, and nobody knows when on the way the clock was
+/// read, so what it shows is a span: `slack` long, with `wall` in its middle.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// What it showed.
+    /// What the clock shows now, if it was read half-way.
     pub wall: Timestamp,
-    /// How much of that may be wrong.
+    /// How long the look took.
     pub slack: Duration,
     /// How long this server could not reach the database before, as far as it noticed.
     pub blind_for: Duration,
@@ -118,6 +121,11 @@ impl Look {
             true => self.blind_for.min(LOOK_GAP_MAX),
             false => LOOK_GAP_MAX,
         }
+    }
+
+    /// Whether it took so long that another look would tell more.
+    pub fn is_vague(&self) -> bool {
+        self.slack >= LOOK_SLACK_MAX
     }
 
     fn is_after_blindness(&self) -> bool {
@@ -157,7 +165,9 @@ impl SharedTime {
         let silences = |to: Timestamp| self.silences_until(to, look, known.is_some());
         match known.filter(|known| known.epoch == self.epoch) {
             // Others saw the time go by: it is this machine that slept, and their leases are right.
-            Some(known) if time >= known.expected + slack && was_looked_at => Judgement::Fine(time),
+            Some(known) if time >= known.expected + slack && was_looked_at => {
+                Judgement::Fine(self.within(look, Some(known)))
+            }
             Some(known) if time >= known.expected + slack || time + slack <= known.expected => {
                 // Time goes on from where it is: ahead of a wall that is behind, and at the wall if
                 // that is ahead.
@@ -172,10 +182,22 @@ impl SharedTime {
                 let ahead = self.at(self.seen).since(wall);
                 self.corrected(wall, ahead, self.jumps.clone(), self.silences.clone())
             }
-            Some(_) | None if was_looked_at => Judgement::Fine(time),
+            Some(_) | None if was_looked_at => Judgement::Fine(self.within(look, known)),
             Some(_) | None => {
                 self.corrected(wall, self.ahead_at(wall), self.jumps.clone(), silences(time))
             }
+        }
+    }
+
+    /// The time, as far as a look tells: what this server expected, unless the look rules that out.
+    /// Were the middle of the look always taken, one slow answer would make a clock wrong that was
+    /// right before, and this server would refuse reports that are within their leases.
+    fn within(&self, look: &Look, known: Option<Known>) -> Timestamp {
+        let (earliest, latest) =
+            (self.at(look.wall - look.slack / 2), self.at(look.wall + look.slack / 2));
+        match known {
+            Some(known) => known.expected.clamp(earliest, latest),
+            None => self.at(look.wall),
         }
     }
 
@@ -199,7 +221,8 @@ impl SharedTime {
         kept.chain(is_one.then_some(silence)).collect()
     }
 
-    fn ahead_at(&self, wall: Timestamp) -> Duration {
+    /// How far time is ahead of the wall when that shows `wall`.
+    pub fn ahead_at(&self, wall: Timestamp) -> Duration {
         self.at(wall).since(wall)
     }
 
@@ -228,7 +251,7 @@ mod tests {
     }
 
     fn look(wall: Timestamp) -> Look {
-        Look { wall, slack: SECOND, blind_for: Duration::ZERO }
+        Look { wall, slack: Duration::ZERO, blind_for: Duration::ZERO }
     }
 
     fn known(expected: Timestamp) -> Option<Known> {
@@ -251,6 +274,46 @@ mod tests {
             assert_eq!(record.judge(&look(later), known(later - drift)), Judgement::Fine(later));
         }
         assert_eq!(record.judge(&look(later), None), Judgement::Fine(later), "a newcomer");
+    }
+
+    #[test]
+    fn a_slow_look_rules_out_what_it_can_and_nothing_more() {
+        let record = looked_at(NOON);
+        let wall = NOON + 2 * SECOND;
+        let slow = Look { slack: SECOND, ..look(wall) };
+        for (expected, told) in [
+            (wall, wall),
+            (wall - SECOND / 2, wall - SECOND / 2),
+            (wall + SECOND / 3, wall + SECOND / 3),
+            (wall - SECOND, wall - SECOND / 2),
+            (wall + SECOND, wall + SECOND / 2),
+            // Behind by more than a jump, but others saw the time go by: it slept.
+            (wall - HOUR, wall - SECOND / 2),
+        ] {
+            assert_eq!(record.judge(&slow, known(expected)), Judgement::Fine(told), "{expected:?}");
+        }
+        assert_eq!(record.judge(&slow, None), Judgement::Fine(wall), "a newcomer knows no better");
+        let other = Some(Known { epoch: 6, expected: wall + SECOND / 3 });
+        let told = wall + SECOND / 3;
+        assert_eq!(record.judge(&slow, other), Judgement::Fine(told), "a new record is no new time");
+    }
+
+    /// What a look leaves open is of the wall, not of the time that is worked off beside it.
+    #[test]
+    fn a_slow_look_at_a_wall_that_is_behind_leaves_as_much_open() {
+        let wall = NOON + SECOND;
+        let record = SharedTime { ahead: HOUR, ..looked_at(NOON) };
+        let slow = Look { slack: SECOND, ..look(wall) };
+        for wrong in [SECOND, 2 * SECOND] {
+            let told = record.judge(&slow, known(record.at(wall) + wrong));
+            assert_eq!(told, Judgement::Fine(record.at(wall + SECOND / 2)));
+        }
+    }
+
+    #[test]
+    fn a_look_is_vague_when_it_took_long() {
+        assert!(!look(NOON).is_vague());
+        assert!(Look { slack: LOOK_SLACK_MAX, ..look(NOON) }.is_vague());
     }
 
     #[test]
@@ -304,7 +367,7 @@ mod tests {
         let record = corrected(looked_at(NOON).judge(&look(wall), None));
         assert_eq!((record.at(wall), record.seen, &*record.jumps), (wall, wall, &[][..]));
         assert_eq!(record.silences, [Silence { from: NOON, to: wall }], "nobody was there");
-        let away = Look { blind_for: HOUR - 3 * SECOND, ..look(wall) };
+        let away = Look { blind_for: HOUR - 3 * SECOND, slack: SECOND, ..look(wall) };
         let own = corrected(looked_at(NOON).judge(&away, known(wall)));
         assert!(own.jumps.is_empty(), "a database that was away for an hour made no jump");
         assert_eq!(own.silences, [Silence { from: NOON + 2 * SECOND, to: wall }]);

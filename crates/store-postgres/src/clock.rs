@@ -11,12 +11,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
-/// Looks in a row: one to notice, one to see what came of it, and some for races that were lost.
+/// Looks in a row: one to notice, one to see what came of it, and some for races that were lost or
+/// answers that were slow.
 const LOOKS_MAX: usize = 4;
+/// Nobody looks again for a quicker answer after this long: a busy database is not asked more often
+/// for being slow.
+const LOOK_AGAIN_FOR: Duration = Duration::from_secs(1);
 
 /// Sets this server's clock by the database's; what that showed.
 pub(crate) async fn follow(server: &ThisServer) -> Result<Timestamp, Fault> {
-    let mut wall = Timestamp::EPOCH;
+    let (mut wall, began) = (Timestamp::EPOCH, Instant::now());
     for _ in 0..LOOKS_MAX {
         let asked = Instant::now();
         let mut look = Look { wall, slack: Duration::ZERO, blind_for: server.blind_for() };
@@ -29,10 +33,11 @@ pub(crate) async fn follow(server: &ThisServer) -> Result<Timestamp, Fault> {
         // The answer was made about half the way ago.
         wall = Timestamp(row.try_get::<_, i64>(0)?) + look.slack / 2;
         look.wall = wall;
-        let Some(better) = (server.config.on_time)(&look, &record(row)?) else {
-            return Ok(wall);
-        };
-        correct(server, &better).await?;
+        match (server.config.on_time)(&look, &record(row)?) {
+            Some(better) => correct(server, &better).await?,
+            None if look.is_vague() && began.elapsed() < LOOK_AGAIN_FOR => {}
+            None => return Ok(wall),
+        }
     }
     // Others are at it; the clock goes on by itself until the next look.
     Ok(wall)

@@ -242,6 +242,37 @@ fn a_small_correction_never_takes_time_back() {
     assert_eq!(clocks[0].now(), database.machine.wall(), "and goes on with it");
 }
 
+/// The way of a look took 0.7 s, all of it before or all of it after the clock was read: half of that
+/// is what its middle is wrong by, and what the server knew before is right.
+#[test]
+fn one_slow_look_makes_no_clock_wrong() {
+    let (database, machines, clocks) = nodes();
+    let slack = SECOND * 7 / 10;
+    for (way_there, way_back) in [(slack, Duration::ZERO), (Duration::ZERO, slack)] {
+        pass(&database, &machines, way_there);
+        let read = database.machine.wall();
+        pass(&database, &machines, way_back);
+        let look = Look { wall: read + slack / 2, slack, blind_for: Duration::ZERO };
+        assert_eq!(clocks[0].set(&look, &database.record), None);
+        assert_eq!(clocks[0].now(), database.machine.wall());
+        assert_eq!(clocks[0].course(), Course::default(), "and nothing was set");
+    }
+}
+
+/// A newcomer has only the look; the next one that is quick puts it right.
+#[test]
+fn a_newcomer_with_a_slow_look_is_put_right_by_a_quick_one() {
+    let (mut database, _, _) = nodes();
+    let machine = Machine::at(NOON);
+    let clock = SharedClock::of(machine.sources());
+    let slow = Look { wall: NOON + SECOND, slack: 2 * SECOND, blind_for: Duration::ZERO };
+    assert_eq!(clock.set(&slow, &database.record), None);
+    assert_eq!(clock.now(), NOON + SECOND, "wrong by all that the look left open");
+    pass(&database, &[machine], 2 * SECOND);
+    database.settle(&clock);
+    assert_eq!(clock.now(), database.machine.wall());
+}
+
 #[test]
 fn an_outage_of_all_is_one_silence_and_an_outage_of_one_is_none() {
     let (mut database, machines, clocks) = nodes();
