@@ -102,8 +102,8 @@ pub struct SharedTime {
     pub silences: Vec<Silence>,
 }
 
-/// A look at the database's clock. It takes its time, and nobody knows when on the way the clock was
-/// read, so what it shows is a span: `slack` long, with `wall` in its middle.
+/// A look at the database's clock. It takes its time, and nobody knows when on the way the clock
+/// was read, so what it shows is a span: `slack` long, with `wall` in its middle.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
     /// What the clock shows now, if it was read half-way.
@@ -295,7 +295,11 @@ mod tests {
         assert_eq!(record.judge(&slow, None), Judgement::Fine(wall), "a newcomer knows no better");
         let other = Some(Known { epoch: 6, expected: wall + SECOND / 3 });
         let told = wall + SECOND / 3;
-        assert_eq!(record.judge(&slow, other), Judgement::Fine(told), "a new record is no new time");
+        assert_eq!(
+            record.judge(&slow, other),
+            Judgement::Fine(told),
+            "a new record is no new time"
+        );
     }
 
     /// What a look leaves open is of the wall, not of the time that is worked off beside it.

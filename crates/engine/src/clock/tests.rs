@@ -242,8 +242,8 @@ fn a_small_correction_never_takes_time_back() {
     assert_eq!(clocks[0].now(), database.machine.wall(), "and goes on with it");
 }
 
-/// The way of a look took 0.7 s, all of it before or all of it after the clock was read: half of that
-/// is what its middle is wrong by, and what the server knew before is right.
+/// The way of a look took 0.7 s, all of it before or all of it after the clock was read: half of
+/// that is what its middle is wrong by, and what the server knew before is right.
 #[test]
 fn one_slow_look_makes_no_clock_wrong() {
     let (database, machines, clocks) = nodes();
