@@ -241,3 +241,6 @@ impl Sealer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
