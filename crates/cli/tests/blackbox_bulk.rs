@@ -285,10 +285,15 @@ fn g11_many_things_take_a_second_person(store: Store) {
     let eve = server.caller("second-eve", "eve", &["approver"]);
     assert_eq!(approve(&eve, version).refusal(), (403, "AUTH_FORBIDDEN".into()));
     assert_eq!(total(&ann, "/api/v1/dlq/items?status=open"), 121, "nothing was done");
+    // What fails in the meantime was not shown to anybody, and is left alone.
+    bury(&ann, "later", 3, "AWAY");
     let agreed = approve(&bob, version).data();
     assert_eq!(agreed["approved_by"], "bob");
     assert_eq!(approve(&bob, &agreed["version"]).refusal(), (409, "BULK_CONFLICT".into()));
     assert_eq!(once(&ann, &made, "done")["done"], 121);
+    let left = items(ann.get("/api/v1/dlq/items?status=open").data());
+    let types: Vec<String> = left.iter().map(|item| text(item, "job_type")).collect();
+    assert_eq!(types, ["later"; 3], "those that came later");
     let lines = items(ann.get("/api/v1/audit?object_type=bulk").data());
     let told: Vec<_> = lines.iter().rev().map(|it| text(it, "action")).collect();
     assert_eq!(told, ["bulk.requeue", "bulk.approve"]);

@@ -189,6 +189,7 @@ async fn commit_part(
 ) -> Result<(), (Vec<Request>, Error)> {
     if shared.store.is_low_on_space() {
         batch = refuse_new_work(batch);
+        shared.reports.something();
     }
     let (now, began) = (shared.clock.now(), Instant::now());
     let mut parked = match way {
