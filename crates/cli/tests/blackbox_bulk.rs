@@ -17,6 +17,7 @@ both_stores![
     g11_many_things_take_a_second_person,
     jobs_are_cancelled_by_filter_and_others_are_left_alone,
     jobs_are_paused_by_filter_until_they_are_resumed,
+    whoever_waits_learns_by_the_exit_code_what_came_of_it,
     what_is_too_wide_or_says_no_reason_is_refused,
 ];
 
@@ -326,6 +327,21 @@ fn jobs_are_cancelled_by_filter_and_others_are_left_alone(store: Store) {
     // What came later is left alone, whatever the filter admits.
     let done = once(&ann, &create(&ann, &cancel("running")), "done");
     assert_eq!(done["done"], 1);
+}
+
+fn whoever_waits_learns_by_the_exit_code_what_came_of_it(store: Store) {
+    let server = server(store);
+    let ann = server.caller("codes", "ann", &EVERYTHING);
+    let start = |job_type: &str| {
+        let wish = ["--status", "queued", "--type", job_type, "--reason", "r", "--wait"];
+        server.cli_as(&ann.token, &[&["bulk", "start", "cancel"], &wish[..]].concat())
+    };
+    submit(&ann, "few", 3);
+    start("few").expect(0);
+    server.caller("codes", "bob", &["approver"]);
+    submit(&ann, "many", 121);
+    let told = start("many").expect(5).stderr;
+    assert!(told.contains("second person") && told.contains("mainspring bulk approve"), "{told}");
 }
 
 fn jobs_are_paused_by_filter_until_they_are_resumed(store: Store) {
