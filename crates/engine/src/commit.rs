@@ -11,8 +11,8 @@ use crate::limits::ATTEMPTS_PER_TURN;
 use crate::request::Request;
 use crate::triggers::Hint;
 use draft::{Draft, Effects};
-use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};
-use mainspring_store::{Circumstances, Desk, Error, Needs, decide_on, needs_of};
+use mainspring_kernel::{Command, JobId, Timestamp};
+use mainspring_store::{Desk, Error, Needs, needs_of};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -297,24 +297,4 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
         needs.pulls.push(pull.needs());
     }
     needs
-}
-
-fn decide_one(
-    shared: &Shared,
-    command: &Command,
-    desk: &dyn Desk,
-    now: Timestamp,
-) -> Result<Decision, Rejection> {
-    let config = &shared.config;
-    let mut around = Circumstances {
-        now,
-        fresh_id: &mut || shared.ids.next(now, shared.entropy.bits()),
-        fresh_secret: &mut || shared.entropy.bits(),
-        are_types_strict: config.are_types_strict,
-        jumps: &shared.clock.jumps(),
-        silences: &shared.clock.silences(),
-        backlog_max: (config.backlog_bytes_per_tenant, config.backlog_bytes_max),
-        governance: config.governance,
-    };
-    decide_on(desk, command, &mut around)
 }
