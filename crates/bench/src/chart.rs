@@ -80,11 +80,8 @@ fn drawn(title: &str, bars: &[(&str, &Row)]) -> String {
             );
         }
         let behind = LEFT + wide(most(row)) + 6.0;
-        let _ = writeln!(
-            text,
-            "<text x=\"{behind:.1}\" y=\"{base:.1}\">{}</text>",
-            number(row.figure)
-        );
+        let _ =
+            writeln!(text, "<text x=\"{behind:.1}\" y=\"{base:.1}\">{}</text>", number(row.figure));
     }
     text.push_str("</svg>\n");
     text
@@ -118,12 +115,14 @@ mod tests {
             row("W3", "submit to handler at 200/s, p99: other", 4.5, "ms"),
         ];
         write(&folder.path().join("page.md"), &rows).unwrap();
-        let drawn = |name: &str| {
-            std::fs::read_to_string(folder.path().join(FOLDER).join(name)).unwrap()
-        };
+        let drawn =
+            |name: &str| std::fs::read_to_string(folder.path().join(FOLDER).join(name)).unwrap();
         let first = drawn("peers-w1.svg");
         assert_eq!(first.matches("<rect").count(), 2);
-        assert!(first.contains("Mainspring &lt;memory&gt;") && first.contains(">1,000<"), "{first}");
+        assert!(
+            first.contains("Mainspring &lt;memory&gt;") && first.contains(">1,000<"),
+            "{first}"
+        );
         // The whole width is the most that was measured: 2,000 of the first.
         let bar = (WIDTH - LEFT - RIGHT) / 2.0;
         assert!(first.contains(&format!("width=\"{bar:.1}\"")), "{first}");

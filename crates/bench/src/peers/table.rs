@@ -162,12 +162,10 @@ impl<'a> Table<'a> {
         let span = self.stand.plan.span;
         let stamps = (span.as_secs_f64() * f64::from(latency::RATE)) as usize;
         match &system.way {
-            Way::Ours(store) => {
-                self.stand.on_fresh_node_of(*store, |target, url| match name {
-                    "W3" => latency::measure(target, span).map(Taken::Latency),
-                    _ => ours(name, target, url, jobs).map(Taken::Rate),
-                })
-            }
+            Way::Ours(store) => self.stand.on_fresh_node_of(*store, |target, url| match name {
+                "W3" => latency::measure(target, span).map(Taken::Latency),
+                _ => ours(name, target, url, jobs).map(Taken::Rate),
+            }),
             Way::Beanstalkd => {
                 let folder = tempfile::tempdir_in(&self.stand.plan.directory)?;
                 let peer = Beanstalkd::start(Some(folder.path()))?;

@@ -70,8 +70,7 @@ pub(crate) fn nodes(stand: &Stand) -> anyhow::Result<Vec<Row>> {
 
 fn pass(stand: &Stand, count: usize) -> anyhow::Result<Pass> {
     let database = stand.database()?;
-    let nodes: anyhow::Result<Vec<Node>> =
-        (0..count).map(|_| stand.node(&database.url)).collect();
+    let nodes: anyhow::Result<Vec<Node>> = (0..count).map(|_| stand.node(&database.url)).collect();
     let nodes = nodes?;
     for node in &nodes {
         warm_up(&node.target, &node.target)?;

@@ -176,9 +176,7 @@ impl Stand {
     /// A figure of graphile-worker; not a number where it cannot be had.
     pub(crate) fn theirs<'a>(&'a self, workload: &'static str, jobs: usize) -> Measure<'a> {
         Box::new(move || match self.peer()? {
-            Some(peer) => {
-                Ok(peer.rate(&self.database()?.url, workload, jobs)?.unwrap_or(f64::NAN))
-            }
+            Some(peer) => Ok(peer.rate(&self.database()?.url, workload, jobs)?.unwrap_or(f64::NAN)),
             None => Ok(f64::NAN),
         })
     }
