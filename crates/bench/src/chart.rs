@@ -1,5 +1,6 @@
-//! The peers' table as pictures: one SVG for each workload, a bar for each system, ours marked. Drawn
-//! by hand, because a bar is a rectangle; it follows the reader's light or dark mode by itself.
+//! The peers' table as pictures: one SVG for each workload, a bar for each system, ours marked.
+//! Drawn by hand, because a bar is a rectangle; it follows the reader's light or dark mode by
+//! itself.
 
 use crate::report::{Row, number};
 use anyhow::Context;

@@ -1,7 +1,7 @@
-//! The table of peers: other systems under the same loads as we, in turn in one run, each as durable
-//! as it can be told to be. `npm.rs` drives those that live on Node, `redis.rs` is the server that one
-//! of them needs, `table.rs` the rows; beanstalkd has a client of its own (`beanstalk.rs`), because it
-//! is fast enough for one to matter.
+//! The table of peers: other systems under the same loads as we, in turn in one run, each as
+//! durable as it can be told to be. `npm.rs` drives those that live on Node, `redis.rs` is the
+//! server that one of them needs, `table.rs` the rows; beanstalkd has a client of its own
+//! (`beanstalk.rs`), because it is fast enough for one to matter.
 
 pub(crate) mod npm;
 mod redis;

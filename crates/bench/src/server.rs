@@ -1,9 +1,9 @@
 //! The server under test: this same binary, or the build that [`OTHER_BUILD`] names, in a process
 //! and a directory of its own.
 
+use super::cpu_time;
 use super::http::Connection;
 use super::job::{JOB_TYPE, Requests};
-use super::processor;
 use super::stopwatch::Stopwatch;
 use anyhow::{Context, bail};
 use std::net::{SocketAddr, TcpListener};
@@ -113,7 +113,7 @@ impl Server {
 
     /// Processor time so far.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        processor::taken(self.child.id())
+        cpu_time::taken(self.child.id())
     }
 
     /// The answer of `/api/v1/runtime`.

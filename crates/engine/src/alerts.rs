@@ -5,9 +5,9 @@
 //! of lists. It never goes through jobs.
 //!
 //! Every server looks for itself. An alert's id follows from what it is about, so what several see
-//! is one alert; it goes on while any of them sees it, and clears by its alarm. A late start is seen
-//! by whoever commits it, dead letters are counted in the store, and servers tell each other of the
-//! moves that they refuse in a row (`alerts/rows.rs`).
+//! is one alert; it goes on while any of them sees it, and clears by its alarm. A late start is
+//! seen by whoever commits it, dead letters are counted in the store, and servers tell each other
+//! of the moves that they refuse in a row (`alerts/rows.rs`).
 
 mod looks;
 mod promises;

@@ -1,8 +1,9 @@
 //! Who asks: bearer tokens, looked up by their public part and compared by digest.
 //!
-//! No verdict is kept here: every request asks the engine for its token. A revoked one stops working
-//! with its next request at the server that revoked it, and at other servers of the same database
-//! once they have looked, within a second. Tokens and the `Authorization` header are never logged.
+//! No verdict is kept here: every request asks the engine for its token. A revoked one stops
+//! working with its next request at the server that revoked it, and at other servers of the same
+//! database once they have looked, within a second. Tokens and the `Authorization` header are
+//! never logged.
 
 use crate::limits::ADMIN_TOKEN_BYTES_MIN;
 use crate::refusal::{self, Refusal};

@@ -1,5 +1,5 @@
-//! A peer that npm installs by name, together with the Node it needs. Its script and `load.mjs` drive
-//! it in a process of its own.
+//! A peer that npm installs by name, together with the Node it needs. Its script and `load.mjs`
+//! drive it in a process of its own.
 
 use super::Kind;
 use crate::latency::Latency;
@@ -21,8 +21,8 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Installs it in a folder of its own in `kept`, unless it is there from an earlier run, or else
-    /// in a folder in `directory` that goes in the end. `None` without npm.
+    /// Installs it in a folder of its own in `kept`, unless it is there from an earlier run, or
+    /// else in a folder in `directory` that goes in the end. `None` without npm.
     pub(crate) fn install(
         kind: &Kind,
         kept: Option<&Path>,

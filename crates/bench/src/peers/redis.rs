@@ -1,4 +1,5 @@
-//! A Redis that keeps everything it was told: each turn of its loop syncs the log before it answers.
+//! A Redis that keeps everything it was told: each turn of its loop syncs the log before it
+//! answers.
 
 use crate::server::free_address;
 use crate::stopwatch::Stopwatch;

@@ -2,7 +2,7 @@
 //! of its own, gone when dropped. PostgreSQL refuses to run as root, so root becomes `postgres`.
 
 use super::session::Session;
-use crate::processor;
+use crate::cpu_time;
 use crate::server::free_address;
 use crate::stopwatch::Stopwatch;
 use anyhow::{Context, bail};
@@ -90,7 +90,7 @@ impl Cluster {
 
     /// Processor time of all its processes so far.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        processor::taken_with_children(self.child.id())
+        cpu_time::taken_with_children(self.child.id())
     }
 
     /// Such as `15.18`.

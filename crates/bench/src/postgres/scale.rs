@@ -4,7 +4,7 @@
 
 use super::session::Session;
 use super::stand::{Node, Stand, settle, warm_up};
-use crate::processor;
+use crate::cpu_time;
 use crate::report::{Row, Target as Goal};
 use crate::stopwatch::{Figure, Stopwatch};
 use crate::suite::{beside, row};
@@ -81,7 +81,7 @@ fn pass(stand: &Stand, count: usize) -> anyhow::Result<Pass> {
     let mut session = Session::open(&database.url)?;
     let times = |nodes: &[Node]| -> anyhow::Result<[Duration; 3]> {
         let ours: anyhow::Result<Duration> = nodes.iter().map(Node::processor_time).sum();
-        Ok([stand.database_time()?, ours?, processor::taken(std::process::id())?])
+        Ok([stand.database_time()?, ours?, cpu_time::taken(std::process::id())?])
     };
     let (log, data) = (session.number(LOG)?, session.number(SIZE)?);
     let before = times(&nodes)?;

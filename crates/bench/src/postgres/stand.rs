@@ -139,8 +139,8 @@ impl Stand {
         work(&node.target, &database.url)
     }
 
-    /// A warm server that keeps nothing yet, on either store; with the address of its database if it
-    /// has one.
+    /// A warm server that keeps nothing yet, on either store; with the address of its database if
+    /// it has one.
     pub(crate) fn on_fresh_node_of<T>(
         &self,
         store: Store,

@@ -140,8 +140,8 @@ impl Rows {
         notes
     }
 
-    /// The most moves in a row that were refused, of each tenant that this server refused some. What
-    /// ended `quiet` ago is forgotten.
+    /// The most moves in a row that were refused, of each tenant that this server refused some.
+    /// What ended `quiet` ago is forgotten.
     pub(super) fn longest(&self, now: Timestamp, quiet: Duration) -> Vec<(TenantId, u64)> {
         if !self.is_any.load(Ordering::SeqCst) {
             return Vec::new();

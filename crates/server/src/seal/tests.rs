@@ -98,7 +98,7 @@ async fn sealed_to(app: &App, to: u64) -> (Vec<Seal>, Duration) {
             return (all, began.elapsed());
         }
         assert!(began.elapsed() < EVERY * 10, "sealed so far: {all:?}");
-        tokio::time::sleep(Duration::from_secs(1)).await; // the clock of tokio stands still
+        tokio::time::sleep(Duration::from_secs(1)).await; // paced: tokio's clock stands still
     }
 }
 
@@ -190,10 +190,10 @@ async fn one_of_two_seals_and_the_other_goes_on_when_it_is_gone() {
 async fn an_idle_server_seals_nothing() {
     let (store, script) = (memory(), Arc::new(Script::default()));
     let (app, _sealer) = app(&store, &script, BEGINNING).await;
-    tokio::time::sleep(EVERY * 5).await;
+    tokio::time::sleep(EVERY * 5).await; // paced: that nothing comes takes time
     assert_eq!(sealed(&app).await, []);
     submit(&app, 1).await;
     sealed_to(&app, 1).await;
-    tokio::time::sleep(EVERY * 5).await;
+    tokio::time::sleep(EVERY * 5).await; // paced: that nothing comes takes time
     assert_eq!(sealed(&app).await.len(), 1, "a seal is no move");
 }

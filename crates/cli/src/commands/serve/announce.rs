@@ -1,6 +1,6 @@
 //! What a server says when it is up: where it is, where its data is, what it found there, and the
-//! admin token if it is new. Secrets are for a terminal, a pipe or a file of whoever started it: the
-//! journal of systemd gets none that can be had elsewhere.
+//! admin token if it is new. Secrets are for a terminal, a pipe or a file of whoever started it:
+//! the journal of systemd gets none that can be had elsewhere.
 
 use super::{AdminToken, token_directory};
 use crate::config::layers::process_environment;

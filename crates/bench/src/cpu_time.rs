@@ -1,4 +1,5 @@
-//! Processor time of processes, as Linux tells it: in steps of 10 ms, of threads that have ended too.
+//! Processor time of processes, as Linux tells it: in steps of 10 ms, of threads that have ended
+//! too.
 
 use anyhow::{Context, bail};
 use std::time::Duration;
