@@ -189,7 +189,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('mainspring.registry', 0));
     DELETE FROM mainspring.lane l WHERE l.lane IN (
         SELECT n.lane FROM mainspring.lane n
-        WHERE strpos(n.user_id, chr(31)) > 0
+        WHERE (strpos(n.user_id, chr(31)) > 0 OR strpos(n.user_id, chr(30)) > 0)
             AND NOT EXISTS (SELECT FROM mainspring.ready r WHERE r.lane = n.lane)
             AND NOT EXISTS (SELECT FROM mainspring.waiting q WHERE q.lane = n.lane)
         ORDER BY n.lane LIMIT most);
@@ -849,7 +849,8 @@ CREATE TABLE mainspring.node (
     version text NOT NULL,
     started_at timestamp with time zone NOT NULL,
     seen_at timestamp with time zone NOT NULL,
-    workers bytea
+    workers bytea,
+    step integer
 )
 WITH (fillfactor='50');
 

@@ -326,6 +326,20 @@ pub struct Explanation {
     pub reasons: Vec<ErrorCode>,
     /// When it may run at the earliest.
     pub earliest_at: Option<Time>,
+    /// When it may be expected to start; nothing if it does not wait.
+    pub estimated_start: Option<EstimatedStart>,
+}
+
+/// When a waiting job may be expected to start. An estimate, not a promise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EstimatedStart {
+    /// When; nothing if nobody knows.
+    pub at: Option<Time>,
+    /// What it rests on: `due`, `refill`, `circuit`, `next_pull`, `pace` or `unknown`.
+    pub basis: String,
+    /// The same for people.
+    pub message: String,
 }
 
 /// A request to end a job. The body may be left out.

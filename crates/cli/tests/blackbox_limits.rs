@@ -15,8 +15,11 @@ both_stores![
     a_concurrency_limit_counts_each_key_and_names_the_holders,
     a_paused_type_says_who_paused_it,
     a_circuit_opens_is_seen_and_can_be_reset,
+    one_job_is_tried_when_a_circuit_has_been_open_and_decides,
     what_makes_no_sense_is_refused,
     a_tenant_is_paused_weighed_and_bounded,
+    retries_leave_fresh_jobs_nineteen_of_twenty_turns,
+    an_explanation_says_when_a_job_may_be_expected_to_start,
 ];
 
 /// One server per store for the whole file; every test has a tenant and types of its own.
@@ -182,6 +185,40 @@ fn a_circuit_opens_is_seen_and_can_be_reset(store: Store) {
     assert_eq!(bob.poke("/api/v1/types/breaking/circuit/reset").status, 403);
 }
 
+fn one_job_is_tried_when_a_circuit_has_been_open_and_decides(store: Store) {
+    let (admin, bob) = (server(store).admin(), ann(store, "probe"));
+    let spec = json!({
+        "max_retries": 0,
+        "circuit": { "failure_ratio": 1, "min_calls": 2, "open_seconds": 1 },
+    });
+    set(store, "probed", &spec);
+    let state = || text(&admin.get("/api/v1/types/probed").data()["circuit_state"], "state");
+    for _ in 0..7 {
+        bob.submit_plain("probed");
+    }
+    let fail = |grant: &Value| {
+        bob.report("fail", grant, json!({ "error_code": "DOWN", "retryable": false }));
+    };
+    bob.pull("probed", 2).iter().for_each(&fail);
+    // Nothing but time lets the next one go, and only one.
+    let first = bob.pull_one("probed");
+    assert_eq!(state(), "half_open");
+    assert!(bob.pull("probed", 5).is_empty(), "one is tried at a time");
+    let waits = bob.submit_plain("probed");
+    assert!(message(&bob, &waits, "CIRCUIT_OPEN").contains("being tried"));
+    fail(&first);
+    assert_ne!(state(), "closed", "it failed");
+    let second = bob.pull_one("probed");
+    assert!(bob.pull("probed", 5).is_empty());
+    // Given back it decides nothing: the next is tried at once.
+    bob.report("release", &second, json!({}));
+    let third = bob.pull_one("probed");
+    assert!(bob.pull("probed", 5).is_empty());
+    bob.complete(&third);
+    assert_eq!(state(), "closed");
+    assert_eq!(bob.pull("probed", 9).len(), 4, "all that were left");
+}
+
 fn what_makes_no_sense_is_refused(store: Store) {
     let admin = server(store).admin();
     for (spec, field) in [
@@ -255,4 +292,85 @@ fn a_tenant_is_paused_weighed_and_bounded(store: Store) {
     }
     assert_eq!(bob.get("/api/v1/tenants/bounded").status, 403);
     assert_eq!(bob.put("/api/v1/tenants/bounded", &json!({})).status, 403);
+}
+
+fn retries_leave_fresh_jobs_nineteen_of_twenty_turns(store: Store) {
+    let ann = ann(store, "storm");
+    let spec = json!({ "max_retries": 5, "backoff_base_ms": 10, "backoff_max_ms": 10 });
+    set(store, "storming", &spec);
+    let old: Vec<String> = (0..12).map(|_| ann.submit_plain("storming")).collect();
+    for grant in ann.pull("storming", 12) {
+        ann.report("fail", &grant, json!({ "error_code": "DOWN", "retryable": true }));
+    }
+    for id in &old {
+        eventually("its next try is due", || {
+            let waits = reasons(&ann, id).iter().any(|(code, _)| code == "RETRY_BACKOFF");
+            (!waits).then_some(())
+        });
+    }
+    for _ in 0..19 {
+        ann.submit_plain("storming");
+    }
+    assert!(message(&ann, &old[11], "RETRY_BUDGET").contains("retry"));
+    let pulled = ann.pull("storming", 20);
+    let tried = pulled.iter().filter(|job| old.iter().any(|id| job["job_id"] == id.as_str()));
+    assert_eq!((pulled.len(), tried.count()), (20, 1));
+    let codes: Vec<String> = reasons(&ann, &old[11]).into_iter().map(|(code, _)| code).collect();
+    assert!(!codes.iter().any(|code| code == "RETRY_BUDGET"), "{codes:?}");
+    assert_eq!(ann.pull("storming", 20).len(), 11, "with nothing else to do, they go at once");
+}
+
+/// The estimate of an explanation: what it rests on, and when it is.
+fn estimate(caller: &Caller, id: &str) -> (String, Option<jiff::Timestamp>) {
+    let told = caller.get(&format!("/api/v1/jobs/{id}/explain")).data();
+    let start = &told["estimated_start"];
+    assert!(!text(start, "message").is_empty(), "{told}");
+    let at = start["at"].as_str().map(|at| at.parse().unwrap());
+    (text(start, "basis"), at)
+}
+
+fn an_explanation_says_when_a_job_may_be_expected_to_start(store: Store) {
+    let ann = ann(store, "estimate");
+    let at =
+        |id: &str, field: &str| -> jiff::Timestamp { text(&ann.job(id), field).parse().unwrap() };
+    set(store, "guessed", &json!({}));
+    // Nobody asked for the type yet, so nobody can tell.
+    let first = ann.submit_plain("guessed");
+    assert_eq!(estimate(&ann, &first), ("unknown".to_owned(), None));
+    let grant = ann.pull_one("guessed");
+    assert_eq!(
+        ann.get(&format!("/api/v1/jobs/{first}/explain")).data()["estimated_start"],
+        Value::Null
+    );
+    ann.complete(&grant);
+    let next = ann.submit_plain("guessed");
+    let (basis, when) = estimate(&ann, &next);
+    assert!(basis == "next_pull" && when.unwrap() >= at(&next, "created_at"), "{basis} {when:?}");
+    // One was started within the last minutes: those that wait are expected at that pace.
+    let later: Vec<String> = (0..3).map(|_| ann.submit_plain("guessed")).collect();
+    let guesses: Vec<_> = later.iter().map(|id| estimate(&ann, id)).collect();
+    assert!(guesses.iter().all(|(basis, _)| basis == "pace"), "{guesses:?}");
+    assert!(guesses.windows(2).all(|two| two[0].1 < two[1].1), "in their order: {guesses:?}");
+    let wish = json!({ "job_type": "guessed", "payload": 0, "delay_ms": 3_600_000 });
+    let due = text(&ann.submit(&wish), "job_id");
+    assert_eq!(estimate(&ann, &due), ("due".to_owned(), Some(at(&due, "run_at"))));
+    let ran = server(store).cli_as(&ann.token, &["jobs", "explain", &due]).expect(0);
+    assert!(ran.stdout.contains("estimate"), "{ran:?}");
+
+    // A bucket gives one every hundred seconds, to those before it first.
+    let rate = json!({ "rate_limit": { "per_second": 0.01, "burst": 1 } });
+    set(store, "dripping", &rate);
+    let ids: Vec<String> = (0..3).map(|_| ann.submit_plain("dripping")).collect();
+    ann.complete(&ann.pull_one("dripping"));
+    let (basis, when) = estimate(&ann, &ids[1]);
+    let refill = when.unwrap().duration_since(at(&ids[0], "started_at")).as_secs();
+    assert!(basis == "refill" && (99..=101).contains(&refill), "{basis} in {refill} s");
+    let more = estimate(&ann, &ids[2]).1.unwrap().duration_since(when.unwrap()).as_secs();
+    assert!((99..=101).contains(&more), "{more} s");
+
+    server(store).admin().poke("/api/v1/types/dripping/pause").data();
+    assert_eq!(estimate(&ann, &ids[2]), ("unknown".to_owned(), None), "somebody must resume it");
+    let wait = json!({ "job_type": "guessed", "payload": 0, "after": [due] });
+    let wait = text(&ann.submit(&wait), "job_id");
+    assert_eq!(estimate(&ann, &wait), ("unknown".to_owned(), None));
 }

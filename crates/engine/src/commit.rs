@@ -251,7 +251,7 @@ fn answer_all(
     (now, began): (Timestamp, Instant),
 ) {
     if outcome.is_ok() {
-        effects.count(&shared.tally, &shared.meters, began.elapsed());
+        effects.count(shared, now, began.elapsed());
         tell_triggers(shared, effects);
         shared.dependents.tell(&effects.ended, &effects.settled, &effects.waits);
         shared.reports.tell(&effects.signals);

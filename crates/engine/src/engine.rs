@@ -16,6 +16,7 @@ use crate::explain::{self, Explanation};
 use crate::leaving::Leaving;
 use crate::limits::{QUEUE_MAX, RESTORED_COUNTED_MAX};
 use crate::meters::{Meterings, Meters};
+use crate::paces::Paces;
 use crate::pull::{Grant, Pull};
 use crate::request::Request;
 use crate::timers;
@@ -116,6 +117,7 @@ pub(crate) struct Shared {
     leaving: Leaving,
     pub(crate) tally: Tally,
     pub(crate) meters: Meters,
+    pub(crate) paces: Paces,
     /// How many entities of each kind there were at the last count.
     pub(crate) census: Census,
     /// Rung after every commit that moved a job, here or elsewhere.
@@ -191,6 +193,7 @@ impl Engine {
             leaving: Leaving::default(),
             tally: Tally::default(),
             meters: Meters::new(),
+            paces: Paces::default(),
             census: Census::default(),
             moved: watch::Sender::new(0),
             tokens_changed: watch::Sender::new(0),

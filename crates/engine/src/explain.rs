@@ -4,13 +4,14 @@ use crate::colleagues;
 use crate::engine::Shared;
 use crate::governed;
 use crate::limits::WAITED_FOR_SHOWN;
-use mainspring_kernel::dispatch::has_room;
+use mainspring_kernel::dispatch::{Basis, Estimate, Outlook, has_room};
 use mainspring_kernel::entity::Body;
 use mainspring_kernel::entity::tenant::tenant_id;
 use mainspring_kernel::entity::wait::Wait;
 use mainspring_kernel::event::HoldCode;
 use mainspring_kernel::flow::{Held, HeldBy, Pause};
 use mainspring_kernel::job::AfterCondition;
+use mainspring_kernel::limits::RETRY_EVERY;
 use mainspring_kernel::{Job, JobId, StateName, Timestamp, Transition};
 use mainspring_store::{Error, JobWithHistory, Scope, Standing};
 
@@ -25,6 +26,19 @@ pub struct Explanation {
     pub reasons: Vec<WhyWaiting>,
     /// When it may run at the earliest, if that is known.
     pub earliest: Option<Timestamp>,
+    /// When it may be expected to start, if it waits.
+    pub start: Option<ExpectedStart>,
+}
+
+/// When a job may be expected to start, and what that rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpectedStart {
+    /// When; nothing if nobody knows.
+    pub at: Option<Timestamp>,
+    /// One of [`Basis::ALL`].
+    pub basis: &'static str,
+    /// For people.
+    pub message: String,
 }
 
 /// One thing that holds a job back.
@@ -61,11 +75,81 @@ pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explana
         let message = format!("tenant {} was paused by {by}", job.tenant);
         reasons.insert(0, WhyWaiting { code: "TENANT_PAUSED", message });
     }
+    let start = expected_start(shared, &job, standing.as_ref(), &reasons, now).await?;
     let summary = summary(&job, &reasons);
     let opens_at = standing.as_ref().and_then(|standing| standing.held?.until);
     let due_at = job.due_at().map(|at| opens_at.map_or(at, |opens_at| at.max(opens_at)));
     let earliest = due_at.filter(|at| *at != Timestamp::NEVER || job.plan().is_some());
-    Ok(Some(Explanation { job, summary, reasons, earliest }))
+    Ok(Some(Explanation { job, summary, reasons, earliest, start }))
+}
+
+/// Codes of what has to be done away with before anybody can say when a job starts.
+const BLOCKING: &[&str] = &[
+    "PAUSED",
+    "QUEUE_PAUSED",
+    "TYPE_PAUSED",
+    "TENANT_PAUSED",
+    "GATE_CLOSED",
+    "OBJECT_UNCERTAIN",
+    "AUTO_VERIFY_BUDGET",
+    "WAITS_FOR",
+    "NO_WORKER",
+];
+
+/// When a job may be expected to start, if it waits.
+async fn expected_start(
+    shared: &Shared,
+    job: &Job,
+    standing: Option<&Standing>,
+    reasons: &[WhyWaiting],
+    now: Timestamp,
+) -> Result<Option<ExpectedStart>, Error> {
+    let (Some(due_at), Some(standing)) = (job.due_at(), standing) else { return Ok(None) };
+    let rate = match standing.held {
+        Some(Held { by: HeldBy::Rate, .. }) => {
+            let types = shared.store.types().await?;
+            let spec = types.iter().find(|spec| spec.name == job.job_type);
+            spec.and_then(|spec| Some(spec.flow.rate_limit.as_ref()?.per_second()))
+        }
+        Some(Held { by: HeldBy::Circuit, .. }) | None => None,
+    };
+    let blocking = reasons.iter().find(|why| BLOCKING.contains(&why.code));
+    let outlook = Outlook {
+        due_at,
+        blocked: blocking.map(|why| why.code),
+        held: standing.held,
+        rate,
+        ahead: standing.ahead,
+        is_fresh_first: standing.is_fresh_first,
+        is_full: standing.limit.is_some_and(|(limit, used)| !has_room(used, limit)),
+        pace: shared.paces.of(job, now),
+    };
+    let Estimate { at, basis } = outlook.estimate(now);
+    Ok(Some(ExpectedStart { at, basis: basis.as_str(), message: rests_on(&outlook, basis) }))
+}
+
+/// What an estimate rests on, for people.
+fn rests_on(outlook: &Outlook, basis: Basis) -> String {
+    match basis {
+        Basis::Due => "when it is due".to_owned(),
+        Basis::Refill => "when the rate limit has room for those before it and for it".to_owned(),
+        Basis::Circuit => "when the circuit lets one through".to_owned(),
+        Basis::NextPull => "nothing of its kind is before it: when a worker asks".to_owned(),
+        Basis::Pace => {
+            let (started, over) = outlook.pace.unwrap_or_default();
+            let seconds = over.as_secs();
+            let ahead = outlook.ahead;
+            format!(
+                "{ahead} before it, and this server started {started} of its kind in the last \
+                 {seconds} s"
+            )
+        }
+        Basis::Unknown(Some(code)) => format!("nobody knows: {code} comes first"),
+        Basis::Unknown(None) => {
+            "nobody knows: this server started none of its kind lately, or it is too far ahead"
+                .to_owned()
+        }
+    }
 }
 
 /// Who has it wait, if somebody does.
@@ -169,6 +253,14 @@ fn reasons(
         if let Some(found) = &standing.held {
             let WhyWaiting { code, message } = self::held(job, found, now);
             because(code, message);
+        }
+        if standing.is_fresh_first && due_at <= now {
+            let message = format!(
+                "it is a retry, and of {RETRY_EVERY} jobs that queue {} hands out one is, as long \
+                 as others are ready",
+                job.queue
+            );
+            because("RETRY_BUDGET", message);
         }
         if standing.ahead > 0 && due_at <= now {
             let message = match standing.ahead {

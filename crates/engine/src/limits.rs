@@ -115,6 +115,10 @@ pub(crate) const GROUPED_STEP: usize = 200;
 pub(crate) const METERED_KINDS_MAX: usize = 64;
 /// Kinds of jobs that one commit looks back over to count a job with others of its kind.
 pub(crate) const METERED_PER_COMMIT_MAX: usize = 16;
+/// Kinds of jobs of one tenant whose starts are counted for estimates.
+pub(crate) const PACED_KINDS_PER_TENANT_MAX: usize = 100;
+/// Tenants whose starts are counted for estimates.
+pub(crate) const PACED_TENANTS_MAX: usize = 2_000;
 /// How often the entities of each kind are counted for metrics.
 pub(crate) const CENSUS_EVERY: Duration = Duration::from_secs(30);
 /// Entities of one kind are counted up to this many.

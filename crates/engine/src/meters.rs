@@ -184,6 +184,13 @@ impl Reading {
         }
     }
 
+    /// How many jobs of each kind were started, if any were.
+    pub(crate) fn started(&self) -> impl Iterator<Item = (&JobKind, u32)> {
+        let started = |tick: &Tick| tick.counts[Happening::Started as usize];
+        let kinds = self.kinds.iter().filter(move |(_, tick)| started(tick) > 0);
+        kinds.map(move |(kind, tick)| (kind, u32::try_from(started(tick)).unwrap_or(u32::MAX)))
+    }
+
     /// What is added for jobs like `job`. Jobs of one commit are mostly alike.
     fn of(&mut self, job: &Job) -> &mut Tick {
         let known = self.kinds.iter().rev().take(METERED_PER_COMMIT_MAX);

@@ -3,10 +3,12 @@
 //! store fills a small one from the ready rows it has looked at.
 
 mod book;
+mod estimate;
 mod lane;
 mod turns;
 
 pub use book::{Book, Place, Rank, Wanted};
+pub use estimate::{Basis, Estimate, Outlook};
 pub use lane::{LaneKey, LimitKey, Room, Taken, has_room};
 
 use crate::agent;
@@ -28,6 +30,7 @@ pub const WAITING_CODES: &[&str] = &[
     "OBJECT_UNCERTAIN",
     "AUTO_VERIFY_BUDGET",
     "CONCURRENCY_LIMIT_EXCEEDED",
+    "RETRY_BUDGET",
     "WAITS_FOR",
     "JOBS_AHEAD",
     "NO_WORKER",

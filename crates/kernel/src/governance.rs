@@ -302,6 +302,7 @@ mod tests {
                     job_type: duty.job_type(),
                     user: None,
                     keys: None,
+                    is_retry: false,
                 };
                 let expected = duty.risk_tier == RiskTier::High && tenant == &acme;
                 assert_eq!(is_held(&lane, &mut is_open), expected);

@@ -494,6 +494,11 @@ impl Job {
         self.extras.as_ref()?.traceparent.as_deref()
     }
 
+    /// Whether it waits for another try after one that failed. What was only given back is none.
+    pub fn is_retry(&self) -> bool {
+        self.retry_count > 0 && matches!(self.state, State::Retrying { .. })
+    }
+
     /// The keys that limits count it by.
     pub fn limit_keys(&self) -> Option<&LimitKeys> {
         self.extras.as_ref()?.limit_keys.as_deref()

@@ -77,6 +77,9 @@ pub const AFTER_MAX: usize = 100;
 pub const WAIT_LOOK_MS_FIRST: u64 = 2_000;
 /// Jobs of a batch that one such look takes in; the rest follow at once.
 pub const WAIT_LOOK_JOBS: usize = 1_000;
+/// Of so many jobs in a row that a queue of a tenant hands out, one at most is a retry, as long as
+/// others are ready.
+pub const RETRY_EVERY: u32 = 20;
 /// Most turns of a tenant to one of another.
 pub const TENANT_WEIGHT_MAX: u16 = 100;
 /// Highest rate at which jobs of a type may be handed out, a second.

@@ -267,6 +267,15 @@ impl QueueOrder {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|order| order.as_str() == text)
     }
+
+    /// Whether retries give way to fresh jobs, see [`crate::dispatch::Book`]. Where the order is a
+    /// promise nobody gives way.
+    pub const fn bounds_retries(self) -> bool {
+        match self {
+            QueueOrder::Aged => true,
+            QueueOrder::Due => false,
+        }
+    }
 }
 
 /// How a queue behaves. A queue nobody configured is `Aged` and not paused.
@@ -316,6 +325,12 @@ impl QueueSpec {
     /// The order of a queue that is configured so, or not at all.
     pub fn order_of(spec: Option<&QueueSpec>) -> QueueOrder {
         spec.map_or(QueueOrder::Aged, |spec| spec.order)
+    }
+
+    /// In which order a queue that is configured so, or not at all, hands out jobs; `None` if it
+    /// hands out none.
+    pub fn open(spec: Option<&QueueSpec>) -> Option<QueueOrder> {
+        QueueSpec::is_open(spec).then(|| QueueSpec::order_of(spec))
     }
 
     /// Whether a queue that is configured so, or not at all, hands out jobs.

@@ -6,6 +6,7 @@
 use mainspring_kernel::dispatch::{Book, LaneKey, Place, Rank, Room, Wanted, order_key};
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::flow::LimitKeys;
+use mainspring_kernel::limits::RETRY_EVERY;
 use mainspring_kernel::{JobType, QueueName, QueueOrder, TenantId, Timestamp, UserId};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,12 +46,14 @@ fn job_type() -> impl Strategy<Value = JobType> {
 
 fn lane() -> impl Strategy<Value = LaneKey> {
     let user = prop::option::weighted(0.2, Just(UserId::new("u").unwrap()));
-    (tenant(), queue(), job_type(), user).prop_map(|(tenant, queue, job_type, user)| LaneKey {
+    let parts = (tenant(), queue(), job_type(), user, prop::bool::weighted(0.4));
+    parts.prop_map(|(tenant, queue, job_type, user, is_retry)| LaneKey {
         tenant,
         queue,
         job_type,
         user,
         keys: None,
+        is_retry,
     })
 }
 
@@ -95,10 +98,16 @@ struct Model {
     /// When each was last served.
     tenants: BTreeMap<TenantId, usize>,
     queues: BTreeMap<(TenantId, QueueName), usize>,
+    /// How many were no retries since the last one that was.
+    since_retry: BTreeMap<(TenantId, QueueName), u32>,
     served: usize,
 }
 
 impl Model {
+    fn owes_fresh(&self, own: &(TenantId, QueueName)) -> bool {
+        self.since_retry.get(own).is_some_and(|since| *since < RETRY_EVERY - 1)
+    }
+
     fn insert(&mut self, waiting: Waiting) {
         self.waiting.push(waiting);
     }
@@ -108,14 +117,18 @@ impl Model {
     }
 
     /// The job that `pull` gets next: of the tenants with an eligible job the one served longest
-    /// ago, of its queues with one the same, and there the smallest key, first come first served.
+    /// ago, of its queues with one the same, and there the smallest key, first come first served;
+    /// but no retry as long as others are owed there, unless there is nothing else or the queue
+    /// promises an order.
     fn next(&self, pull: &Pull, room: &BTreeMap<JobType, usize>) -> Option<Waiting> {
         let eligible = self.waiting.iter().filter(|job| is_eligible(&job.lane, pull, room));
         let next = eligible.min_by_key(|job| {
             let LaneKey { tenant, queue, .. } = &job.lane;
             let tenant_turn = self.tenants.get(tenant).copied();
-            let queue_turn = self.queues.get(&(tenant.clone(), queue.clone())).copied();
-            ((tenant_turn, tenant), (queue_turn, queue), (job.key, job.id))
+            let own = (tenant.clone(), queue.clone());
+            let queue_turn = self.queues.get(&own).copied();
+            let is_late = gives_way(&job.lane) && self.owes_fresh(&own);
+            ((tenant_turn, tenant), (queue_turn, queue), is_late, (job.key, job.id))
         });
         next.cloned()
     }
@@ -128,7 +141,14 @@ impl Model {
             if let Some(free) = room.get_mut(&next.lane.job_type) {
                 *free -= 1;
             }
+            let gives_way = gives_way(&next.lane);
             let LaneKey { tenant, queue, .. } = next.lane;
+            let own = (tenant.clone(), queue.clone());
+            if gives_way {
+                self.since_retry.insert(own, 0);
+            } else if let Some(since) = self.since_retry.get_mut(&own) {
+                *since += 1;
+            }
             self.served += 1;
             self.tenants.insert(tenant.clone(), self.served);
             self.queues.insert((tenant, queue), self.served);
@@ -147,6 +167,20 @@ fn is_eligible(lane: &LaneKey, pull: &Pull, room: &BTreeMap<JobType, usize>) -> 
         && room.get(&lane.job_type).is_none_or(|free| *free > 0)
 }
 
+/// One of the queues promises an order.
+fn order(queue: &QueueName) -> QueueOrder {
+    if queue.as_str() == "c" { QueueOrder::Due } else { QueueOrder::Aged }
+}
+
+/// Nothing is paused.
+fn open(queue: &QueueName) -> Option<QueueOrder> {
+    Some(order(queue))
+}
+
+fn gives_way(lane: &LaneKey) -> bool {
+    lane.is_retry && order(&lane.queue).bounds_retries()
+}
+
 fn take(book: &mut Book<u32>, pull: &Pull) -> Vec<u32> {
     let wanted = Wanted {
         tenant: pull.tenant.as_ref(),
@@ -154,7 +188,7 @@ fn take(book: &mut Book<u32>, pull: &Pull) -> Vec<u32> {
         queues: pull.queues.as_deref(),
     };
     let mut room = pull.room.clone();
-    let mut is_open = |queue: &QueueName| !pull.paused.contains(queue);
+    let mut open = |queue: &QueueName| (!pull.paused.contains(queue)).then(|| order(queue));
     let mut has_room = |lane: &LaneKey| match room.get_mut(&lane.job_type) {
         Some(0) => Room::Full,
         Some(free) => {
@@ -163,7 +197,7 @@ fn take(book: &mut Book<u32>, pull: &Pull) -> Vec<u32> {
         }
         None => Room::Free,
     };
-    book.take(&wanted, pull.limit, &|_| 1, &mut is_open, &mut has_room)
+    book.take(&wanted, pull.limit, &|_| 1, &mut open, &mut has_room)
 }
 
 fn rank(key: i64, id: u32) -> Rank {
@@ -263,7 +297,7 @@ proptest! {
             book.insert(lane, rank(*key, u32::try_from(id).unwrap()), id);
         }
         let all = Wanted { tenant: None, types: None, queues: None };
-        let mut taken = book.take(&all, usize::MAX, &|_| 1, &mut |_| true, &mut |_| Room::Free);
+        let mut taken = book.take(&all, usize::MAX, &|_| 1, &mut open, &mut |_| Room::Free);
         prop_assert!(book.is_empty());
         taken.sort_unstable();
         prop_assert_eq!(taken, (0..lanes.len()).collect::<Vec<_>>());
@@ -294,13 +328,14 @@ fn simple(tenant: &str, queue: &str, job_type: &str) -> LaneKey {
         job_type: JobType::new(job_type).unwrap(),
         user: None,
         keys: None,
+        is_retry: false,
     }
 }
 
 const ALL: Wanted<'static> = Wanted { tenant: None, types: None, queues: None };
 
 fn take_one(book: &mut Book<&'static str>, wanted: &Wanted<'_>) -> Option<&'static str> {
-    book.take(wanted, 1, &|_| 1, &mut |_| true, &mut |_| Room::Free).pop()
+    book.take(wanted, 1, &|_| 1, &mut open, &mut |_| Room::Free).pop()
 }
 
 /// With a cursor in a ring, the pulls for `b` put the turn back behind `b` every time, and `a`
@@ -345,7 +380,7 @@ fn a_full_lane_hides_nobody_behind_it() {
     book.insert(&simple("t", "q", "full"), rank(0, 0), "full");
     book.insert(&simple("t", "q", "free"), rank(9, 1), "free");
     let mut has_room = |lane: &LaneKey| Room::from(lane.job_type.as_str() != "full");
-    assert_eq!(book.take(&ALL, 9, &|_| 1, &mut |_| true, &mut has_room), ["free"]);
+    assert_eq!(book.take(&ALL, 9, &|_| 1, &mut open, &mut has_room), ["free"]);
     assert_eq!(book.len(), 1);
 }
 
@@ -383,7 +418,7 @@ fn a_key_that_is_full_is_asked_about_once() {
             let key: usize = lane.concurrency_key().unwrap().parse().unwrap();
             if key == free { Room::Free } else { Room::Aside(under(key)) }
         };
-        let taken = book.take(&ALL, limit, &|_| 1, &mut |_| true, &mut has_room);
+        let taken = book.take(&ALL, limit, &|_| 1, &mut open, &mut has_room);
         (taken, asked)
     };
     let (taken, asked) = pull(&mut book, 999, 1);
@@ -427,13 +462,13 @@ fn tenants_get_turns_by_their_weight_and_none_while_they_are_paused() {
     for limit in [1, 1, 4, 2, 4, 12] {
         // What is undone was no turn.
         book.mark();
-        let undone = book.take(&ALL, limit, &weight, &mut |_| true, &mut |_| Room::Free);
+        let undone = book.take(&ALL, limit, &weight, &mut open, &mut |_| Room::Free);
         book.undo_servings();
         for (number, tenant) in undone.iter().enumerate() {
             book.insert(&simple(tenant, "q", "t"), rank(-1, number as u32), *tenant);
         }
         book.mark();
-        let taken = book.take(&ALL, limit, &weight, &mut |_| true, &mut |_| Room::Free);
+        let taken = book.take(&ALL, limit, &weight, &mut open, &mut |_| Room::Free);
         assert_eq!(taken, undone);
         served.extend(taken);
     }
@@ -441,7 +476,93 @@ fn tenants_get_turns_by_their_weight_and_none_while_they_are_paused() {
     assert_eq!(served, [round; 4].concat());
     // Coming back gains nothing: who is there alone is served, and goes behind whoever comes.
     let only = Wanted { tenant: Some(&TenantId::new("a").unwrap()), ..ALL };
-    assert_eq!(book.take(&only, 5, &weight, &mut |_| true, &mut |_| Room::Free), ["a"; 5]);
-    let next = book.take(&ALL, 3, &weight, &mut |_| true, &mut |_| Room::Free);
+    assert_eq!(book.take(&only, 5, &weight, &mut open, &mut |_| Room::Free), ["a"; 5]);
+    let next = book.take(&ALL, 3, &weight, &mut open, &mut |_| Room::Free);
     assert_eq!(next, ["b", "b", "c"]);
+}
+
+fn retries(tenant: &str, queue: &str, job_type: &str) -> LaneKey {
+    LaneKey { is_retry: true, ..simple(tenant, queue, job_type) }
+}
+
+/// Whatever fails over and over, the fresh ones keep all but one of so many turns.
+#[test]
+fn a_storm_of_retries_leaves_the_fresh_jobs_most_of_the_turns() {
+    let mut book = Book::default();
+    for number in 0..1_000 {
+        // They have been due for longer than any of the others.
+        book.insert(&retries("t", "q", "storm"), rank(-1, number), "retry");
+    }
+    let others = RETRY_EVERY as usize - 1;
+    for number in 0..4 * (RETRY_EVERY - 1) {
+        let job_type = if number % 2 == 0 { "storm" } else { "other" };
+        book.insert(&simple("t", "q", job_type), rank(0, number), "fresh");
+    }
+    let mut take = |limit| book.take(&ALL, limit, &|_| 1, &mut open, &mut |_| Room::Free);
+    assert_eq!(take(3), ["retry", "fresh", "fresh"], "the first in line goes first");
+    assert_eq!(take(others - 2), vec!["fresh"; others - 2]);
+    let turn = [vec!["retry"], vec!["fresh"; others]].concat();
+    assert_eq!(take(3 * turn.len()), turn.repeat(3));
+    assert_eq!(take(9), ["retry"; 9], "with nothing else to do, they go at once");
+}
+
+/// What is undone was no retry, and another queue is not held to it.
+#[test]
+fn a_retry_that_was_not_given_counts_for_nothing() {
+    let mut book = Book::default();
+    for queue in ["q", "r"] {
+        for number in 0..3 {
+            book.insert(&retries("t", queue, "t"), rank(-1, number), "retry");
+            book.insert(&simple("t", queue, "t"), rank(0, number), "fresh");
+        }
+    }
+    book.mark();
+    assert_eq!(take_one(&mut book, &ALL), Some("retry"));
+    book.undo_servings();
+    book.insert(&retries("t", "q", "t"), rank(-1, 0), "retry");
+    book.mark();
+    assert_eq!(take_one(&mut book, &ALL), Some("retry"), "of q, as if nothing had been");
+    assert_eq!(take_one(&mut book, &ALL), Some("retry"), "of r");
+    assert_eq!(take_one(&mut book, &ALL), Some("fresh"));
+}
+
+/// Where the order is a promise, nobody gives way.
+#[test]
+fn retries_keep_their_place_in_a_queue_that_promises_an_order() {
+    let mut book = Book::default();
+    for number in 0..3 {
+        book.insert(&retries("t", "c", "t"), rank(-1, number), "retry");
+        book.insert(&simple("t", "c", "t"), rank(0, number), "fresh");
+    }
+    let taken = book.take(&ALL, 6, &|_| 1, &mut open, &mut |_| Room::Free);
+    assert_eq!(taken, ["retry", "retry", "retry", "fresh", "fresh", "fresh"]);
+}
+
+/// A book that was given the first few of a lane does not hand out retries in place of the others.
+#[test]
+fn what_the_book_was_not_given_goes_before_retries() {
+    let mut book = Book::default();
+    let fill = |book: &mut Book<&str>, lanes: &[LaneKey]| {
+        for lane in lanes {
+            for number in 0..2 {
+                book.insert(lane, rank(-1, number), if lane.is_retry { "retry" } else { "fresh" });
+            }
+        }
+    };
+    let [late, fresh, other] =
+        [retries("t", "q", "t"), simple("t", "q", "t"), retries("t", "r", "t")];
+    book.mark();
+    fill(&mut book, &[late.clone(), fresh.clone()]);
+    book.has_more_of(&fresh);
+    let take = |book: &mut Book<_>| book.take(&ALL, 9, &|_| 1, &mut open, &mut |_| Room::Free);
+    assert_eq!(take(&mut book), ["retry", "fresh", "fresh"], "one of so many at most");
+    assert!(book.is_short());
+    // Of other queues, and of lanes of retries, that says nothing.
+    fill(&mut book, std::slice::from_ref(&other));
+    book.has_more_of(&other);
+    assert_eq!(take(&mut book), ["retry", "retry"]);
+    // Whoever looked again knows that there is nothing else.
+    book.mark();
+    assert!(!book.is_short());
+    assert_eq!(take(&mut book), ["retry"]);
 }

@@ -1,10 +1,10 @@
 -- Jobs that wait no longer, due or not: each is in exactly one of the two tables, or somebody else
--- was there first. Counts them where they were. Index: the primary keys.
+-- was there first. Counts them where they were. Each may stand in one of two lanes. Index: the primary keys.
 -- ANY (ARRAY[..]), not =: see PLANS in connections/session.rs.
 WITH was_ready AS (
     DELETE FROM mainspring.ready r
-    USING unnest($1::int[], $2::bigint[], $3::uuid[]) w (lane, key, id)
-    WHERE r.lane = ANY (ARRAY[w.lane]) AND r.key = w.key AND r.id = w.id
+    USING unnest($1::int[], $2::bigint[], $3::uuid[], $4::int[]) w (lane, key, id, beside)
+    WHERE r.lane = ANY (ARRAY[w.lane, w.beside]) AND r.key = w.key AND r.id = w.id
     RETURNING r.lane
 ), was_waiting AS (
     DELETE FROM mainspring.waiting q USING unnest($3::uuid[]) w (id)

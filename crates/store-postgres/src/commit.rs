@@ -199,6 +199,7 @@ impl Writer {
             server,
         });
         loaded.lay_out(&mut desk, &server.lanes());
+        desk.offered_in_part(&plan.cut, &server.lanes());
         if let Some(at) = desk.early {
             server.work_by(at);
         }

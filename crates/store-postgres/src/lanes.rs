@@ -56,14 +56,12 @@ impl Lanes {
                 continue;
             }
             let text = |at: usize| row.try_get::<_, &str>(at);
-            let (user, keys) = LaneKey::of_part(text(4)?);
-            let key = LaneKey {
-                tenant: TenantId::stored(text(1)?.into()),
-                queue: QueueName::stored(text(2)?.into()),
-                job_type: JobType::stored(text(3)?.into()),
-                user,
-                keys,
-            };
+            let key = LaneKey::of_part(
+                TenantId::stored(text(1)?.into()),
+                QueueName::stored(text(2)?.into()),
+                JobType::stored(text(3)?.into()),
+                text(4)?,
+            );
             self.newest = self.newest.max(number);
             self.by_key.insert(key.clone(), number);
             self.by_number.insert(number, key);
@@ -72,10 +70,10 @@ impl Lanes {
         Ok(new)
     }
 
-    /// The lanes of keys may be gone.
-    pub(crate) fn forget_keyed(&mut self) {
-        self.by_number.retain(|_, key| key.keys.is_none());
-        self.by_key.retain(|key, _| key.keys.is_none());
+    /// The lanes of keys and of retries may be gone.
+    pub(crate) fn forget_passing(&mut self) {
+        self.by_number.retain(|_, key| !key.is_passing());
+        self.by_key.retain(|key, _| !key.is_passing());
     }
 
     /// These numbers were never given: the transaction that saw them did not commit.

@@ -92,6 +92,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "count_types",
         written: include_str!("../migrations/0014_count_types.sql"),
     },
+    Migration {
+        version: 15,
+        name: "retry_lanes",
+        written: include_str!("../migrations/0015_retry_lanes.sql"),
+    },
 ];
 
 /// The newest step this version knows.

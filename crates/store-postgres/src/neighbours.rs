@@ -81,6 +81,7 @@ pub(crate) async fn say_alive(server: &ThisServer) -> Result<(), Fault> {
         Box::new(env!("CARGO_PKG_VERSION").to_owned()),
         Box::new(At(server.now())),
         Box::new(server.neighbours.workers_told.workers_to_tell(server.news.get())),
+        Box::new(migrate::NEWEST),
     ];
     server.connections.read(Query::SeeNode, values).await?;
     // Signs of life are stamped by the database's clock, wherever time may be.
@@ -89,6 +90,7 @@ pub(crate) async fn say_alive(server: &ThisServer) -> Result<(), Fault> {
     let rows = server.connections.read(Query::CountNodes, values).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     server.neighbours.has_others.store(row.try_get::<_, i64>(0)? > 0, Ordering::Release);
+    server.learn_of_older(row.try_get::<_, i64>(2)? > 0);
     if let Some(step) = row.try_get::<_, Option<i32>>(1)? {
         // Whoever took it did not know of this server, or did not ask: what it writes from now on
         // is not what the others read.

@@ -62,7 +62,7 @@ queries! {
     InsertExpiry = "insert_expiry" [TIMESTAMPTZ_ARRAY, UUID_ARRAY];
     DeleteExpiry = "delete_expiry" [TIMESTAMPTZ_ARRAY, UUID_ARRAY];
     DeleteReady = "delete_ready" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY];
-    DeleteWaiting = "delete_waiting" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY];
+    DeleteWaiting = "delete_waiting" [INT4_ARRAY, INT8_ARRAY, UUID_ARRAY, INT4_ARRAY];
     HastenJobs = "hasten_jobs" [UUID_ARRAY, TIMESTAMPTZ_ARRAY, TEXT_ARRAY];
     InsertLive = "insert_live" [UUID_ARRAY, INT2_ARRAY, INT4_ARRAY, TIMESTAMPTZ_ARRAY, UUID_ARRAY,
         TEXT_ARRAY, BYTEA_ARRAY];
@@ -130,6 +130,7 @@ queries! {
     FindHolders = "find_holders" [UUID, INT4];
     CountAhead = "count_ahead" [INT4, INT8, UUID, INT4];
     FindReady = "find_ready" [INT4, INT8, UUID];
+    FindFresh = "find_fresh" [INT4_ARRAY];
     ReadItem = "read_item" [UUID, TEXT, TEXT];
     ListEntities = "list_entities" [INT8, INT2, UUID, INT8];
     CountEntities = "count_entities" [INT8, INT2, INT8];
@@ -147,7 +148,7 @@ queries! {
     ReadHorizon = "read_horizon" [];
     FindLate = "find_late" [];
     // Upkeep.
-    SeeNode = "see_node" [UUID, TEXT, TEXT, TIMESTAMPTZ, BYTEA];
+    SeeNode = "see_node" [UUID, TEXT, TEXT, TIMESTAMPTZ, BYTEA, INT4];
     ReadWorkers = "read_workers" [UUID, TIMESTAMPTZ, INT4];
     LookAtClock = "look_at_clock" [INT8];
     CorrectClock = "correct_clock" [INT8, INT8, INT8, INT8_ARRAY, INT8_ARRAY];

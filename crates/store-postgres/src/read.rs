@@ -4,19 +4,22 @@ use crate::commit::meters::{DeskMeters, load_meters, read_meter};
 use crate::connections::{Call, Value};
 use crate::fault::Fault;
 use crate::queries::Query;
+use crate::registry::Registry;
 use crate::rows::{Stored, read_checkpoint, read_effect, read_holder, read_item, read_job};
 use crate::this_server::ThisServer;
 use crate::values::{hash_uuid, item_uuid, job_id, uuid};
-use mainspring_kernel::dispatch::{Taken, has_room};
+use mainspring_kernel::dispatch::{LaneKey, Taken, has_room};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::flow::{Meter, Meters};
 use mainspring_kernel::job::{Effect, Payload};
-use mainspring_kernel::{DlqId, DlqItem, JobId, Timestamp};
+use mainspring_kernel::{DlqId, DlqItem, Job, JobId, Timestamp};
 use mainspring_store::{HOLDERS_MAX, Scope, Standing};
 use std::collections::HashSet;
 use uuid::Uuid;
 
+/// Lanes of a queue that are asked whether something is ready in them, at most.
+const LANES_ASKED_MAX: usize = 1_000;
 /// Jobs counted ahead of one that waits.
 const AHEAD_MAX: i32 = 1_000;
 
@@ -139,20 +142,49 @@ pub(crate) async fn standing(
             standing.holders = holders.collect::<Result<_, Fault>>()?;
         }
     }
-    let lane = server.lanes().number(&registry.lane(&job));
-    if let (Some(due_at), Some(lane)) = (job.due_at(), lane) {
-        let key = registry.key(&job, due_at);
-        let place = || -> Vec<Value> { vec![Box::new(lane), Box::new(key), Box::new(uuid(id))] };
+    standing.ahead = ahead(server, &registry, &job).await?;
+    let gives_way = registry.order(&job.queue).bounds_retries();
+    if registry.lane(&job).is_retry && gives_way {
+        let is_beside = |lane: &LaneKey| {
+            !lane.is_retry && (&lane.tenant, &lane.queue) == (&job.tenant, &job.queue)
+        };
+        let fresh: Vec<i32> = {
+            let lanes = server.lanes();
+            let beside = lanes.iter().filter(|(_, lane)| is_beside(lane));
+            beside.map(|(number, _)| number).take(LANES_ASKED_MAX).collect()
+        };
+        let rows = server.connections.read(Query::FindFresh, vec![Box::new(fresh)]).await?;
+        standing.is_fresh_first = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+    }
+    Ok(Some(standing))
+}
+
+/// How many ready jobs of its lane go before a job, counted up to a bound; none if it is not ready.
+async fn ahead(server: &ThisServer, registry: &Registry, job: &Job) -> Result<usize, Fault> {
+    let Some(due_at) = job.due_at() else { return Ok(0) };
+    let own = registry.lane(job);
+    // A retry stands among the others if an older server put it there.
+    let apart = LaneKey { is_retry: job.is_retry(), ..own.clone() };
+    let beside = LaneKey { is_retry: false, ..own };
+    let lanes: Vec<i32> = {
+        let known = server.lanes();
+        let all = std::iter::once(&apart).chain(job.is_retry().then_some(&beside));
+        all.filter_map(|lane| known.number(lane)).collect()
+    };
+    let key = registry.key(job, due_at);
+    for lane in lanes {
+        let place =
+            || -> Vec<Value> { vec![Box::new(lane), Box::new(key), Box::new(uuid(job.id))] };
         let found = server.connections.read(Query::FindReady, place()).await?;
         if found.first().map_or(Ok(false), |row| row.try_get(0))? {
             let mut values = place();
             values.push(Box::new(AHEAD_MAX));
             let rows = server.connections.read(Query::CountAhead, values).await?;
             let ahead: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
-            standing.ahead = usize::try_from(ahead).unwrap_or(0);
+            return Ok(usize::try_from(ahead).unwrap_or(0));
         }
     }
-    Ok(Some(standing))
+    Ok(0)
 }
 
 /// A bucket or a circuit.

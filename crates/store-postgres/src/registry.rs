@@ -30,6 +30,9 @@ pub(crate) struct Registry {
     pub(crate) tokens: BTreeMap<TokenId, Token>,
     /// Turns of tenants that somebody has set; none of those that are paused.
     weights: BTreeMap<TenantId, u32>,
+    /// Whether there are servers that know no lanes of retries: then nobody makes any. See
+    /// `migrations/0015_retry_lanes.sql`.
+    has_older_servers: bool,
 }
 
 /// A change to the registries.
@@ -83,18 +86,25 @@ impl Registry {
         QueueSpec::is_open(self.queues.get(queue))
     }
 
+    /// In which order a queue hands out jobs; `None` if it hands out none.
+    pub(crate) fn open(&self, queue: &QueueName) -> Option<QueueOrder> {
+        QueueSpec::open(self.queues.get(queue))
+    }
+
     pub(crate) fn order(&self, queue: &QueueName) -> QueueOrder {
         QueueSpec::order_of(self.queues.get(queue))
     }
 
     /// The lane a job stands in.
     pub(crate) fn lane(&self, job: &Job) -> LaneKey {
-        LaneKey::of(job, self.types.get(&job.job_type))
+        let mut lane = LaneKey::of(job, self.types.get(&job.job_type));
+        lane.is_retry &= !self.has_older_servers;
+        lane
     }
 
-    /// The lane that is kept with a job for good: without keys, of which there are many.
+    /// The lane that is kept with a job for good.
     pub(crate) fn home(&self, job: &Job) -> LaneKey {
-        LaneKey { keys: None, ..self.lane(job) }
+        self.lane(job).home()
     }
 
     /// The type of a lane, if anything has to be remembered of it.
@@ -246,20 +256,31 @@ impl ThisServer {
     }
 
     /// The registries as this server itself changed them, or read them.
-    pub(crate) fn learn_registry(&self, registry: Arc<Registry>) {
+    pub(crate) fn learn_registry(&self, mut registry: Arc<Registry>) {
         let is_new = {
             let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
             let is_new = known.version < registry.version;
+            if registry.has_older_servers != known.has_older_servers {
+                Arc::make_mut(&mut registry).has_older_servers = known.has_older_servers;
+            }
             if known.version <= registry.version {
                 *known = registry;
             }
             is_new
         };
         if is_new {
-            self.lanes_mut().forget_keyed();
+            self.lanes_mut().forget_passing();
         }
         if is_new && let Some(news) = self.news.get() {
             news.registry();
+        }
+    }
+
+    /// Whether servers were seen that know no lanes of retries.
+    pub(crate) fn learn_of_older(&self, has_older_servers: bool) {
+        let mut known = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        if known.has_older_servers != has_older_servers {
+            Arc::make_mut(&mut known).has_older_servers = has_older_servers;
         }
     }
 

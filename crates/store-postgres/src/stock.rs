@@ -30,6 +30,8 @@ const START: ReadyKey = (i64::MIN, Uuid::nil());
 const LANES_MAX: usize = 500;
 /// Jobs looked at in one lane at least, however many lanes share a pull.
 const PER_LANE_MIN: usize = 16;
+/// Jobs looked at over all lanes, about, because there are retries beside others.
+const BESIDE_RETRIES_MAX: usize = 20_000;
 /// Jobs looked at in one lane because the batch names others, at most.
 const NAMED_MAX: usize = 64;
 /// Jobs kept in stock over all lanes, about.
@@ -126,6 +128,8 @@ pub(crate) struct Plan {
     pub(crate) is_locking: bool,
     /// Whether there are lanes that this batch does not look at.
     pub(crate) has_more: bool,
+    /// The lanes that may have more than is offered.
+    pub(crate) cut: Vec<i32>,
 }
 
 /// A row of `ready` that may be claimed: its lane, its order key and its job.
@@ -258,11 +262,19 @@ impl Stock {
         let most: usize = pulls.iter().map(|pull| pull.limit).sum();
         let is_by_due = |lane: &LaneKey| registry.order(&lane.queue) == QueueOrder::Due;
         let has_due_order = chosen.iter().any(|lane| lanes.key(*lane).is_some_and(is_by_due));
-        let share = match chosen.len() {
+        let is_fresh = |lane: &&i32| lanes.key(**lane).is_none_or(|lane| !lane.is_retry);
+        let fresh = chosen.iter().filter(is_fresh).count();
+        let share = |lanes: usize| match lanes {
             0 | 1 => most,
+            lanes => (most * 3 / 2 / lanes).max(PER_LANE_MIN).min(most),
+        };
+        let share = match chosen.len() {
             // There the lanes compete by due time alone: any of them may have all that is due next.
             _ if has_due_order => most,
-            lanes => (most * 3 / 2 / lanes).max(PER_LANE_MIN).min(most),
+            lanes if fresh == 0 || fresh == lanes => share(lanes),
+            // Those that are no retries get most of the turns, however many lanes of retries stand
+            // beside theirs.
+            lanes => share(fresh).min(share(lanes).max(BESIDE_RETRIES_MAX / lanes)),
         };
         let per_lane = share + named.min(NAMED_MAX);
         let read_most = match is_locking {
@@ -302,7 +314,7 @@ impl Stock {
     /// Takes in the rows that were read and answers what the batch may take.
     pub(crate) fn take_offers(
         &mut self,
-        plan: &Plan,
+        plan: &mut Plan,
         rows: Vec<Offer>,
         began: Instant,
     ) -> Vec<Offer> {
@@ -328,6 +340,9 @@ impl Stock {
             for _ in 0..plan.per_lane {
                 let Some(((key, _), stored)) = lane_stock.rows.pop_first() else { break };
                 offers.push((*lane, key, stored));
+            }
+            if !lane_stock.rows.is_empty() || !lane_stock.is_all {
+                plan.cut.push(*lane);
             }
         }
         offers

@@ -50,7 +50,7 @@ async fn forget_lanes(server: &ThisServer) -> Result<(), Fault> {
     }
     server.connections.read(Query::ForgetLanes, vec![Box::new(LANES_FORGOTTEN_MAX)]).await?;
     // Whatever it was, the next look is at the lanes as they are.
-    server.lanes_mut().forget_keyed();
+    server.lanes_mut().forget_passing();
     Ok(())
 }
 

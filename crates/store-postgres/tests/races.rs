@@ -11,6 +11,8 @@ mod effects;
 mod hand;
 #[path = "races/neighbours.rs"]
 mod neighbours;
+#[path = "races/older.rs"]
+mod older;
 #[path = "races/refusals.rs"]
 mod refusals;
 #[path = "races/retirement.rs"]

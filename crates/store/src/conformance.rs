@@ -98,7 +98,10 @@ cases! {
         a_token_is_spent_by_the_claim, a_limit_counts_each_key,
         a_full_key_hides_nobody_behind_it, who_holds_a_limit_is_told,
         keys_count_when_a_limit_is_set_later, a_paused_type_hands_out_nothing,
-        a_circuit_opens_tries_one_and_closes, tenants_take_turns_by_their_weight,
+        a_circuit_opens_tries_one_and_closes,
+        a_storm_of_retries_leaves_fresh_jobs_most_turns,
+        a_wide_storm_of_retries_leaves_fresh_jobs_most_turns,
+        retries_keep_their_place_in_due_order, tenants_take_turns_by_their_weight,
         a_paused_tenant_gets_nothing_and_others_all, a_tenant_may_have_so_many_and_no_more;
     idempotency: a_key_has_one_job_even_in_one_batch, a_key_is_held_while_the_job_lives,
         a_key_is_free_after_its_window, a_key_without_window_is_held_for_ever,

@@ -46,8 +46,12 @@ pub struct Standing {
     pub type_paused: Option<Pause>,
     /// The bucket or circuit that holds it.
     pub held: Option<flow::Held>,
-    /// Ready jobs of the same kind that go before it, counted up to a bound.
+    /// Ready jobs of the same kind that go before it, counted up to a bound: retries if it is one.
     pub ahead: usize,
+    /// Whether it is a retry, and jobs of its queue are ready that are none: those go first, but
+    /// for one of [`mainspring_kernel::limits::RETRY_EVERY`], unless the order of the queue is a
+    /// promise.
+    pub is_fresh_first: bool,
 }
 
 /// Holders of a limit that are named, at most.

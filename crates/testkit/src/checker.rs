@@ -5,6 +5,7 @@
 //! Read `checker/facts.rs` first, then the rules by subject.
 
 mod audit;
+mod circuits;
 mod durability;
 mod facts;
 mod firings;
@@ -76,6 +77,7 @@ pub fn check(history: &History) -> Vec<Violation> {
     audit::check(&facts, &mut found);
     firings::check(&facts, &mut found);
     limits::check(&facts, &mut found);
+    circuits::check(&facts, &mut found);
     order::check(&facts, &mut found);
     tenants::check(&facts, &mut found);
     refusals::check(&facts, &mut found);

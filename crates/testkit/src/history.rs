@@ -244,6 +244,19 @@ pub struct TypeRules {
     pub limit: Option<u32>,
     /// Whether the limit counts per tenant.
     pub is_per_tenant: bool,
+    /// Billionths of a job that may be handed out in a second, and how many at once.
+    pub rate: Option<(u64, u32)>,
+    /// The field of the payload that the limit counts by.
+    pub key: Option<String>,
+    /// For how long nothing is handed out after two failures in a row, in microseconds.
+    pub circuit: Option<i64>,
+}
+
+impl TypeRules {
+    /// Whether a job of it goes to whoever asks, as soon as it is its turn.
+    pub fn is_free(&self) -> bool {
+        self.limit.is_none() && self.rate.is_none() && self.circuit.is_none()
+    }
 }
 
 /// Everything the server says at the end.

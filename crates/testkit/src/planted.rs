@@ -148,11 +148,25 @@ pub enum Plant {
     IgnoreCooldown,
     /// A job that waited for others is forgotten when they are done.
     LoseRelease,
+    /// A rate limit lets one more through at once.
+    WrongRate,
+    /// A restart forgets what was handed out under a rate limit, now and then.
+    ForgetBuckets,
+    /// A bucket fills up twice as fast as it should.
+    WrongRefill,
+    /// A limit that is counted by key is one too high.
+    WrongKeyLimit,
+    /// A circuit never opens.
+    NoCircuit,
+    /// While one job of a type that has a circuit is tried, another goes.
+    TwoProbes,
+    /// Retries go before everything else.
+    RetriesFirst,
 }
 
 impl Plant {
     /// Every mistake that shows in simulated worlds.
-    pub const ALL: [Plant; 64] = [
+    pub const ALL: [Plant; 71] = [
         Plant::AcknowledgeEarly,
         Plant::SkipSync,
         Plant::StaleToken,
@@ -217,6 +231,13 @@ impl Plant {
         Plant::KeepEdge,
         Plant::IgnoreCooldown,
         Plant::LoseRelease,
+        Plant::WrongRate,
+        Plant::ForgetBuckets,
+        Plant::WrongRefill,
+        Plant::WrongKeyLimit,
+        Plant::NoCircuit,
+        Plant::TwoProbes,
+        Plant::RetriesFirst,
     ];
 
     /// Whether it takes several servers to make it.

@@ -97,6 +97,10 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
                 if let Some(at) = told.earliest_at {
                     fields.push(("earliest", when(at)));
                 }
+                if let Some(start) = told.estimated_start {
+                    let at = start.at.map_or_else(|| "unknown".to_owned(), when);
+                    fields.push(("estimate", format!("{at} ({})", start.message)));
+                }
                 say(&record(&fields));
             }
         }

@@ -5,10 +5,10 @@ use super::decide_one;
 use crate::alerts::Signals;
 use crate::bulk;
 use crate::dependents;
-use crate::engine::{Reply, Shared, Tally};
+use crate::engine::{Reply, Shared};
 use crate::execution::Execution;
 use crate::limits::{PULL_BYTES_MAX, TAKES_PER_PULL};
-use crate::meters::{Meters, Reading};
+use crate::meters::Reading;
 use crate::pull::{GovernedPull, Grant, Pull};
 use crate::request::Request;
 use mainspring_kernel::command::{Claim, GovernedClaim};
@@ -256,7 +256,8 @@ impl Effects {
     }
 
     /// Counts a commit, once it is one.
-    pub(super) fn count(&self, tally: &Tally, meters: &Meters, took: Duration) {
+    pub(super) fn count(&self, shared: &Shared, now: Timestamp, took: Duration) {
+        let tally = &shared.tally;
         let add = |counter: &std::sync::atomic::AtomicU64, by: u64| {
             counter.fetch_add(by, Ordering::Relaxed);
         };
@@ -266,7 +267,10 @@ impl Effects {
         add(&tally.stale_leases, self.stale_leases);
         add(&tally.idempotent_hits, self.idempotent_hits);
         tally.executed.add(&self.execution);
-        meters.add(&self.reading, self.commands, took);
+        shared.meters.add(&self.reading, self.commands, took);
+        for (kind, started) in self.reading.started() {
+            shared.paces.add(kind, started, now);
+        }
     }
 }
 

@@ -6,8 +6,10 @@ use super::turns::{Turn, Turns};
 use crate::fingerprint::Digest;
 use crate::governance::{is_governed, is_held};
 use crate::id::JobId;
+use crate::limits::RETRY_EVERY;
 use crate::name::{JobType, QueueName, TenantId};
 use crate::paged::Paged;
+use crate::registry::QueueOrder;
 use std::collections::{BTreeSet, HashMap};
 
 /// The lane a job stands in: together with its rank, what it takes to take it out.
@@ -69,11 +71,57 @@ struct Lane<H> {
     jobs: Paged<(Rank, H)>,
     /// What it is set aside under: then it is not among the heads.
     aside: Option<Digest>,
+    /// Whether more of its jobs are ready than the book has.
+    has_more: bool,
 }
 
 /// The lanes of one tenant and queue, best head first.
 #[derive(Debug, Default)]
-struct Heads(BTreeSet<(Rank, u32)>);
+struct Heads {
+    fresh: BTreeSet<(Rank, u32)>,
+    retries: BTreeSet<(Rank, u32)>,
+    /// So many that are no retries go before the next retry.
+    owed: u32,
+    /// Whether others than retries are ready that the book does not have.
+    is_short: bool,
+}
+
+impl Heads {
+    fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.retries.is_empty()
+    }
+
+    /// Those that stand where this lane does.
+    fn beside(&mut self, lane: &LaneKey) -> &mut BTreeSet<(Rank, u32)> {
+        if lane.is_retry { &mut self.retries } else { &mut self.fresh }
+    }
+
+    /// The lanes in the order in which they are served: the best heads first, but retries after all
+    /// others as long as such are owed.
+    fn in_turn(&self, order: QueueOrder) -> impl Iterator<Item = u32> {
+        let (mut fresh, mut retries) =
+            (self.fresh.iter().peekable(), self.retries.iter().peekable());
+        let (is_owed, is_short) = (order.bounds_retries() && self.owed > 0, self.is_short);
+        std::iter::from_fn(move || {
+            let is_retry = match (fresh.peek(), retries.peek()) {
+                (Some(fresh), Some(retry)) => !is_owed && retry < fresh,
+                (Some(_), None) => false,
+                (None, _) if is_owed && is_short => return None,
+                (None, _) => true,
+            };
+            let next = if is_retry { retries.next() } else { fresh.next() };
+            next.map(|(_, index)| *index)
+        })
+    }
+
+    /// One was served.
+    fn served(&mut self, is_retry: bool, order: QueueOrder) {
+        self.owed = match is_retry && order.bounds_retries() {
+            true => RETRY_EVERY - 1,
+            false => self.owed.saturating_sub(1),
+        };
+    }
+}
 
 /// Ready jobs by tenant, queue and lane. `H` is how the owner names a job.
 ///
@@ -87,6 +135,13 @@ struct Heads(BTreeSet<(Rank, u32)>);
 /// who have nothing ready too, and not by a place in a ring, which a filtered pull could push past
 /// somebody. Within a lane the order is that of the
 /// keys, always. `tests/book.rs` proves all three against a naive model.
+///
+/// # Retries
+/// Among the lanes of a queue of a tenant the best head goes first, whatever its type. But of
+/// [`RETRY_EVERY`] jobs in a row one at most is a retry, as long as others are eligible: however
+/// many jobs fail over and over, the fresh ones keep the rest of the turns. If no others are
+/// eligible, retries go at once; and a queue that promises an order keeps to that
+/// ([`QueueOrder::bounds_retries`]).
 ///
 /// # Cost
 /// A grant costs a few tree lookups, and one question for every tenant, queue or lane passed over
@@ -102,6 +157,8 @@ pub struct Book<H> {
     len: usize,
     /// The turns before each serving since the mark, if there is one.
     servings: Option<Vec<Serving>>,
+    /// The queues of tenants that are short since the mark.
+    short: Vec<(TenantId, QueueName)>,
 }
 
 /// Whom a grant served, with the turns they had before.
@@ -109,6 +166,7 @@ pub struct Book<H> {
 struct Serving {
     tenant: (TenantId, Turn),
     queue: (QueueName, Turn),
+    owed: u32,
 }
 
 impl<H> Default for Book<H> {
@@ -121,6 +179,7 @@ impl<H> Default for Book<H> {
             aside: HashMap::new(),
             len: 0,
             servings: None,
+            short: Vec::new(),
         }
     }
 }
@@ -148,11 +207,12 @@ impl<H: Copy + Ord> Book<H> {
             self.len += 1;
         }
         if lane.aside.is_none() && old_head.is_none_or(|old| rank < old) {
-            let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
+            let queues = self.tenants.join(&lane.key.tenant);
+            let heads = queues.join(&lane.key.queue).beside(&lane.key);
             if let Some(old) = old_head {
-                heads.0.remove(&(old, index));
+                heads.remove(&(old, index));
             }
-            heads.0.insert((rank, index));
+            heads.insert((rank, index));
         }
         Place(index)
     }
@@ -168,9 +228,10 @@ impl<H: Copy + Ord> Book<H> {
         self.len -= 1;
         let new_head = lane.jobs.first().map(|(head, _)| head);
         if lane.aside.is_none() && new_head != old_head {
-            let heads = self.tenants.join(&lane.key.tenant).join(&lane.key.queue);
-            heads.0.remove(&(rank, index));
-            heads.0.extend(new_head.map(|head| (head, index)));
+            let queues = self.tenants.join(&lane.key.tenant);
+            let heads = queues.join(&lane.key.queue).beside(&lane.key);
+            heads.remove(&(rank, index));
+            heads.extend(new_head.map(|head| (head, index)));
         }
         if new_head.is_none() {
             self.close_lane(index);
@@ -186,7 +247,8 @@ impl<H: Copy + Ord> Book<H> {
             };
             lane.aside = None;
             let head = lane.jobs.first().map(|(head, _)| (head, index));
-            self.tenants.join(&lane.key.tenant).join(&lane.key.queue).0.extend(head);
+            let queues = self.tenants.join(&lane.key.tenant);
+            queues.join(&lane.key.queue).beside(&lane.key).extend(head);
         }
     }
 
@@ -200,7 +262,7 @@ impl<H: Copy + Ord> Book<H> {
         let LaneKey { tenant, queue, .. } = lane.key.clone();
         let head = lane.jobs.first().map(|(head, _)| head);
         if let (Some(head), Some(queues)) = (head, self.tenants.get_mut(&tenant)) {
-            queues.join(&queue).0.remove(&(head, index));
+            queues.join(&queue).beside(&lane.key).remove(&(head, index));
         }
         self.leave_if_empty(&tenant, &queue);
     }
@@ -208,6 +270,30 @@ impl<H: Copy + Ord> Book<H> {
     /// From here on, who is served can be undone, until the next mark.
     pub fn mark(&mut self) {
         self.servings = Some(Vec::new());
+        for (tenant, queue) in std::mem::take(&mut self.short) {
+            let queues = self.tenants.value_mut(&tenant);
+            if let Some(heads) = queues.and_then(|queues| queues.value_mut(&queue)) {
+                heads.is_short = false;
+            }
+        }
+    }
+
+    /// Until the next mark more jobs of a lane are ready than the book has. Once those that it has
+    /// are gone, retries of the queue do not go in their place.
+    pub fn has_more_of(&mut self, lane: &LaneKey) {
+        let index = self.by_key.get(lane).copied();
+        let lane = index.and_then(|index| self.lanes.get_mut(index as usize)?.as_mut());
+        if let Some(lane) = lane.filter(|lane| !lane.key.is_retry) {
+            lane.has_more = true;
+        }
+    }
+
+    /// Whether retries may be waiting for jobs that the book does not have.
+    pub fn is_short(&self) -> bool {
+        self.short.iter().any(|(tenant, queue)| {
+            let heads = self.tenants.get(tenant).and_then(|queues| queues.get(queue));
+            heads.is_some_and(|heads| heads.owed > 0 && !heads.retries.is_empty())
+        })
     }
 
     /// Nobody was served since the mark: what they got was not given after all.
@@ -217,8 +303,17 @@ impl<H: Copy + Ord> Book<H> {
             self.tenants.restore(&tenant, turn);
             if let Some(queues) = self.tenants.value_mut(&tenant) {
                 queues.restore(&serving.queue.0, serving.queue.1);
+                if let Some(heads) = queues.value_mut(&serving.queue.0) {
+                    heads.owed = serving.owed;
+                }
             }
         }
+    }
+
+    /// Whether anything but retries is ready in that queue of a tenant.
+    pub fn has_fresh(&self, tenant: &TenantId, queue: &QueueName) -> bool {
+        let heads = self.tenants.get(tenant).and_then(|queues| queues.get(queue));
+        heads.is_some_and(|heads| !heads.fresh.is_empty())
     }
 
     /// How many jobs of the same lane go before this one; counts at most `limit`.
@@ -232,21 +327,20 @@ impl<H: Copy + Ord> Book<H> {
     /// Takes the next `limit` jobs out, in order. `has_room` is asked once for every job about to
     /// be taken and reserves a place under its lane's limits when there is room; a lane may be set
     /// aside until it is freed. `weight` says how many turns a tenant has, none if it is paused. A
-    /// queue for which `is_open` says no is passed over, and so is a
-    /// lane that a closed gate holds.
+    /// queue for which `open` names no order is closed: it is passed over, and so is a lane that a
+    /// closed gate holds.
     pub fn take(
         &mut self,
         wanted: &Wanted<'_>,
         limit: usize,
         weight: &dyn Fn(&TenantId) -> u32,
-        is_open: &mut dyn FnMut(&QueueName) -> bool,
+        open: &mut dyn FnMut(&QueueName) -> Option<QueueOrder>,
         has_room: &mut dyn FnMut(&LaneKey) -> Room,
     ) -> Vec<H> {
         let mut taken = Vec::new();
         if let Some(tenant) = wanted.tenant {
             while taken.len() < limit
-                && let Some(job) =
-                    self.take_from((tenant, weight(tenant)), wanted, is_open, has_room)
+                && let Some(job) = self.take_from((tenant, weight(tenant)), wanted, open, has_room)
             {
                 taken.push(job);
             }
@@ -258,7 +352,7 @@ impl<H: Copy + Ord> Book<H> {
         while taken.len() < limit {
             let Some(place) = self.tenants.next_after(passed.as_ref()) else { break };
             let weight = weight(&place.1);
-            match self.take_from((&place.1, weight), wanted, is_open, has_room) {
+            match self.take_from((&place.1, weight), wanted, open, has_room) {
                 Some(job) => taken.push(job),
                 None => passed = Some(place),
             }
@@ -270,7 +364,7 @@ impl<H: Copy + Ord> Book<H> {
         &mut self,
         (tenant, weight): (&TenantId, u32),
         wanted: &Wanted<'_>,
-        is_open: &mut dyn FnMut(&QueueName) -> bool,
+        open: &mut dyn FnMut(&QueueName) -> Option<QueueOrder>,
         has_room: &mut dyn FnMut(&LaneKey) -> Room,
     ) -> Option<H> {
         if weight == 0 {
@@ -279,16 +373,18 @@ impl<H: Copy + Ord> Book<H> {
         let mut full = Vec::new();
         let queues = self.tenants.get_mut(tenant)?;
         let found = queues.iter().find_map(|(name, heads)| {
-            if !wanted.queue(name) || !is_open(name) {
+            if !wanted.queue(name) {
                 return None;
             }
-            heads.0.iter().find_map(|&(_, index)| {
+            let order = open(name)?;
+            heads.in_turn(order).find_map(|index| {
                 let lane = self.lanes[index as usize].as_ref()?;
-                if !wanted.job_type(&lane.key.job_type) || is_held(&lane.key, is_open) {
+                let mut is_open = |queue: &QueueName| open(queue).is_some();
+                if !wanted.job_type(&lane.key.job_type) || is_held(&lane.key, &mut is_open) {
                     return None;
                 }
                 match has_room(&lane.key) {
-                    Room::Free => Some((name.clone(), index, lane.jobs.first()?)),
+                    Room::Free => Some(((name.clone(), order), index, lane.jobs.first()?)),
                     Room::Full => None,
                     Room::Aside(under) => {
                         full.push((index, under));
@@ -300,14 +396,18 @@ impl<H: Copy + Ord> Book<H> {
         for (index, under) in full {
             self.set_aside(index, under);
         }
-        let (queue, index, head) = found?;
+        let ((queue, order), index, head) = found?;
         let queues = self.tenants.get_mut(tenant)?;
         let queue_turn = queues.turn(&queue);
         queues.served(&queue, 1);
+        let is_retry = self.lanes[index as usize].as_ref().is_some_and(|lane| lane.key.is_retry);
+        let heads = queues.value_mut(&queue)?;
+        let owed = heads.owed;
+        heads.served(is_retry, order);
         if let Some(servings) = &mut self.servings {
             let turn = self.tenants.turn(tenant);
             let queue = (queue, queue_turn);
-            servings.push(Serving { tenant: (tenant.clone(), turn), queue });
+            servings.push(Serving { tenant: (tenant.clone(), turn), queue, owed });
         }
         self.tenants.served(tenant, weight);
         let (rank, job) = head;
@@ -315,7 +415,7 @@ impl<H: Copy + Ord> Book<H> {
     }
 
     fn open_lane(&mut self, key: LaneKey) -> u32 {
-        let lane = Lane { key: key.clone(), jobs: Paged::default(), aside: None };
+        let lane = Lane { key: key.clone(), jobs: Paged::default(), aside: None, has_more: false };
         let index = match self.free.pop() {
             Some(index) => {
                 self.lanes[index as usize] = Some(lane);
@@ -342,13 +442,18 @@ impl<H: Copy + Ord> Book<H> {
                 self.aside.remove(&under);
             }
         }
-        self.leave_if_empty(&lane.key.tenant, &lane.key.queue);
+        let LaneKey { tenant, queue, .. } = lane.key;
+        if lane.has_more {
+            self.tenants.join(&tenant).join(&queue).is_short = true;
+            self.short.push((tenant.clone(), queue.clone()));
+        }
+        self.leave_if_empty(&tenant, &queue);
     }
 
     /// A queue without lanes to ask about takes no turns, nor does a tenant without such queues.
     fn leave_if_empty(&mut self, tenant: &TenantId, queue: &QueueName) {
         let Some(queues) = self.tenants.get_mut(tenant) else { return };
-        if queues.get(queue).is_some_and(|heads| heads.0.is_empty()) {
+        if queues.get(queue).is_some_and(Heads::is_empty) {
             queues.leave(queue);
         }
         if queues.is_empty() {

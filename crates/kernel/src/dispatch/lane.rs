@@ -22,6 +22,8 @@ pub struct LaneKey {
     pub user: Option<UserId>,
     /// The keys, for types whose limits are counted by key.
     pub keys: Option<Arc<LimitKeys>>,
+    /// Whether they are retries: see [`super::Book`] for what becomes of those.
+    pub is_retry: bool,
 }
 
 impl LaneKey {
@@ -33,6 +35,7 @@ impl LaneKey {
             job_type: job.job_type.clone(),
             user: spec.is_some_and(TypeSpec::is_limited_by_user).then(|| job.user.clone()),
             keys: spec.and_then(|spec| LaneKey::keys_of(spec, job)).map(Arc::new),
+            is_retry: job.is_retry(),
         }
     }
 
@@ -59,11 +62,13 @@ impl LaneKey {
 
     /// Stands between the parts of a lane: no name and no key has it.
     const BETWEEN: char = '\u{1f}';
+    /// Ends the part of a lane of retries.
+    const RETRY: char = '\u{1e}';
 
     /// What sets it apart from other lanes of its tenant, queue and type, as one text.
     pub fn part(&self) -> String {
         let user = self.user.as_ref().map_or("", |user| user.as_str());
-        match &self.keys {
+        let mut part = match &self.keys {
             None => user.to_owned(),
             Some(keys) => {
                 let LimitKeys { concurrency, rate } = &**keys;
@@ -71,17 +76,34 @@ impl LaneKey {
                 let between = LaneKey::BETWEEN;
                 format!("{user}{between}{concurrency}{between}{rate}")
             }
-        }
+        };
+        part.extend(self.is_retry.then_some(LaneKey::RETRY));
+        part
     }
 
-    /// The user and the keys of such a text.
-    pub fn of_part(part: &str) -> (Option<UserId>, Option<Arc<LimitKeys>>) {
-        let mut parts = part.split(LaneKey::BETWEEN);
+    /// The lane of `tenant`, `queue` and `job_type` that such a text sets apart.
+    pub fn of_part(tenant: TenantId, queue: QueueName, job_type: JobType, part: &str) -> LaneKey {
+        let rest = part.strip_suffix(LaneKey::RETRY);
+        let is_retry = rest.is_some();
+        let mut parts = rest.unwrap_or(part).split(LaneKey::BETWEEN);
         let user = parts.next().filter(|user| !user.is_empty());
         let mut key = || parts.next().and_then(|key| key.strip_prefix('=')).map(Into::into);
         let keys = LimitKeys { concurrency: key(), rate: key() };
         let keys = (!keys.is_empty()).then(|| Arc::new(keys));
-        (user.map(|user| UserId::stored(user.into())), keys)
+        let user = user.map(|user| UserId::stored(user.into()));
+        LaneKey { tenant, queue, job_type, user, keys, is_retry }
+    }
+
+    /// Whether there may be any number of its like: such a lane is forgotten when nothing waits in
+    /// it.
+    pub fn is_passing(&self) -> bool {
+        self.keys.is_some() || self.is_retry
+    }
+
+    /// The lane of its like that is kept for good: for all keys, and for retries as for others.
+    #[must_use]
+    pub fn home(self) -> LaneKey {
+        LaneKey { keys: None, is_retry: false, ..self }
     }
 }
 
@@ -280,14 +302,21 @@ mod tests {
                         concurrency: concurrency.map(Into::into),
                         rate: rate.map(Into::into),
                     };
-                    let lane = LaneKey {
-                        tenant: TenantId::new("a").unwrap(),
-                        queue: QueueName::new("q").unwrap(),
-                        job_type: JobType::new("t").unwrap(),
-                        user: user.map(|user| UserId::new(user).unwrap()),
-                        keys: (!keys.is_empty()).then(|| Arc::new(keys)),
-                    };
-                    assert_eq!(LaneKey::of_part(&lane.part()), (lane.user.clone(), lane.keys));
+                    for is_retry in [false, true] {
+                        let keys = (!keys.is_empty()).then(|| Arc::new(keys.clone()));
+                        let lane = LaneKey {
+                            tenant: TenantId::new("a").unwrap(),
+                            queue: QueueName::new("q").unwrap(),
+                            job_type: JobType::new("t").unwrap(),
+                            user: user.map(|user| UserId::new(user).unwrap()),
+                            keys,
+                            is_retry,
+                        };
+                        let LaneKey { tenant, queue, job_type, .. } = lane.clone();
+                        let again = LaneKey::of_part(tenant, queue, job_type, &lane.part());
+                        assert_eq!(again, lane);
+                        assert_eq!(lane.is_passing(), lane != lane.clone().home());
+                    }
                 }
             }
         }

@@ -18,6 +18,7 @@ use crate::route::{Route, Takes};
 use askama::Template;
 use hyper::Method;
 use mainspring_api as api;
+use mainspring_engine::ExpectedStart;
 use mainspring_engine::store::JobWithHistory;
 use mainspring_kernel::evolve::Transition;
 use mainspring_kernel::view;
@@ -37,6 +38,8 @@ words! {
     JobWords {
         why: "Why is it waiting?", "为什么在等待？";
         earliest: "Earliest", "最早";
+        estimate: "Expected", "预计开始";
+        estimate_unknown: "nobody knows", "未知";
         failure: "Why it failed", "失败原因";
         retryable: "trying again could help", "重试可能有用";
         permanent: "trying again cannot help", "重试没有用";
@@ -144,6 +147,7 @@ struct JobPage {
     summary: String,
     reasons: Vec<(&'static str, String)>,
     earliest: Option<When>,
+    estimate: Option<Guess>,
     failed: Option<Failed>,
     strip: Html,
     kin: Option<Html>,
@@ -156,6 +160,27 @@ struct JobPage {
     views: Vec<(&'static str, &'static str, String)>,
     can_cancel: bool,
     can_requeue: bool,
+}
+
+/// When a job may be expected to start.
+struct Guess {
+    at: Option<When>,
+    basis: &'static str,
+    message: String,
+}
+
+fn guess(start: ExpectedStart, lang: Lang) -> Guess {
+    let ExpectedStart { at, basis, message } = start;
+    let text = match basis {
+        _ if lang == Lang::En => None,
+        "due" => Some("到执行时间时"),
+        "refill" => Some("速率限制有余量时"),
+        "circuit" => Some("熔断放行时"),
+        "next_pull" => Some("下一个 worker 来领取时"),
+        "pace" => Some("按它的位置和最近的启动速度估计"),
+        _ => Some("先要解决上面的原因，或最近没有同类作业启动"),
+    };
+    Guess { at: at.map(When), basis, message: text.map_or(message, str::to_owned) }
 }
 
 async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
@@ -190,6 +215,7 @@ async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
             false => Vec::new(),
         },
         earliest: told.earliest.filter(|_| is_waiting).map(When),
+        estimate: told.start.filter(|_| is_waiting).map(|start| guess(start, lang)),
         failed: failed(job, words),
         strip: strip(history, job, now, lang),
         kin: kin::drawn(&ask, &who, (job, item.as_ref()), lang).await?,
@@ -282,6 +308,11 @@ fn worded(code: &str, lang: Lang) -> Option<String> {
         "RETRY_BACKOFF" => "等待下一次重试的时间",
         "QUEUE_PAUSED" => "所在队列已暂停",
         "CONCURRENCY_LIMIT_EXCEEDED" => "同类型的作业已达到并发上限",
+        "TYPE_PAUSED" => "该类型已被暂停",
+        "TENANT_PAUSED" => "所属租户已被暂停",
+        "RATE_LIMITED" => "该类型的速率限制暂时没有余量",
+        "CIRCUIT_OPEN" => "该类型失败过多，熔断中",
+        "RETRY_BUDGET" => "这是一次重试，新作业优先",
         "JOBS_AHEAD" => "前面还有其他作业",
         "WAITS_FOR" => "等待其他作业先结束",
         "NO_WORKER" => "最近没有 worker 领取这种类型的作业",

@@ -18,6 +18,7 @@ words! {
     Needs {
         alert: "Alert", "告警";
         skipped: "Skipped firing", "漏掉的触发";
+        circuit: "Open circuit", "熔断";
         discard: "Discard asked for", "申请丢弃";
         discard_text: "{} asks to drop the dead letter of {}: {}", "{} 申请丢弃 {} 的死信：{}";
         question: "Question", "提问";
@@ -78,9 +79,14 @@ async fn alerts(
     for entity in first(ask, which, whose, needs).await? {
         let Body::Alert(alert) = &entity.body else { continue };
         let is_skip = alert.rule == Rule::ScheduleSkipped;
+        let is_circuit = alert.rule == Rule::CircuitOpen;
         needs.items.push(Need {
             class: "need-alert",
-            kind: if is_skip { words.skipped } else { words.alert },
+            kind: match (is_skip, is_circuit) {
+                (true, _) => words.skipped,
+                (_, true) => words.circuit,
+                (false, false) => words.alert,
+            },
             text: format!("{} {}", alert.rule.severity().as_str(), alert.message),
             since: When(alert.raised_at),
             href: format!("/ui/alerts/{}", entity.id),

@@ -19,6 +19,7 @@ use crate::limits::{
 };
 use mainspring_api::{TENANT_HEADER, TRACE_HEADER};
 use mainspring_kernel::calendar::{Fold, Gap};
+use mainspring_kernel::dispatch::Basis;
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::entity::gate::GateState;
 use mainspring_kernel::entity::object::{Epistemic, Status as ObjectStatus, UnknownType};
@@ -354,6 +355,7 @@ pub(super) fn field(of: &str, field: &str) -> Option<Allowed> {
         | ("Ran", "final_status")
         | ("JobEvent" | "JobMoved", "from_state" | "to_state") => job_states(),
         ("DlqItem" | "DlqStanding", "status") => item_states(),
+        ("EstimatedStart", "basis") => Allowed::Words(Basis::ALL.to_vec()),
 
         ("OrchestrationSubmit", "taskType") => name(),
         ("OrchestrationSubmit", "idempotencyKey") => text(1, KEY_BYTES_MAX, no_control()),

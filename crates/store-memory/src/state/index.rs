@@ -217,8 +217,8 @@ impl Index {
         let weight = |tenant: &TenantId| weights.get(tenant).copied().unwrap_or(1);
         let now = self.committed_at;
         let (mut taken, mut metered) = (Taken::default(), Taken::default());
-        let mut is_open =
-            |queue: &QueueName| QueueSpec::is_open(queues.get(queue).map(|card| &card.spec));
+        let mut open =
+            |queue: &QueueName| QueueSpec::open(queues.get(queue).map(|card| &card.spec));
         let mut has_room = |lane: &LaneKey| {
             let Some(spec) = types.get(&lane.job_type) else { return Room::Free };
             if spec.flow.paused.is_some() {
@@ -253,7 +253,7 @@ impl Index {
             }
             Room::Free
         };
-        book.take(wanted, limit, &weight, &mut is_open, &mut has_room)
+        book.take(wanted, limit, &weight, &mut open, &mut has_room)
     }
 
     /// The limit that applies to a job and how much of it is in use.
@@ -279,6 +279,14 @@ impl Index {
         if let Some(spec) = self.types.get(&job.job_type) {
             self.meters.note(spec, job, event);
         }
+    }
+
+    /// Whether a job is a retry, and jobs of its queue are ready that are none and go before it.
+    pub(crate) fn is_fresh_first(&self, job: &Job) -> bool {
+        let spec = self.queues.get(&job.queue).map(|card| &card.spec);
+        job.is_retry()
+            && QueueSpec::order_of(spec).bounds_retries()
+            && self.book.has_fresh(&job.tenant, &job.queue)
     }
 
     /// How many ready jobs of its lane go before the one at `place`.

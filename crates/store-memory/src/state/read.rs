@@ -50,6 +50,7 @@ impl State {
             type_paused: spec.and_then(|spec| spec.flow.paused.clone()),
             held: self.index.held(&entry.job, now),
             ahead,
+            is_fresh_first: self.index.is_fresh_first(&entry.job),
         })
     }
 

@@ -94,6 +94,12 @@ impl Waits {
         call(query, values, self.ids, Vec::new())
     }
 
+    /// Rows that are deleted wherever they are; each may stand in one of two lanes.
+    pub(crate) fn leave(self, beside: Vec<i32>) -> Option<Call> {
+        let before: Vec<Value> = vec![Box::new(self.lanes), Box::new(self.keys)];
+        call(Query::DeleteWaiting, before, self.ids, vec![Box::new(beside)])
+    }
+
     /// Rows of `ready`.
     pub(crate) fn insert_ready(self) -> Option<Call> {
         let before: Vec<Value> = vec![Box::new(self.lanes), Box::new(self.keys)];

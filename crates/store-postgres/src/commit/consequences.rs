@@ -62,9 +62,17 @@ impl Consequences {
     ) -> Consequences {
         let entity_alarm = desk.entities.first_alarm();
         let PostgresDesk {
-            entries, registry, now, steps, full, freed_limits, has_uncounted, ..
+            entries,
+            registry,
+            now,
+            steps,
+            full,
+            freed_limits,
+            has_uncounted,
+            is_short,
+            ..
         } = desk;
-        let has_more = has_uncounted || (plan.has_more && !full.is_empty());
+        let has_more = has_uncounted || is_short || (plan.has_more && !full.is_empty());
         let full = {
             let lanes = server.lanes();
             let number = |(lane, limit, until): (LaneKey, Digest, Option<Timestamp>)| {

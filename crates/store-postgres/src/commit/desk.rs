@@ -4,6 +4,7 @@
 use crate::commit::entities::DeskEntities;
 use crate::commit::meters::DeskMeters;
 use crate::commit::tallies::Tallies;
+use crate::lanes::Lanes;
 use crate::registry::{Registry, RegistryChange};
 use crate::rows::Stored;
 use crate::terms;
@@ -50,6 +51,8 @@ pub(crate) struct Entry {
     pub(crate) lane: Option<i32>,
     /// As it was loaded, if it waited then: when it was due.
     pub(crate) was_due_at: Option<Timestamp>,
+    /// As it was loaded: whether it was a retry.
+    pub(crate) was_retry: bool,
     /// As it was loaded: when its alarm was to ring.
     pub(crate) was_alarm: Option<Timestamp>,
     /// The number of its last event when it was loaded.
@@ -81,6 +84,7 @@ impl Entry {
         };
         Entry {
             was_due_at: job.due_at(),
+            was_retry: job.is_retry(),
             was_alarm: job.alarm_at(),
             was_seq: job.seq,
             was_code: terms::code(&job),
@@ -155,6 +159,8 @@ pub(crate) struct PostgresDesk<'a> {
     pub(crate) tallies: Tallies,
     /// When the first of the ready jobs that are not due by our clock is.
     pub(crate) early: Option<Timestamp>,
+    /// Whether retries gave way to jobs that the pulls could not look at.
+    pub(crate) is_short: bool,
 }
 
 /// What a desk starts from.
@@ -196,6 +202,7 @@ impl<'a> PostgresDesk<'a> {
             steps: Vec::new(),
             tallies: Tallies::default(),
             early: None,
+            is_short: false,
         }
     }
 
@@ -213,6 +220,13 @@ impl<'a> PostgresDesk<'a> {
         }
     }
 
+    /// More is ready in these lanes than was offered.
+    pub(crate) fn offered_in_part(&mut self, lanes: &[i32], known: &Lanes) {
+        for lane in lanes.iter().filter_map(|number| known.key(*number)) {
+            self.book.has_more_of(lane);
+        }
+    }
+
     /// Puts a job that is due in the book.
     fn stand(&mut self, id: JobId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
@@ -225,6 +239,7 @@ impl<'a> PostgresDesk<'a> {
     /// Takes what is left out of the book: the next batch fills it anew, and only the memory of who
     /// was served stays.
     pub(crate) fn clear_book(&mut self) {
+        self.is_short = self.book.is_short();
         for entry in self.entries.values_mut() {
             if let Some((place, rank)) = entry.place.take() {
                 self.book.remove(place, rank, entry.job.id);
@@ -426,9 +441,9 @@ impl Desk for PostgresDesk<'_> {
             }
             Room::Free
         };
-        let mut is_open = |queue: &_| registry.is_open(queue);
+        let mut open = |queue: &_| registry.open(queue);
         let weight = |tenant: &TenantId| registry.weight(tenant);
-        let taken = self.book.take(wanted, limit, &weight, &mut is_open, &mut has_room);
+        let taken = self.book.take(wanted, limit, &weight, &mut open, &mut has_room);
         for id in &taken {
             if let Some(entry) = self.entries.get_mut(id) {
                 entry.place = None;

@@ -37,12 +37,12 @@ impl Writer {
         let freed = reported.filter_map(|stored| registry.limit_of(&stored.job));
         self.stock.limits_freed(&freed.map(|(_, limit)| limit).collect());
         let named = needs.jobs.iter().filter(|id| !self.handed_out.contains_key(id)).count();
-        let plan =
+        let mut plan =
             self.stock.plan_reads((&needs.pulls, needs.now), named, registry, &server.lanes());
         server.know_lanes(&plan.lanes).await?;
         let began = Instant::now();
         let rows = read_ready_rows(server, transaction, &plan).await?;
-        let offers = self.stock.take_offers(&plan, rows, began);
+        let offers = self.stock.take_offers(&mut plan, rows, began);
         let (offers, kept_back) = self.suspects.sift(offers);
         self.stock.put_back(kept_back);
         Ok((plan, offers))

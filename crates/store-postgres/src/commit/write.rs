@@ -35,6 +35,8 @@ struct Writes<'a> {
     /// reason.
     claimed: Waits,
     left_waiting: Waits,
+    /// Where else those may have waited.
+    left_waiting_beside: Vec<i32>,
     /// Rows of `job` that are due from now on.
     hastened: (Vec<Uuid>, Vec<At>, Vec<Option<String>>),
     /// Rows that come into `expiry` and go from there.
@@ -69,11 +71,18 @@ pub(crate) fn lanes_needed(desk: &PostgresDesk<'_>, known: &Lanes) -> HashSet<La
             continue;
         }
         let lane = desk.registry.lane(job);
+        if entry.was_retry && !lane.is_retry {
+            // Where it waited.
+            let was = LaneKey { is_retry: true, ..lane.clone() };
+            if known.number(&was).is_none() {
+                needed.insert(was);
+            }
+        }
         if last.as_ref() == Some(&lane) {
             continue;
         }
-        if entry.origin == Origin::New && lane.keys.is_some() {
-            let home = desk.registry.home(job);
+        if entry.origin == Origin::New && lane.is_passing() {
+            let home = lane.clone().home();
             if known.number(&home).is_none() {
                 needed.insert(home);
             }
@@ -98,6 +107,7 @@ pub(crate) fn statements(desk: &mut PostgresDesk<'_>, lanes: &Lanes) -> Result<V
         to_waiting: Waits::default(),
         claimed: Waits::default(),
         left_waiting: Waits::default(),
+        left_waiting_beside: Vec::new(),
         hastened: Default::default(),
         to_expiry: Default::default(),
         left_expiry: Default::default(),
@@ -227,10 +237,10 @@ impl Writes<'_> {
 
     fn number(&self, lane: &LaneKey) -> Result<i32, Fault> {
         let number = self.lanes.number(lane);
-        number.ok_or_else(|| match lane.keys {
-            // Lanes of keys are forgotten when the registries change.
-            Some(_) => Fault::RegistryChanged,
-            None => Fault::Broken(format!("{lane:?} has no number")),
+        number.ok_or_else(|| match lane.is_passing() {
+            // Such lanes are forgotten when the registries change.
+            true => Fault::RegistryChanged,
+            false => Fault::Broken(format!("{lane:?} has no number")),
         })
     }
 
@@ -287,7 +297,7 @@ impl Writes<'_> {
     fn leave_line(&mut self, entry: &Entry) -> Result<(), Fault> {
         match (entry.was_due_at, entry.ready_row) {
             (Some(due_at), Some(row)) => self.claim_by_delete(&entry.job, row, due_at),
-            (Some(due_at), None) => self.delete_wait(&entry.job, due_at)?,
+            (Some(due_at), None) => self.delete_wait(entry, due_at)?,
             (None, _) => {}
         }
         Ok(())
@@ -300,9 +310,19 @@ impl Writes<'_> {
     }
 
     /// Takes a job that was not offered out of `waiting`, or out of `ready` if it became due since.
-    fn delete_wait(&mut self, job: &Job, due_at: Timestamp) -> Result<(), Fault> {
-        let (lane, key) = (self.lane(job)?, self.registry.key(job, due_at));
+    /// A retry is looked for beside the others, too: servers of before have no lanes for retries.
+    fn delete_wait(&mut self, entry: &Entry, due_at: Timestamp) -> Result<(), Fault> {
+        let job = &entry.job;
+        let beside = LaneKey { is_retry: false, ..self.registry.lane(job) };
+        let (number, key) = (self.lanes.number(&beside), self.registry.key(job, due_at));
+        let own = LaneKey { is_retry: entry.was_retry, ..beside.clone() };
+        let (lane, other) = match (self.lanes.number(&own), number) {
+            (Some(own), other) => (own, other.unwrap_or(own)),
+            (None, Some(other)) => (other, other),
+            (None, None) => (self.number(&own)?, self.number(&beside)?),
+        };
         self.left_waiting.push(lane, key, job, due_at, false);
+        self.left_waiting_beside.push(other);
         Ok(())
     }
 
@@ -347,7 +367,7 @@ impl Writes<'_> {
         let calls = [
             self.submitted.insert(created_at),
             self.claimed.delete(Query::DeleteReady),
-            self.left_waiting.delete(Query::DeleteWaiting),
+            self.left_waiting.leave(self.left_waiting_beside),
             hastened,
             pairs(Query::DeleteExpiry, self.left_expiry),
             pairs(Query::DeleteLive, self.left_live),

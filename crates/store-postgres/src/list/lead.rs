@@ -183,8 +183,10 @@ pub(super) async fn choose(
         leads.push(of_tenants(Term::Label(name, value)));
     }
     leads.extend(filter.error_code.as_deref().map(|code| of_tenants(Term::Code(code))));
-    let few_lanes = wanted.lanes.as_ref().filter(|lanes| lanes.len() <= LANES_MAX);
-    let standing = |standing| Lead::OnTheWay(standing, few_lanes.cloned());
+    let few = |lanes: &&Vec<i32>| lanes.len() <= LANES_MAX;
+    let few_lanes = wanted.lanes.as_ref().filter(few);
+    let waiting_lanes = wanted.waiting_lanes.as_ref().filter(few);
+    let standing = |standing| Lead::OnTheWay(standing, waiting_lanes.cloned());
     match filter.state {
         Some(state @ (StateName::Failed | StateName::Cancelled)) => {
             leads.push(of_tenants(Term::State(state.as_str())));
@@ -220,9 +222,9 @@ pub(super) fn queued(filter: &JobFilter, wanted: &Pieces<'_>) -> Option<Lead> {
         queue: filter.queue.clone(),
         ..JobFilter::of(filter.scope.clone())
     };
-    let is_few = wanted.lanes.as_ref().is_none_or(|lanes| lanes.len() <= LANES_MAX);
+    let is_few = wanted.waiting_lanes.as_ref().is_none_or(|lanes| lanes.len() <= LANES_MAX);
     let is_plain = *filter == plain && wanted.user.is_none();
-    (is_plain && is_few).then(|| Lead::OnTheWay(OnTheWay::Queued, wanted.lanes.clone()))
+    (is_plain && is_few).then(|| Lead::OnTheWay(OnTheWay::Queued, wanted.waiting_lanes.clone()))
 }
 
 /// The lead that finds least; if that is much, the next one, too, for what both find is less.

@@ -39,6 +39,8 @@ pub(super) struct Pieces<'a> {
     pub(super) filter: &'a JobFilter,
     /// The lanes that its tenant, queue and type leave; all of them if it names none of the three.
     pub(super) lanes: Option<Vec<i32>>,
+    /// The same with those of keys and of retries: jobs wait in them, but are not kept under them.
+    pub(super) waiting_lanes: Option<Vec<i32>>,
     pub(super) user: Option<String>,
     /// Every tenant in scope that has jobs.
     pub(super) tenants: Vec<TenantId>,
@@ -62,8 +64,10 @@ pub(super) async fn wanted<'a>(
             && filter.job_type.as_ref().is_none_or(|kind| lane.job_type == *kind)
     });
     let (mut numbers, mut tenants) = (Vec::new(), BTreeSet::new());
+    let mut all = Vec::new();
     for (number, lane) in matching {
-        numbers.push(number);
+        all.push(number);
+        numbers.extend((!lane.is_passing()).then_some(number));
         if !tenants.contains(&lane.tenant) {
             tenants.insert(lane.tenant.clone());
         }
@@ -72,8 +76,10 @@ pub(super) async fn wanted<'a>(
         return Ok(None);
     }
     let is_any = filter.scope.tenant().is_none() && filter.queue.is_none();
-    let lanes = (!is_any || filter.job_type.is_some()).then_some(numbers);
-    Ok(Some(Pieces { filter, lanes, user, tenants: tenants.into_iter().collect() }))
+    let is_named = !is_any || filter.job_type.is_some();
+    let (lanes, waiting_lanes) = (is_named.then_some(numbers), is_named.then_some(all));
+    let tenants = tenants.into_iter().collect();
+    Ok(Some(Pieces { filter, lanes, waiting_lanes, user, tenants }))
 }
 
 /// Conditions under construction, with their parameters.
@@ -351,8 +357,9 @@ pub(super) fn samples() -> Vec<(String, String, Vec<Type>)> {
     filter.labels = vec![("a".to_owned(), "b".to_owned())];
     filter.error_code = Some("E".to_owned());
     let (lanes, user) = (Some(vec![1, 2]), Some("user1".to_owned()));
+    let waiting_lanes = Some(vec![1, 2, 3]);
     let tenants = vec![TenantId::stored("tenant1".into()), TenantId::stored("tenant2".into())];
-    let all = Pieces { filter: &filter, lanes, user, tenants };
+    let all = Pieces { filter: &filter, lanes, waiting_lanes, user, tenants };
     let leads = [
         ("all", Lead::All),
         ("lanes", Lead::Lanes(vec![1, 2])),

@@ -1,11 +1,13 @@
 //! Concurrency limits, counted from live leases, and pauses.
 
 use super::bench::{Bench, any, complete, fail, kind, submit, tenant, token, user, wish};
+use crate::{JobFilter, Scope};
 use mainspring_kernel::command::{Release, Submit, TypeChange};
 use mainspring_kernel::entity::tenant::TenantCommand;
 use mainspring_kernel::flow::{Circuit, Flow, KeySource, RateLimit};
+use mainspring_kernel::limits::RETRY_EVERY;
 use mainspring_kernel::registry::{ConcurrencyScope, TenantShare};
-use mainspring_kernel::{Command, Job, QueueSpec, Rejection, StateName, TypeSpec};
+use mainspring_kernel::{Command, Job, QueueOrder, QueueSpec, Rejection, StateName, TypeSpec};
 
 fn limited(limit: Option<u32>, scope: ConcurrencyScope) -> Command {
     Command::SetType(Box::new(TypeSpec {
@@ -341,6 +343,103 @@ pub(super) async fn a_circuit_opens_tries_one_and_closes(bench: &mut Bench) {
     assert!(bench.pulled(5).await.is_empty());
     bench.done(Command::ChangeType { name: kind("mill"), change: TypeChange::ResetCircuit }).await;
     assert_eq!(bench.pulled(5).await.len(), 1, "an operator has it closed");
+}
+
+/// However many jobs fail over and over, one of [`RETRY_EVERY`] that are handed out is a retry, as
+/// long as there are others; and what was only given back is none.
+pub(super) async fn a_storm_of_retries_leaves_fresh_jobs_most_turns(bench: &mut Bench) {
+    for _ in 0..30 {
+        bench.submit(Submit { max_retries: Some(9), priority: Some(99), ..wish() }).await;
+    }
+    let storm = bench.pull(any(30)).await;
+    let failed: Vec<Command> = storm.iter().map(|job| fail(job, true)).collect();
+    bench.batch(&failed, None).await;
+    bench.pass(120_000);
+    let turn = RETRY_EVERY as usize;
+    for number in 0..2 * (turn - 1) {
+        let job_type = kind(if number % 2 == 0 { "mill" } else { "saw" });
+        bench.submit(Submit { job_type, priority: Some(1), ..wish() }).await;
+    }
+    let waits = bench.store.standing(storm[9].id, bench.now).await.expect("reads work");
+    assert!(waits.is_some_and(|it| it.is_fresh_first), "it is known why it waits");
+    let mut order = Vec::new();
+    for limit in [1, turn - 3, turn - 3, 5] {
+        let granted = bench.pull(any(limit)).await;
+        order.extend(granted.iter().map(|job| job.retry_count > 0));
+    }
+    let expected: Vec<bool> = (0..2 * turn).map(|nth| nth % turn == 0).collect();
+    assert_eq!(order, expected);
+    let rest = bench.pull(any(5)).await;
+    assert_eq!(rest.len(), 5, "with nothing else to do, they go at once");
+    let waits = bench.store.standing(storm[9].id, bench.now).await.expect("reads work");
+    assert!(waits.is_none_or(|it| !it.is_fresh_first));
+    // One that is cancelled leaves the line of retries, and one that is given back is no retry.
+    let left = bench.list(&JobFilter::of(Scope::All), 100).await;
+    for id in left {
+        let by = user("ada");
+        let _ = bench.one(Command::Cancel { job: id, by, reason: None }).await;
+    }
+    let given_back = bench.submit(wish()).await;
+    let job = bench.grant().await;
+    assert_eq!(job.id, given_back);
+    bench.done(Command::Release(Release { job: job.id, token: token(&job), reason: None })).await;
+    bench.pass(1_000);
+    bench.submit(wish()).await;
+    assert_eq!(bench.pulled(1).await, [given_back], "it stands where it stood");
+}
+
+/// The same in one pull, whose fresh jobs are far more than are looked at of one lane, uneven
+/// among theirs, and beside retries of many lanes.
+pub(super) async fn a_wide_storm_of_retries_leaves_fresh_jobs_most_turns(bench: &mut Bench) {
+    for number in 0..120 {
+        let job_type = kind(&format!("storm{}", number % 12));
+        bench.submit(Submit { job_type, max_retries: Some(9), ..wish() }).await;
+    }
+    let storm = bench.pull(any(120)).await;
+    let failed: Vec<Command> = storm.iter().map(|job| fail(job, true)).collect();
+    bench.batch(&failed, None).await;
+    bench.pass(120_000);
+    for number in 0..90 {
+        let job_type = kind(if number < 86 { "mill" } else { ["saw", "axe"][number % 2] });
+        bench.submit(Submit { job_type, ..wish() }).await;
+    }
+    let (mut fresh, mut retries) = (0, 0);
+    while fresh < 90 {
+        let granted = bench.pull(any(60)).await;
+        assert!(!granted.is_empty(), "after {fresh} and {retries}");
+        for job in granted {
+            *(if job.retry_count > 0 { &mut retries } else { &mut fresh }) += 1;
+            assert!(
+                fresh == 90 || retries <= 1 + fresh / (RETRY_EVERY - 1),
+                "{retries} beside {fresh}"
+            );
+        }
+    }
+}
+
+/// Where the order is a promise, retries do not give way to others, and explain does not say so.
+pub(super) async fn retries_keep_their_place_in_due_order(bench: &mut Bench) {
+    let order = QueueOrder::Due;
+    bench
+        .done(Command::SetQueue(QueueSpec { order, ..QueueSpec::plain(QueueSpec::default_name()) }))
+        .await;
+    for _ in 0..3 {
+        bench.submit(Submit { max_retries: Some(9), ..wish() }).await;
+    }
+    let first = bench.pull(any(3)).await;
+    let failed: Vec<Command> = first.iter().map(|job| fail(job, true)).collect();
+    bench.batch(&failed, None).await;
+    bench.pass(120_000);
+    let mut fresh = Vec::new();
+    for _ in 0..3 {
+        fresh.push(bench.submit(wish()).await);
+    }
+    let waits = bench.store.standing(first[0].id, bench.now).await.expect("reads work");
+    assert!(waits.is_some_and(|it| !it.is_fresh_first));
+    let pulled = bench.pull(any(6)).await;
+    let order: Vec<bool> = pulled.iter().map(|job| job.retry_count > 0).collect();
+    assert_eq!(order, [true, true, true, false, false, false]);
+    assert_eq!(pulled[3..].iter().map(|job| job.id).collect::<Vec<_>>(), fresh);
 }
 
 fn share(

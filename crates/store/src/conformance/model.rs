@@ -17,6 +17,7 @@ use mainspring_kernel::evolve::{keep_effect, renew};
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::flow::{Meter, Meters};
 use mainspring_kernel::governance::{is_held, tenant_queue, weight_of};
+use mainspring_kernel::limits::RETRY_EVERY;
 use mainspring_kernel::{
     DlqId, DlqItem, Entity, EntityId, Event, Job, JobEvent, JobId, JobType, QueueName, QueueSpec,
     TenantId, Timestamp, Token, TokenId, Totals, Transition, TypeSpec, evolve,
@@ -43,6 +44,8 @@ pub(super) struct Memory {
     served: BTreeMap<(TenantId, Option<QueueName>), u64>,
     /// How often a tenant was served since it went behind the others.
     served_since: BTreeMap<TenantId, u32>,
+    /// How many were no retries, in a queue of a tenant, since the last one that was.
+    since_retry: BTreeMap<(TenantId, QueueName), u32>,
     servings: u64,
     looked_at: Option<Timestamp>,
     pub(super) meters: Meters,
@@ -103,6 +106,17 @@ impl Memory {
     /// When a tenant, or one of its queues, was last served; zero if never.
     fn turn(&self, tenant: &TenantId, queue: Option<&QueueName>) -> u64 {
         self.served.get(&(tenant.clone(), queue.cloned())).copied().unwrap_or_default()
+    }
+
+    /// Whether a job lets others of its queue go first: retries do, where the order is no promise.
+    pub(super) fn gives_way(&self, job: &Job) -> bool {
+        job.is_retry() && QueueSpec::order_of(self.queues.get(&job.queue)).bounds_retries()
+    }
+
+    /// Whether a retry was handed out in a queue so lately that others go before the next one.
+    fn owes_fresh(&self, tenant: &TenantId, queue: &QueueName) -> bool {
+        let since = self.since_retry.get(&(tenant.clone(), queue.clone()));
+        since.is_some_and(|since| *since < RETRY_EVERY - 1)
     }
 
     /// A tenant was served: it goes behind all others when it was as often as it weighs.
@@ -207,7 +221,7 @@ struct ModelDesk<'a> {
 
 impl ModelDesk<'_> {
     /// The best job that may be taken now: of the tenant served longest ago, of its queue served
-    /// longest ago, the first.
+    /// longest ago, the first; but retries after all others while such are owed.
     fn next_ready(&self, wanted: &Wanted<'_>, now: Timestamp) -> Option<JobId> {
         let memory = &self.memory;
         let is_candidate = |job: &&Job| {
@@ -227,7 +241,8 @@ impl ModelDesk<'_> {
                 let (tenant, queue) = (job.tenant.clone(), job.queue.clone());
                 let tenant_turn = memory.turn(&tenant, None);
                 let queue_turn = memory.turn(&tenant, Some(&queue));
-                (tenant_turn, tenant, queue_turn, queue, memory.order_of(job))
+                let is_late = memory.gives_way(job) && memory.owes_fresh(&tenant, &queue);
+                (tenant_turn, tenant, queue_turn, queue, is_late, memory.order_of(job))
             },
         )?;
         Some(best.id)
@@ -314,6 +329,12 @@ impl Desk for ModelDesk<'_> {
         {
             let job = &self.memory.jobs[&id].job;
             let (tenant, queue) = (job.tenant.clone(), job.queue.clone());
+            let (gives_way, own) = (self.memory.gives_way(job), (tenant.clone(), queue.clone()));
+            if gives_way {
+                self.memory.since_retry.insert(own, 0);
+            } else if let Some(since) = self.memory.since_retry.get_mut(&own) {
+                *since += 1;
+            }
             self.memory.servings += 1;
             let turn = self.memory.servings;
             self.memory.served.insert((tenant.clone(), Some(queue)), turn);

@@ -69,8 +69,14 @@ pub(super) fn standing(memory: &Memory, id: JobId, now: Timestamp) -> Option<Sta
     let order = memory.order_of(job)?;
     let goes_before = |other: &&Job| {
         (&other.tenant, &other.queue, &other.job_type) == (&job.tenant, &job.queue, &job.job_type)
+            && other.is_retry() == job.is_retry()
             && other.due_at().is_some_and(|due_at| due_at <= now)
             && memory.order_of(other).is_some_and(|other| other < order)
+    };
+    let is_fresh = |other: &Job| {
+        (&other.tenant, &other.queue) == (&job.tenant, &job.queue)
+            && !other.is_retry()
+            && other.due_at().is_some_and(|due_at| due_at <= now)
     };
     let spec = memory.types.get(&job.job_type);
     let rate_key = job.limit_keys().and_then(|keys| keys.rate.as_deref());
@@ -81,6 +87,7 @@ pub(super) fn standing(memory: &Memory, id: JobId, now: Timestamp) -> Option<Sta
         type_paused: spec.and_then(|spec| spec.flow.paused.clone()),
         held: spec.and_then(|spec| memory.meters.held(spec, rate_key, now, &Taken::default())),
         ahead: all(memory).filter(goes_before).count(),
+        is_fresh_first: memory.gives_way(job) && all(memory).any(is_fresh),
     })
 }
 

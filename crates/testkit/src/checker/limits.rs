@@ -1,27 +1,35 @@
-//! F1: never more valid grants than the type allows; P1: a paused queue hands out nothing.
+//! F1: never more valid grants than the type allows; F4: never more in any stretch of time than its
+//! rate allows; P1: a paused queue hands out nothing.
 //!
-//! Only time during which a worker certainly held a grant counts: from the answer of its pull to
-//! the earliest of its report, a cancel, or the end of the lease as the worker knows it.
+//! For F1 only time during which a worker certainly held a grant counts: from the answer of its
+//! pull to the earliest of its report, a cancel, or the end of the lease as the worker knows it.
 
 use super::Findings;
 use super::facts::{Facts, Given};
-use crate::history::{Answer, Call, JobDump, TypeRules, fence};
+use crate::history::{Answer, Call, EventDump, JobDump, TypeRules, fence};
+use mainspring_kernel::StateName;
 
 /// Servers that share a database keep their clocks this near to each other, each within half of it
 /// of the database's: on one of them a lease may end that much sooner than its worker thinks.
-const CLOCKS_APART_MICROS: u64 = 40_000;
+pub(super) const CLOCKS_APART_MICROS: i64 = 40_000;
 
 pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
     for rules in &facts.history.types {
         if let Some(limit) = rules.limit {
             concurrency(facts, rules, limit, found);
         }
+        if let Some((nanos, burst)) = rules.rate {
+            rate(facts, rules, nanos as f64 / 1e9, f64::from(burst), found);
+        }
     }
     pauses(facts, found);
 }
 
+/// A grant that was certainly held: from when to when, by which tenant and key it counts, its job.
+type Held<'a> = (u64, u64, (&'a str, Option<String>), &'a str);
+
 fn concurrency(facts: &Facts<'_>, rules: &TypeRules, limit: u32, found: &mut Findings) {
-    let mut held: Vec<(u64, u64, &str, &str)> = Vec::new();
+    let mut held: Vec<Held<'_>> = Vec::new();
     for (id, grants) in &facts.grants {
         let Some(job) = facts.jobs.get(id).filter(|job| job.job_type == rules.name) else {
             continue;
@@ -29,23 +37,49 @@ fn concurrency(facts: &Facts<'_>, rules: &TypeRules, limit: u32, found: &mut Fin
         for given in grants {
             let until = held_until(facts, id, given);
             if until > given.ended_at && !is_doubtful(facts, job, given, until) {
-                held.push((given.ended_at, until, &*job.tenant, &*job.id));
+                let tenant = if rules.is_per_tenant { &*job.tenant } else { "" };
+                held.push((given.ended_at, until, (tenant, key(rules, job)), &*job.id));
             }
         }
     }
-    for &(at, _, tenant, id) in &held {
-        let is_counted = |other: &&(u64, u64, &str, &str)| {
-            other.0 <= at && at < other.1 && (!rules.is_per_tenant || other.2 == tenant)
-        };
-        let count = held.iter().filter(is_counted).count();
+    for (at, _, under, id) in &held {
+        let others = held
+            .iter()
+            .filter(|(from, until, other, _)| from <= at && at < until && other == under);
+        let count = others.count();
         let text = format!("{count} of {} run where {limit} may", rules.name);
         found.expect(count as u64 <= u64::from(limit), "F1", id, text);
     }
 }
 
+/// What a job is counted by, beside its type.
+pub(super) fn key(rules: &TypeRules, job: &JobDump) -> Option<String> {
+    let payload: serde_json::Value = serde_json::from_str(&job.payload).ok()?;
+    Some(payload.get(rules.key.as_ref()?)?.to_string())
+}
+
+/// F4: by the instants in the histories. Moves by hand may find the bucket empty.
+fn rate(facts: &Facts<'_>, rules: &TypeRules, per_second: f64, burst: f64, found: &mut Findings) {
+    let mut starts: Vec<(i64, &str)> = Vec::new();
+    for job in facts.jobs.values().filter(|job| job.job_type == rules.name) {
+        let is_start = |event: &&EventDump| {
+            event.to == StateName::Running && event.actor.starts_with("worker:")
+        };
+        starts.extend(job.events.iter().filter(is_start).map(|event| (event.at, &*job.id)));
+    }
+    starts.sort_unstable();
+    for (first, (from, _)) in starts.iter().enumerate() {
+        for (more, (to, id)) in starts[first..].iter().enumerate() {
+            let (count, span) = (more as f64 + 1.0, (to - from) as f64 / 1e6);
+            let text = format!("{count} of {} in {span} s", rules.name);
+            found.expect(count <= burst + span * per_second + 1e-6, "F4", id, text);
+        }
+    }
+}
+
 /// Until when the worker certainly held the grant.
 fn held_until(facts: &Facts<'_>, id: &str, given: &Given<'_>) -> u64 {
-    let lease = (given.lease_ms * 1000).saturating_sub(CLOCKS_APART_MICROS);
+    let lease = (given.lease_ms * 1000).saturating_sub(CLOCKS_APART_MICROS.unsigned_abs());
     let mut until = given.invoked_at + lease;
     if let Some(job) = facts.jobs.get(id) {
         until = until.min(given.invoked_at + job.timeout_ms * 1000);

@@ -1,8 +1,10 @@
 //! F2: within one line, what should come first comes first. F3: nobody waits while others are
-//! served again and again.
+//! served again and again. F6: while a fresh job waits, one retry of its line is handed out at most
+//! before a fresh one is.
 
 use super::Findings;
 use super::facts::{Facts, Given};
+use super::limits;
 use crate::history::{Answer, Call, JobDump, fence};
 use std::collections::BTreeMap;
 
@@ -29,14 +31,17 @@ pub(super) fn check(facts: &Facts<'_>, found: &mut Findings) {
     }
     let firsts = firsts(facts);
     for late in &firsts {
-        overtaken(late, &firsts, found);
+        overtaken(facts, late, &firsts, found);
         let is_free = facts
             .history
             .types
             .iter()
-            .any(|rules| rules.name == late.job.job_type && rules.limit.is_none());
+            .any(|rules| rules.name == late.job.job_type && rules.is_free());
         if is_free && late.job.queue == "default" {
             in_turn(facts, late, found);
+        }
+        if is_free {
+            before_retries(facts, late, found);
         }
     }
 }
@@ -63,10 +68,14 @@ fn firsts<'a>(facts: &'a Facts<'a>) -> Vec<First<'a>> {
 }
 
 /// F2.
-fn overtaken(late: &First<'_>, firsts: &[First<'_>], found: &mut Findings) {
+fn overtaken(facts: &Facts<'_>, late: &First<'_>, firsts: &[First<'_>], found: &mut Findings) {
+    let rules = facts.history.types.iter().find(|rules| rules.name == late.job.job_type);
+    // Where a limit is counted by key, each key has a line of its own.
+    let key = |job: &JobDump| rules.and_then(|rules| limits::key(rules, job));
     for early in firsts {
         let is_same_line = (&early.job.tenant, &early.job.queue, &early.job.job_type)
-            == (&late.job.tenant, &late.job.queue, &late.job.job_type);
+            == (&late.job.tenant, &late.job.queue, &late.job.job_type)
+            && key(early.job) == key(late.job);
         let was_waiting = late.visible_at < early.given.invoked_at
             && late.job.run_at + NOTICE_MICROS <= early.given.grant.granted_at
             && late.given.invoked_at > early.given.ended_at
@@ -78,10 +87,9 @@ fn overtaken(late: &First<'_>, firsts: &[First<'_>], found: &mut Findings) {
     }
 }
 
-/// F3.
-fn in_turn(facts: &Facts<'_>, late: &First<'_>, found: &mut Findings) {
-    let (from, until) = (late.job.run_at + NOTICE_MICROS, late.given.grant.granted_at);
-    let has_jumped = facts.history.faults.iter().any(|fault| {
+/// Whether something happened while a job waited after which turns are counted anew.
+fn has_jumped(facts: &Facts<'_>, late: &First<'_>) -> bool {
+    facts.history.faults.iter().any(|fault| {
         // A batch that is decided again takes the turn of those it had taken jobs of.
         matches!(
             &*fault.kind,
@@ -93,8 +101,13 @@ fn in_turn(facts: &Facts<'_>, late: &First<'_>, found: &mut Findings) {
                 | "store_failed"
                 | "store_unknown"
         ) && (late.visible_at..=late.given.ended_at).contains(&fault.at)
-    });
-    if has_jumped || until <= from {
+    })
+}
+
+/// F3.
+fn in_turn(facts: &Facts<'_>, late: &First<'_>, found: &mut Findings) {
+    let (from, until) = (late.job.run_at + NOTICE_MICROS, late.given.grant.granted_at);
+    if has_jumped(facts, late) || until <= from {
         return;
     }
     // All tries of the own tenant, told or not, and what others were told they got.
@@ -110,13 +123,46 @@ fn in_turn(facts: &Facts<'_>, late: &First<'_>, found: &mut Findings) {
     let others = others.map(|given| (given.grant.granted_at, false));
     let mut served: Vec<(i64, bool)> =
         own.chain(others).filter(|(at, _)| (from..until).contains(at)).collect();
-    served.sort_by_key(|(at, is_own)| (*at, !is_own));
+    served.sort_unstable();
     let mut count = 0;
-    for (_, is_own) in served {
-        count = if is_own { 0 } else { count + 1 };
+    // In which order those of one batch were served is not told: perhaps the own one came last.
+    for batch in served.chunk_by(|one, other| one.0 == other.0) {
+        let has_own = batch.iter().any(|(_, is_own)| *is_own);
+        count = if has_own { 0 } else { count + batch.len() };
         if count > OTHERS_MAX {
             let text = format!("waited while others were served {count} times");
             found.add("F3", &late.job.id, text);
+            return;
+        }
+    }
+}
+
+/// F6.
+fn before_retries(facts: &Facts<'_>, late: &First<'_>, found: &mut Findings) {
+    let (from, until) = (late.job.run_at + NOTICE_MICROS, late.given.grant.granted_at);
+    if has_jumped(facts, late) || until <= from {
+        return;
+    }
+    let line = |job: &JobDump| (job.tenant.clone(), job.queue.clone());
+    let beside = facts.jobs.values().filter(|job| line(job) == line(late.job));
+    // Whatever was handed out as fresh, told or not; and the retries that could have been `late`.
+    let mut served: Vec<(i64, bool)> = Vec::new();
+    for job in beside {
+        let starts = job.attempts().into_iter().map(|(start, _)| start);
+        served.extend(starts.filter(|start| start.attempt == 1).map(|start| (start.at, false)));
+        for given in facts.grants.get(&*job.id).into_iter().flatten() {
+            let could = given.scope.is_open() && given.invoked_at >= late.visible_at;
+            let is_retry = given.grant.attempt > 1 && could;
+            served.extend(is_retry.then_some((given.grant.granted_at, true)));
+        }
+    }
+    served.retain(|(at, _)| (from..until).contains(at));
+    served.sort_unstable();
+    let mut in_a_row = 0;
+    for (_, is_retry) in served {
+        in_a_row = if is_retry { in_a_row + 1 } else { 0 };
+        if in_a_row > 1 {
+            found.add("F6", &late.job.id, "waited while one retry after the other was handed out");
             return;
         }
     }

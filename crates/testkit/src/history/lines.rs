@@ -68,9 +68,11 @@ pub fn write(history: &History) -> String {
     lines.extend(history.ledger.iter().map(work));
     lines.extend(history.faults.iter().map(fault));
     lines.extend(history.stream.iter().map(streamed));
-    for TypeRules { name, base_ms, max_ms, limit, is_per_tenant } in &history.types {
+    for rules in &history.types {
+        let TypeRules { name, base_ms, max_ms, limit, is_per_tenant, rate, key, circuit } = rules;
         let line = json!({"line": "type", "name": name, "base_ms": base_ms, "max_ms": max_ms,
-            "limit": limit, "per_tenant": is_per_tenant});
+            "limit": limit, "per_tenant": is_per_tenant, "rate": rate, "key": key,
+            "circuit": circuit});
         lines.push(line.to_string());
     }
     lines.extend(history.dump.jobs.iter().map(job_line));
@@ -162,6 +164,12 @@ fn take(line: &Value, history: &mut History, calls: &mut BTreeMap<u64, Operation
             max_ms: line["max_ms"].as_u64()?,
             limit: number(line, "limit"),
             is_per_tenant: line["per_tenant"].as_bool()?,
+            rate: line["rate"].as_array().and_then(|rate| {
+                let burst = rate.get(1)?.as_u64()?;
+                Some((rate.first()?.as_u64()?, u32::try_from(burst).ok()?))
+            }),
+            key: line["key"].as_str().map(str::to_owned),
+            circuit: line["circuit"].as_i64(),
         }),
         "job" => history.dump.jobs.push(read_job(line)?),
         "item" => history.dump.items.push(ItemDump {

@@ -63,6 +63,9 @@ pub fn rules() -> Vec<TypeRules> {
         max_ms,
         limit,
         is_per_tenant: false,
+        rate: None,
+        key: None,
+        circuit: None,
     };
     TYPES.into_iter().map(rule).collect()
 }

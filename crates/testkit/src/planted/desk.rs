@@ -3,7 +3,7 @@
 use super::Plant;
 use super::spoilt::spoilt;
 use super::trial::Trial;
-use mainspring_kernel::dispatch::Wanted;
+use mainspring_kernel::dispatch::{LaneKey, Wanted};
 use mainspring_kernel::event::KeyHolder;
 use mainspring_kernel::fingerprint::Digest;
 use mainspring_kernel::{
@@ -11,7 +11,7 @@ use mainspring_kernel::{
     TenantId, Timestamp, Token, TokenId, TypeSpec,
 };
 use mainspring_store::{Desk, Held};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct PlantedDesk<'a> {
     pub(super) inner: &'a mut dyn Desk,
@@ -21,6 +21,8 @@ pub(super) struct PlantedDesk<'a> {
     pub(super) trial: Option<Trial>,
     /// Jobs as they once were, for a server that decides on those.
     pub(super) stale: BTreeMap<JobId, Job>,
+    /// Jobs that were submitted or moved.
+    pub(super) moved: &'a mut BTreeSet<JobId>,
     /// How many batches were begun.
     pub(super) nth: u64,
 }
@@ -34,6 +36,61 @@ impl PlantedDesk<'_> {
             }
             Event::ItemOpened(item) => self.inner.item(item.id).is_none(),
             _ => true,
+        }
+    }
+
+    /// A job that is due, not handed out already, and as it is wanted.
+    fn waiting(
+        &self,
+        ready: &[JobId],
+        is_wanted: impl Fn(&Job) -> bool,
+        now: Timestamp,
+    ) -> Option<JobId> {
+        let is_it = |job: &&Job| {
+            let is_due = job.due_at().is_some_and(|due_at| due_at <= now);
+            is_due && !ready.contains(&job.id) && is_wanted(job)
+        };
+        let known = self.moved.iter().filter_map(|id| self.inner.job(*id));
+        known.filter(is_it).map(|job| job.id).next()
+    }
+
+    /// What the real desk hands out, with the mistake made.
+    fn spoil_ready(
+        &self,
+        ready: &mut Vec<JobId>,
+        wanted: &Wanted<'_>,
+        limit: usize,
+        now: Timestamp,
+    ) {
+        match self.plant {
+            Plant::TwoProbes if ready.len() < limit => {
+                let is_fused = |job: &Job| job.job_type.as_str() == "fuse";
+                let mut known = self.moved.iter().filter_map(|id| self.inner.job(*id));
+                let is_one_tried = known.any(|job| is_fused(job) && job.lease().is_some());
+                let is_wanted = |job: &Job| {
+                    let is_open = job.queue.as_str() == "default";
+                    is_fused(job) && is_open && wanted.lane(&LaneKey::of(job, None))
+                };
+                let other = self.waiting(ready, is_wanted, now).filter(|_| is_one_tried);
+                ready.extend(other);
+            }
+            Plant::RetriesFirst => {
+                for at in 0..ready.len() {
+                    let Some(fresh) = self.inner.job(ready[at]).filter(|job| !job.is_retry())
+                    else {
+                        continue;
+                    };
+                    let is_like = |job: &Job| {
+                        job.is_retry()
+                            && (&job.tenant, &job.queue, &job.job_type)
+                                == (&fresh.tenant, &fresh.queue, &fresh.job_type)
+                    };
+                    if let Some(retry) = self.waiting(ready, is_like, now) {
+                        ready[at] = retry;
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -114,6 +171,7 @@ impl Desk for PlantedDesk<'_> {
             ready.remove(0);
         }
         ready.truncate(limit);
+        self.spoil_ready(&mut ready, wanted, limit, now);
         match &mut self.trial {
             Some(trial) => trial.take_ready(ready, wanted, limit, now),
             None => ready,
@@ -130,8 +188,15 @@ impl Desk for PlantedDesk<'_> {
             events.clear();
         }
         for event in &events {
-            if let Event::JobMoved(event) = event {
-                self.stale.remove(&event.job);
+            match event {
+                Event::JobMoved(event) => {
+                    self.stale.remove(&event.job);
+                    self.moved.insert(event.job);
+                }
+                Event::JobSubmitted(job) => {
+                    self.moved.insert(job.id);
+                }
+                _ => {}
             }
         }
         match &mut self.trial {

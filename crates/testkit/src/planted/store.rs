@@ -17,7 +17,7 @@ use mainspring_store::{
     Counts, Desk, EntityFilter, Error, Health, Held, ItemFilter, JobFilter, JobWithHistory,
     MovesPage, Needs, News, Page, Scope, Standing, Store, Ticket, Wake, Work,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
@@ -70,6 +70,8 @@ pub struct PlantedStore {
     /// Jobs as they were when this server last saw them.
     seen: Mutex<BTreeMap<JobId, Job>>,
     first_reads: Mutex<BTreeMap<JobId, JobWithHistory>>,
+    /// Jobs that were submitted or moved.
+    moved: Mutex<BTreeSet<JobId>>,
     commits: AtomicU64,
     reads: AtomicU64,
 }
@@ -93,6 +95,7 @@ impl PlantedStore {
             phantoms: Arc::default(),
             seen: Mutex::default(),
             first_reads: Mutex::default(),
+            moved: Mutex::default(),
             commits: AtomicU64::new(0),
             reads: AtomicU64::new(0),
         }
@@ -129,7 +132,10 @@ impl PlantedStore {
                 Plant::StaleDecision if !is_trial => std::mem::take(&mut *seen),
                 _ => BTreeMap::new(),
             };
-            let mut planted = PlantedDesk { inner: desk, plant, opened_at, trial, stale, nth };
+            let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+            let moved = &mut *moved;
+            let mut planted =
+                PlantedDesk { inner: desk, plant, opened_at, trial, stale, moved, nth };
             work(&mut planted);
             if let Some(trial) = planted.trial.filter(|_| plant == Plant::PhantomGrant) {
                 let claimed = trial.jobs.into_values().filter(|job| job.lease().is_some());

@@ -44,10 +44,14 @@ async fn submit(server: &Server) {
         let number = memory.submitted;
         let rng = &mut memory.rng;
         let owner = *rng.pick(&["acme", "bolt", "cask"]);
-        let job_type = *rng.pick(&["plain", "plain", "narrow", "single", "brittle"]);
+        let types = ["plain", "plain", "plain", "narrow", "single", "brittle", "keyed", "fuse"];
+        let job_type = *rng.pick(&types);
         (number, owner, job_type, rng.chance(45))
     };
-    let mut payload = format!("{{\"n\":{number}}}");
+    let mut payload = match job_type {
+        "keyed" => format!("{{\"n\":{number},\"k\":{}}}", number % 2),
+        _ => format!("{{\"n\":{number}}}"),
+    };
     let mut job_type = job_type;
     let mut key = None;
     let mut window_secs = None;

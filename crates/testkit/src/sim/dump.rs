@@ -82,6 +82,9 @@ pub(super) fn rules(spec: &TypeSpec) -> TypeRules {
         max_ms: u64::from(spec.backoff.max_ms),
         limit: spec.concurrency_limit,
         is_per_tenant: spec.concurrency_scope == ConcurrencyScope::Tenant,
+        rate: spec.flow.rate_limit.as_ref().map(|it| (it.nanos_per_second(), it.burst)),
+        key: spec.flow.concurrency_key.as_ref().map(|key| key.as_str().replace('/', "")),
+        circuit: spec.flow.circuit.map(|it| i64::from(it.open_secs) * 1_000_000),
     }
 }
 

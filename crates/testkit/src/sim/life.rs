@@ -16,6 +16,7 @@ use crate::history::Dump;
 use crate::planted::{Fate, Luck, Plant, PlantedStore};
 use crate::rng::Rng;
 use mainspring_engine::{Clock, Config, Engine, Entropy};
+use mainspring_kernel::flow::{Circuit, KeySource, RateLimit};
 use mainspring_kernel::registry::ConcurrencyScope;
 use mainspring_kernel::{Command, TypeSpec};
 use mainspring_store::conformance::dump as store_dump;
@@ -321,26 +322,62 @@ async fn keeper(
     }
 }
 
-/// The types of every world; `false` if the server did not take them.
-pub(super) async fn register(server: &Server) -> bool {
-    let mut specs = Vec::new();
-    for (name, limit, scope, retries) in [
-        ("plain", None, ConcurrencyScope::Global, 3),
-        ("narrow", Some(2), ConcurrencyScope::Global, 3),
-        ("single", Some(1), ConcurrencyScope::Tenant, 2),
-        ("brittle", None, ConcurrencyScope::Global, 0),
-    ] {
-        let mut spec = TypeSpec::plain(drive::kind(name));
-        spec.concurrency_limit = limit;
-        spec.concurrency_scope = scope;
-        spec.max_retries = retries;
-        specs.push(spec);
-    }
-    server.world.lock().history.types = specs.iter().map(dump::rules).collect();
-    for mut spec in specs {
-        if server.plant == Plant::WrongLimit {
+/// The types of every world.
+fn specs() -> Vec<TypeSpec> {
+    let spec = |name, limit, scope, retries| TypeSpec {
+        concurrency_limit: limit,
+        concurrency_scope: scope,
+        max_retries: retries,
+        ..TypeSpec::plain(drive::kind(name))
+    };
+    let mut brittle = spec("brittle", None, ConcurrencyScope::Global, 0);
+    brittle.flow.rate_limit = Some(RateLimit::new(1.0, Some(2), None));
+    let mut keyed = spec("keyed", Some(1), ConcurrencyScope::Global, 3);
+    keyed.flow.concurrency_key = Some(KeySource::new("/k"));
+    let mut fuse = spec("fuse", None, ConcurrencyScope::Global, 3);
+    fuse.flow.circuit = Some(Circuit { failure_permille: 1_000, min_calls: 2, open_secs: 3 });
+    vec![
+        spec("plain", None, ConcurrencyScope::Global, 3),
+        spec("narrow", Some(2), ConcurrencyScope::Global, 3),
+        spec("single", Some(1), ConcurrencyScope::Tenant, 2),
+        brittle,
+        keyed,
+        fuse,
+    ]
+}
+
+/// A type as a server with a mistake has it.
+fn mistaken(plant: Plant, spec: &mut TypeSpec, is_odd: bool) {
+    let is_keyed = spec.flow.concurrency_key.is_some();
+    match plant {
+        Plant::WrongLimit if !is_keyed => {
             spec.concurrency_limit = spec.concurrency_limit.map(|limit| limit + 1);
         }
+        Plant::WrongKeyLimit if is_keyed => {
+            spec.concurrency_limit = spec.concurrency_limit.map(|limit| limit + 1);
+        }
+        Plant::NoCircuit => spec.flow.circuit = None,
+        _ => {}
+    }
+    let Some(limit) = &mut spec.flow.rate_limit else { return };
+    match plant {
+        Plant::WrongRate => limit.burst += 1,
+        Plant::WrongRefill => {
+            *limit = RateLimit::new(limit.per_second() * 2.0, Some(limit.burst), None);
+        }
+        // Another key, another bucket.
+        Plant::ForgetBuckets if is_odd => limit.key = Some(KeySource::new("/none")),
+        _ => {}
+    }
+}
+
+/// Registers the types of every world; `false` if the server did not take them.
+pub(super) async fn register(server: &Server) -> bool {
+    let specs = specs();
+    server.world.lock().history.types = specs.iter().map(dump::rules).collect();
+    for mut spec in specs {
+        let is_odd = server.engine().now().0 % 2 == 1;
+        mistaken(server.plant, &mut spec, is_odd);
         let command = Command::SetType(Box::new(spec));
         if !matches!(server.engine().execute_one(command).await, Ok(Ok(_))) {
             return false;

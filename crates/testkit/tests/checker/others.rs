@@ -57,6 +57,9 @@ fn handed_out(jobs: &[(&str, &str)]) -> History {
         max_ms: 30_000,
         limit: None,
         is_per_tenant: false,
+        rate: None,
+        key: None,
+        circuit: None,
     }];
     for (nth, (id, tenant)) in jobs.iter().enumerate() {
         let at = SECOND;
@@ -113,6 +116,85 @@ fn overtaking_and_waiting_in_vain_are_named() {
     assert_eq!(rules(&unfair), ["F3"]);
     let bearable = handed_out(&[&others[1..], &[("a", "acme")]].concat());
     assert_eq!(rules(&bearable), Vec::<&str>::new());
+}
+
+#[test]
+fn limits_that_are_exceeded_are_named() {
+    let three = handed_out(&[("a", "acme"), ("b", "bolt"), ("c", "acme")]);
+    let with = |change: fn(&mut TypeRules)| {
+        let mut history = three.clone();
+        change(&mut history.types[0]);
+        rules(&history)
+    };
+    let none = Vec::<&str>::new();
+    assert_eq!(with(|rules| rules.rate = Some((1_000_000_000, 1))), none);
+    assert_eq!(with(|rules| rules.rate = Some((900_000_000, 1))), ["F4"]);
+    assert_eq!(with(|rules| rules.rate = Some((500_000_000, 2))), none);
+    assert_eq!(with(|rules| rules.limit = Some(2)), ["F1"]);
+    let keyed = |keys: [u32; 3]| {
+        let mut history = three.clone();
+        history.types[0] =
+            TypeRules { limit: Some(2), key: Some("k".to_owned()), ..history.types[0].clone() };
+        for (job, key) in history.dump.jobs.iter_mut().zip(keys) {
+            job.payload = format!("{{\"k\":{key}}}");
+        }
+        rules(&history).contains(&"F1")
+    };
+    assert!(keyed([7, 7, 7]) && !keyed([7, 8, 7]));
+}
+
+/// Attempts of a type whose circuit opens for three seconds: from which second to which, and
+/// whether it fails. Whether that is found to be wrong.
+fn fused(attempts: &[(i64, i64, bool)]) -> bool {
+    let mut history = handed_out(&[]);
+    history.types[0].circuit = Some(3 * SECOND);
+    for (nth, (from, to, has_failed)) in attempts.iter().enumerate() {
+        let mut made = job(&nth.to_string(), "acme", SECOND, from * SECOND);
+        let state = if *has_failed { StateName::DlqPending } else { StateName::Succeeded };
+        let end = EventDump { seq: 3, to: state, at: to * SECOND, ..made.events[1].clone() };
+        made.events.push(end);
+        history.dump.jobs.push(made);
+    }
+    rules(&history).contains(&"F5")
+}
+
+#[test]
+fn circuits_that_stay_closed_or_let_two_through_are_named() {
+    let two = [(10, 20, true), (11, 21, true)];
+    let then = |more: &[(i64, i64, bool)]| fused(&[&two[..], more].concat());
+    assert!(then(&[(22, 23, false)]), "it opened a second ago");
+    assert!(!then(&[(25, 26, false), (26, 27, false)]));
+    assert!(then(&[(25, 28, false), (26, 27, false)]), "one at a time");
+    assert!(!then(&[(25, 28, true), (31, 32, false)]));
+    // What failed before may have opened it earlier; and what went well in between keeps it closed.
+    assert!(!then(&[(10, 19, true), (22, 23, false)]));
+    assert!(!fused(&[(10, 20, true), (10, 21, false), (11, 22, true), (23, 24, false)]));
+    // The first one opened it, because another had failed before: the one that was tried beside the
+    // second closed it again (seed 1361).
+    let early = [(8, 9, true), (10, 20, true), (11, 30, true), (24, 31, false)];
+    assert!(!fused(&[&early[..], &[(32, 35, false), (32, 36, false)]].concat()));
+}
+
+#[test]
+fn retries_that_keep_fresh_jobs_waiting_are_named() {
+    let storm = |second: u32, tenant: &str| {
+        let jobs = [("a", tenant), ("b", tenant), ("c", "acme")];
+        let mut history = handed_out(&jobs);
+        let attempts = [("a", 2), ("b", second)];
+        for operation in &mut history.operations {
+            let Outcome::Ok(Answer::Grants(grants)) = &mut operation.outcome else { continue };
+            for (id, attempt) in attempts {
+                grants.iter_mut().filter(|it| it.job == id).for_each(|it| it.attempt = attempt);
+            }
+        }
+        for (id, attempt) in attempts {
+            let made = history.dump.jobs.iter_mut().filter(|it| it.id == id);
+            made.for_each(|it| it.events[1].attempt = attempt);
+        }
+        rules(&history).contains(&"F6")
+    };
+    assert!(storm(2, "acme"), "two in a row while another waited");
+    assert!(!storm(1, "acme") && !storm(2, "bolt"));
 }
 
 #[test]

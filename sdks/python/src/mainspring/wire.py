@@ -100,6 +100,14 @@ class History(TypedDict):
     items: List[JobEvent]
 
 
+class EstimatedStart(TypedDict):
+    """When a waiting job may be expected to start. An estimate, not a promise."""
+
+    at: Optional[str]
+    basis: str
+    message: str
+
+
 class Explanation(TypedDict):
     """Why a job is not running yet."""
 
@@ -108,6 +116,7 @@ class Explanation(TypedDict):
     summary: str
     reasons: List[ErrorCode]
     earliest_at: Optional[str]
+    estimated_start: Optional[EstimatedStart]
 
 
 class JobType(TypedDict):

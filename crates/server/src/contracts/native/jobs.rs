@@ -256,6 +256,11 @@ pub(super) async fn explain(ask: Ask, who: Principal) -> Result<Reply, Refusal> 
         summary: told.summary,
         reasons: told.reasons.into_iter().map(reason).collect(),
         earliest_at: told.earliest.map(|at| api::Time(at.0)),
+        estimated_start: told.start.map(|start| api::job::EstimatedStart {
+            at: start.at.map(|at| api::Time(at.0)),
+            basis: start.basis.to_owned(),
+            message: start.message,
+        }),
     }))
 }
 
