@@ -392,6 +392,19 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE FUNCTION mainspring.list_parent() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO mainspring.term (term, id)
+    SELECT mainspring.term_number(n.tenant, '11', mainspring.job_text((NEW.more ->> 'parent')::uuid), ''),
+        NEW.id
+    FROM mainspring.lane n WHERE n.lane = NEW.lane
+    ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION mainspring.order_key(is_by_due boolean, due_at timestamp with time zone, priority integer) RETURNS bigint
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -1135,6 +1148,8 @@ CREATE TRIGGER list_end AFTER INSERT ON mainspring.finished FOR EACH ROW WHEN ((
 CREATE TRIGGER list_item_state AFTER INSERT OR UPDATE OF state ON mainspring.item FOR EACH ROW EXECUTE FUNCTION mainspring.list_item_state();
 
 CREATE TRIGGER list_labels AFTER INSERT ON mainspring.job FOR EACH ROW WHEN ((((new.more -> 'labels'::text) IS NOT NULL) AND (current_setting('mainspring.labels'::text, true) IS DISTINCT FROM 'listed'::text))) EXECUTE FUNCTION mainspring.list_labels();
+
+CREATE TRIGGER list_parent AFTER INSERT ON mainspring.job FOR EACH ROW WHEN ((((new.more -> 'parent'::text) IS NOT NULL) AND (current_setting('mainspring.parents'::text, true) IS DISTINCT FROM 'listed'::text))) EXECUTE FUNCTION mainspring.list_parent();
 
 ALTER TABLE ONLY mainspring.item_term
     ADD CONSTRAINT item_term_id_fkey FOREIGN KEY (id) REFERENCES mainspring.item(id) ON DELETE CASCADE;

@@ -262,6 +262,26 @@ fn o15_o20_a_list_is_filtered_and_walked_by_cursor(store: Store) {
         assert_eq!(data["total"], count, "{query}");
         assert_eq!(items(data).len(), count, "{query}");
     }
+    // Those that were made from one: by hal as he sees them, and a page at a time.
+    let parent = &ids[3];
+    let child = json!({ "job_type": "child", "payload": {}, "parent_id": parent });
+    let children: Vec<String> = (0..5).map(|_| text(&hal.submit(&child), "job_id")).collect();
+    let mine = hal.get(&format!("/api/v1/jobs?parent_id={parent}&limit=3")).data();
+    assert_eq!((&mine["total"], items(mine.clone()).len()), (&json!(5), 3));
+    let rest = format!("parent_id={parent}&limit=3&cursor={}", text(&mine, "next_cursor"));
+    let rest = items(hal.get(&format!("/api/v1/jobs?{rest}")).data());
+    assert_eq!(
+        rest.iter().map(|job| text(job, "job_id")).collect::<Vec<_>>(),
+        [&*children[1], &*children[0]]
+    );
+    let none = format!("/api/v1/jobs?parent_id={}", children[0]);
+    assert_eq!(hal.get(&none).data()["total"], 0);
+    let other = format!("/api/v1/jobs?parent_id={parent}&status=succeeded");
+    assert_eq!(hal.get(&other).data()["total"], 0);
+    let refused = hal.get("/api/v1/jobs?parent_id=seven").refusal();
+    assert_eq!(refused, (400, "REQ_VALIDATION_FAILED".into()));
+    let listed = server(store).cli_as(&hal.token, &["jobs", "list", "--parent", parent]).expect(0);
+    assert!(children.iter().all(|id| listed.stdout.contains(id.as_str())), "{listed:?}");
     let operator = server(store).caller("list", "olga", &["operator"]);
     assert_eq!(operator.get("/api/v1/jobs?user_id=ivy").data()["total"], 1);
     assert_eq!(operator.get("/api/v1/dlq/items?label=team%3Dred").data()["total"], 1);

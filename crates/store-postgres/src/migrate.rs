@@ -97,6 +97,11 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "retry_lanes",
         written: include_str!("../migrations/0015_retry_lanes.sql"),
     },
+    Migration {
+        version: 16,
+        name: "parents",
+        written: include_str!("../migrations/0016_parents.sql"),
+    },
 ];
 
 /// The newest step this version knows.

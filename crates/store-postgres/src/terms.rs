@@ -10,7 +10,7 @@ use mainspring_store::filter::lasting_item_terms;
 pub(crate) fn number(tenant: &str, term: Term<'_>) -> i64 {
     let (kind, first, second) = term.parts();
     let kind = kind.to_string();
-    let parts = [tenant, &kind, first, second].map(str::as_bytes);
+    let parts = [tenant, &kind, &first, second].map(str::as_bytes);
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&digest(&parts).0[..8]);
     i64::from_be_bytes(bytes)
@@ -22,12 +22,14 @@ pub(crate) fn code(job: &Job) -> Option<i64> {
     Some(number(job.tenant.as_str(), Term::Code(&last_failure.failure.code)))
 }
 
-/// The numbers of a job's labels, each once.
-pub(crate) fn labels(job: &Job) -> Vec<i64> {
+/// The numbers of what few jobs have when they are submitted, each once: labels and a parent.
+pub(crate) fn submitted(job: &Job) -> Vec<i64> {
     let labels = job.extras.iter().flat_map(|extras| &extras.labels);
     let tenant = job.tenant.as_str();
     let mut numbers: Vec<i64> =
         labels.map(|(name, value)| number(tenant, Term::Label(name, value))).collect();
+    let parent = job.extras.as_ref().and_then(|extras| extras.parent);
+    numbers.extend(parent.map(|parent| number(tenant, Term::Parent(parent))));
     numbers.sort_unstable();
     numbers.dedup();
     numbers

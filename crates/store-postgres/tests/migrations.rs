@@ -1,7 +1,7 @@
 //! Migrations of a database that is in use: steps of the next version, made up here, are taken
 //! while a store of this version goes on.
 
-use mainspring_kernel::{StateName, TenantId, Timestamp, UserId};
+use mainspring_kernel::{JobId, StateName, TenantId, Timestamp, UserId};
 use mainspring_store::conformance::{differ, dump};
 use mainspring_store::{ItemFilter, JobFilter, Scope, Store, TypeCount};
 use mainspring_store_memory::{MemoryConfig, MemoryStore};
@@ -167,6 +167,8 @@ async fn what_was_there_before_there_were_lists_is_listed() {
         "SELECT mainspring.submit('acme', 'ada', 'mill', '{}', labels => '{\"team\": \"red\"}')",
     );
     database.sql("SELECT mainspring.submit('acme', 'bob', 'saw', '{}')");
+    let parent = format!("parent_id => '{}'", JobId(77));
+    database.sql(&format!("SELECT mainspring.submit('third', 'eve', 'saw', '{{}}', {parent})"));
     database.sql("SELECT mainspring.submit('other', 'bob', 'saw', '{}', trace_id => 't1')");
     // One of them has ended, by hand: lists go by the row, and only reading it wants its record.
     database.sql(
@@ -184,11 +186,19 @@ async fn what_was_there_before_there_were_lists_is_listed() {
         (JobFilter { state: Some(StateName::Cancelled), ..acme() }, 0),
         (JobFilter { trace_id: Some("t1".to_owned()), ..all() }, 1),
         (JobFilter { user: Some(UserId::new("bob").expect("a name")), ..all() }, 2),
+        (JobFilter { parent: Some(JobId(77)), ..all() }, 1),
+        (JobFilter { parent: Some(JobId(77)), ..acme() }, 0),
+        (JobFilter { parent: Some(JobId(78)), ..all() }, 0),
     ] {
         assert_eq!(store.count_jobs(&filter, 9).await.expect("it counts"), count, "{filter:?}");
     }
     let page = store.jobs(&acme(), None, 9).await.expect("it lists");
     assert_eq!(page.items.len(), 2);
+    // Whoever submits by SQL lists nothing, nor do servers of before: a trigger does.
+    database.sql("UPDATE mainspring.registry SET are_types_strict = false");
+    database.sql(&format!("SELECT mainspring.submit('acme', 'eve', 'saw', '{{}}', {parent})"));
+    let found = JobFilter { parent: Some(JobId(77)), ..acme() };
+    assert_eq!(store.count_jobs(&found, 9).await.expect("it counts"), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

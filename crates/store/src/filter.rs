@@ -11,6 +11,7 @@ use mainspring_kernel::signature::Signature;
 use mainspring_kernel::{
     DlqItem, Entity, Job, JobId, JobType, QueueName, StateName, TenantId, Timestamp, UserId,
 };
+use std::borrow::Cow;
 
 /// Whose things a read may show. The first filter of every list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -70,6 +71,8 @@ pub struct JobFilter {
     pub labels: Vec<(String, String)>,
     /// Whose last failed attempt said this.
     pub error_code: Option<String>,
+    /// Made from this job.
+    pub parent: Option<JobId>,
     /// Not older than this, by the milliseconds in the id.
     pub since: Option<Timestamp>,
     /// Older than this, by the milliseconds in the id.
@@ -114,12 +117,14 @@ pub enum Term<'a> {
     Code(&'a str),
     /// Which failure a dead letter has.
     Signature(&'a str),
+    /// The job that it was made from.
+    Parent(JobId),
 }
 
 impl Term<'_> {
     /// What it is, as parts; no two terms have equal parts.
-    pub fn parts(&self) -> (u8, &str, &str) {
-        match *self {
+    pub fn parts(&self) -> (u8, Cow<'_, str>, &str) {
+        let (kind, first, second) = match *self {
             Term::Tenant(tenant) => (1, tenant, ""),
             Term::Owner(tenant, user) => (2, tenant, user),
             Term::User(user) => (3, user, ""),
@@ -130,7 +135,9 @@ impl Term<'_> {
             Term::Label(name, value) => (8, name, value),
             Term::Code(code) => (9, code, ""),
             Term::Signature(signature) => (10, signature, ""),
-        }
+            Term::Parent(job) => return (11, Cow::Owned(job.to_string()), ""),
+        };
+        (kind, Cow::Borrowed(first), second)
     }
 
     /// A number for the term that is the same for ever: it is stored.
@@ -154,6 +161,9 @@ pub fn lasting_terms<'a>(job: &'a Job, mut visit: impl FnMut(Term<'a>)) {
     for (name, value) in job.extras.iter().flat_map(|extras| &extras.labels) {
         visit(Term::Label(name, value));
     }
+    if let Some(parent) = job.extras.as_ref().and_then(|extras| extras.parent) {
+        visit(Term::Parent(parent));
+    }
 }
 
 /// The terms of a job that change as it moves.
@@ -176,6 +186,7 @@ impl JobFilter {
             user: None,
             labels: Vec::new(),
             error_code: None,
+            parent: None,
             since: None,
             until: None,
         }
@@ -199,6 +210,9 @@ impl JobFilter {
                 job.last_failure
                     .as_ref()
                     .is_some_and(|last_failure| *last_failure.failure.code == **wanted)
+            })
+            && self.parent.is_none_or(|wanted| {
+                job.extras.as_ref().and_then(|extras| extras.parent) == Some(wanted)
             })
             && oldest <= job.id
             && end.is_none_or(|end| job.id < end)
@@ -227,6 +241,7 @@ impl JobFilter {
         terms.extend(self.trace_id.as_deref().map(Term::Trace));
         terms.extend(self.labels.iter().map(|(name, value)| Term::Label(name, value)));
         terms.extend(self.error_code.as_deref().map(Term::Code));
+        terms.extend(self.parent.map(Term::Parent));
         terms.extend(self.state.map(|state| Term::State(state.as_str())));
         terms
     }

@@ -87,6 +87,7 @@ export class Client {
       trace_id: filter.traceId,
       user_id: filter.userId,
       error_code: filter.errorCode,
+      parent_id: filter.parentId,
       created_after: filter.createdAfter,
       created_before: filter.createdBefore,
       cursor: filter.cursor,

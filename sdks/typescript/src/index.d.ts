@@ -89,6 +89,7 @@ export interface JobFilter {
   traceId?: string;
   userId?: string;
   errorCode?: string;
+  parentId?: string;
   labels?: Record<string, string>;
   createdAfter?: string;
   createdBefore?: string;

@@ -49,6 +49,7 @@ impl Filters {
             user_id: self.user,
             labels: self.labels,
             error_code: self.error_code,
+            parent_id: None,
             signature: None,
             created_after: self.since,
             created_before: self.until,

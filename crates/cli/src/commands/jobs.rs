@@ -7,6 +7,7 @@ use crate::output::{plain, record, say, say_json, say_wire, table, when};
 use crate::session::Session;
 use crate::span;
 use mainspring_sdk::api::job::{Job, JobEvent};
+use mainspring_sdk::client::JobFilter;
 use std::time::Duration;
 
 /// What to do with jobs.
@@ -19,6 +20,9 @@ pub(crate) enum Verb {
         /// Only jobs in this state
         #[arg(long, value_parser = STATES)]
         status: Option<String>,
+        /// Only jobs made from this one
+        #[arg(long, value_name = "JOB")]
+        parent: Option<String>,
         #[command(flatten)]
         filters: Box<Filters>,
     },
@@ -73,8 +77,9 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
     match verb {
         Verb::Submit(args) => return submit::run(*args, session).await,
         Verb::Tail(args) => return tail::run(args, session).await,
-        Verb::List { status, filters } => {
-            let page = client.jobs(&filters.with(status)).await?;
+        Verb::List { status, parent, filters } => {
+            let filter = JobFilter { parent_id: parent, ..filters.with(status) };
+            let page = client.jobs(&filter).await?;
             if session.is_json() {
                 say_wire(&page)?;
             } else {

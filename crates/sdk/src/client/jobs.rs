@@ -27,6 +27,8 @@ pub struct JobFilter {
     pub labels: Vec<(String, String)>,
     /// Only jobs whose last failed attempt said this.
     pub error_code: Option<String>,
+    /// Only jobs made from this one; dead letters are not asked for it.
+    pub parent_id: Option<String>,
     /// Only dead letters with this failure; jobs have none.
     pub signature: Option<String>,
     /// Only jobs created then or later.
@@ -101,6 +103,7 @@ impl JobFilter {
             ("trace_id", self.trace_id.clone()),
             ("user_id", self.user_id.clone()),
             ("error_code", self.error_code.clone()),
+            ("parent_id", self.parent_id.clone()),
             ("signature", self.signature.clone()),
             ("created_after", self.created_after.map(|at| at.to_string())),
             ("created_before", self.created_before.map(|at| at.to_string())),

@@ -120,7 +120,7 @@ pub(super) fn filled(ask: &Ask) -> String {
 }
 
 async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    let mut known = filters::names().to_vec();
+    let mut known = filters::job_names().to_vec();
     known.push("find");
     let query = Query::read(Some(&filled(&ask)), &known)?;
     if let Some(wanted) = query.get("find").map(str::trim) {

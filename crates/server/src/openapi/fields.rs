@@ -451,6 +451,7 @@ pub(super) fn query_value(path: &str, parameter: &str) -> Allowed {
         "taskType" => name(),
         "type" | "queue" | "user_id" => name(),
         "trace_id" => text(1, NAME_BYTES_MAX, no_control()),
+        "parent_id" => id(JobId::PREFIX),
         "label" => {
             let most = 2 * NAME_BYTES_MAX + 1;
             text(2, most, label()).each(0, LABELS_WANTED_MAX)

@@ -30,6 +30,8 @@ pub struct Archive {
 pub struct Seek<'a> {
     /// Those that have all of these terms; with none, all of them.
     pub terms: &'a [u64],
+    /// Whether one of them is of those that runs of older formats do not have.
+    pub is_by_new_term: bool,
     /// From this key down, included.
     pub from: Key,
     /// Down to this key, included.
@@ -149,8 +151,9 @@ impl Archive {
             if seek.is_any && found.keys.len() >= seek.limit {
                 break;
             }
+            let is_told = !seek.terms.is_empty() && (!seek.is_by_new_term || run.has_all_terms());
             let keys = match run.keys_with(seek.terms, (&seek.from, &seek.to), seek.limit) {
-                Ok(Some((keys, reads))) if !seek.terms.is_empty() => {
+                Ok(Some((keys, reads))) if is_told => {
                     found.reads += reads;
                     keys
                 }
@@ -177,8 +180,8 @@ impl Archive {
     /// The first stretch of more than `runs_max` neighbours in the same size class or below. A run
     /// with damage stays as it is: merging would drop what may still be read by other means.
     pub fn plan_merge(&self, runs_max: usize) -> Option<MergePlan> {
-        // One of the first format is written anew by itself, so that it gets its terms.
-        let is_old = |run: &&Arc<Run>| !run.has_terms() && run.damaged_blocks() == 0;
+        // One of an older format is written anew by itself, so that it gets all of its terms.
+        let is_old = |run: &&Arc<Run>| !run.has_all_terms() && run.damaged_blocks() == 0;
         if let Some(old) = self.runs.iter().find(is_old) {
             return Some(MergePlan { inputs: vec![old.clone()] });
         }
@@ -307,7 +310,7 @@ fn pairs_of<'a>(
     source: Source,
     terms_of: &'a dyn Fn(&Record) -> Vec<u64>,
 ) -> PairStream<'a> {
-    if run.has_terms() && source == Source::Pairs {
+    if run.has_all_terms() && source == Source::Pairs {
         return Box::new(run.pairs());
     }
     // As many passes over the records as keep what is sorted at a time small.

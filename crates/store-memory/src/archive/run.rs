@@ -1,5 +1,6 @@
 //! One run: checksummed blocks of sorted records, then blocks of terms (`archive/terms.rs`), then
-//! an index, then a trailer that finds it. The first format had no terms.
+//! an index, then a trailer that finds it. The first format had no terms, the second none of
+//! parents.
 //!
 //! Written under a temporary name and published when durable, so a run is whole or `Damaged`.
 //! Blocks are verified on every read, the index once at opening. Must never hold values in memory
@@ -20,7 +21,10 @@ const BLOCK_HEADER: usize = 8;
 const SYNC_BYTES: usize = 4 << 20;
 /// Without terms.
 const MAGIC_1: &[u8; 8] = b"MSARUN\0\x01";
-const MAGIC: &[u8; 8] = b"MSARUN\0\x02";
+/// Without the terms of parents.
+const MAGIC_2: &[u8; 8] = b"MSARUN\0\x02";
+/// Two bits from those of before, so that one bit that flips makes none of them another.
+const MAGIC: &[u8; 8] = b"MSARUN\0\x04";
 /// Index length, index checksum, magic.
 const TRAILER: usize = 16;
 const INDEX_ENTRY: usize = 28;
@@ -34,6 +38,8 @@ pub struct Run {
     blocks: Vec<Block>,
     /// None in a run of the first format.
     terms: Option<Terms>,
+    /// Whether those are all that records have by now.
+    has_all_terms: bool,
     summary: Summary,
     /// Where the blocks begin that were found damaged.
     damage: Mutex<BTreeSet<u64>>,
@@ -112,9 +118,9 @@ impl Run {
         self.blocks.last().map_or(0, |block| block.offset + u64::from(block.length))
     }
 
-    /// Whether its records can be found by their terms.
-    pub fn has_terms(&self) -> bool {
-        self.terms.is_some()
+    /// Whether its records can be found by all of their terms.
+    pub fn has_all_terms(&self) -> bool {
+        self.terms.is_some() && self.has_all_terms
     }
 
     /// Keys of records that have all of `terms`, from `from` down to `to`, both included, newest
@@ -348,7 +354,16 @@ where
     publish(disk, name)?;
     let file = disk.open_read(name).map_err(|source| FileError::io("open", name, source))?;
     let damage = Mutex::default();
-    Ok(Some(Run { name: name.to_owned(), file, bytes, blocks, terms, summary, damage }))
+    Ok(Some(Run {
+        name: name.to_owned(),
+        file,
+        bytes,
+        blocks,
+        has_all_terms: true,
+        terms,
+        summary,
+        damage,
+    }))
 }
 
 struct Written {
@@ -446,7 +461,8 @@ pub fn open_run(disk: &dyn Disk, name: &str) -> Result<Run, FileError> {
     let trailer = read_exact(file.as_ref(), name, trailer_at, TRAILER)?;
     let mut fields = Fields(&trailer);
     let (length, sum) = (fields.u32().unwrap_or(0), fields.u32().unwrap_or(0));
-    let has_terms = fields.0 == MAGIC;
+    let has_all_terms = fields.0 == MAGIC;
+    let has_terms = has_all_terms || fields.0 == MAGIC_2;
     let index_at = trailer_at
         .checked_sub(u64::from(length))
         .filter(|_| has_terms || fields.0 == MAGIC_1)
@@ -458,7 +474,7 @@ pub fn open_run(disk: &dyn Disk, name: &str) -> Result<Run, FileError> {
     let parsed = parse_index(&index, has_terms).ok_or_else(|| damaged(index_at))?;
     let (blocks, terms, summary) = parsed;
     let damage = Mutex::default();
-    Ok(Run { name: name.to_owned(), file, bytes, blocks, terms, summary, damage })
+    Ok(Run { name: name.to_owned(), file, bytes, blocks, terms, has_all_terms, summary, damage })
 }
 
 fn add(summary: Option<Summary>, record: &Record) -> Summary {

@@ -43,7 +43,16 @@ fn check_terms(archive: &Archive, model: &Model, probes: u64) {
         for (from, to, limit) in [(probes, 0, 500), (probes / 2, 5, 500), (probes, 0, 3)] {
             let admits = |record: &Record| terms.iter().all(|it| terms_of(record).contains(it));
             let (from, to) = (key(from), key(to));
-            let seek = Seek { terms: &terms, from, to, limit, is_any: false, admits: &admits };
+            let is_by_new_term = terms.contains(&3);
+            let seek = Seek {
+                terms: &terms,
+                is_by_new_term,
+                from,
+                to,
+                limit,
+                is_any: false,
+                admits: &admits,
+            };
             let found = archive.seek(&seek).unwrap();
             let found: Vec<Key> = found.keys.into_iter().map(|(key, _)| key).collect();
             let between = model.range(to..=from).rev().filter(|(_, record)| admits(record));
@@ -157,13 +166,34 @@ fn a_run_of_the_first_format_is_searched_and_then_gets_its_terms() {
     let old = write_run(&disk, "old.run", model.values().cloned().map(Ok)).unwrap().unwrap();
     let bytes = disk.contents("old.run").unwrap();
     assert_eq!(&bytes[bytes.len() - 8..], b"MSARUN\0\x01", "old bytes must still open");
-    assert!(!old.has_terms());
+    assert!(!old.has_all_terms());
     let mut archive = Archive::open(&disk, &["old.run".to_owned()]).unwrap();
     check_terms(&archive, &model, 300);
     let plan = archive.plan_merge(8).expect("an old run is written anew by itself");
     let merged = plan.merge(&disk, "new.run", i64::MIN, &terms_of).unwrap();
     assert_eq!(archive.replace(&plan, merged), ["old.run"]);
-    assert!(archive.runs()[0].has_terms() && archive.plan_merge(8).is_none());
+    assert!(archive.runs()[0].has_all_terms() && archive.plan_merge(8).is_none());
+    check(&archive, &model, 300);
+    check_terms(&archive, &model, 300);
+}
+
+#[test]
+fn a_run_of_the_second_format_is_searched_for_new_terms_and_then_gets_them() {
+    let disk = SimDisk::new();
+    let (_, model) = build(&disk, &[(0..300).map(|n| (n, 1, 50)).collect()]);
+    let records = model.values().cloned().map(Ok);
+    // Of the terms of today it does not know all.
+    let known = pairs(&model).filter(|pair| pair.as_ref().is_ok_and(|(term, _)| *term != 3));
+    write_run_with_terms(&disk, "old.run", records, || known).unwrap();
+    let end = disk.contents("old.run").unwrap().len() as u64;
+    disk.open_write("old.run").unwrap().write_at(end - 1, &[2]).unwrap();
+    let mut archive = Archive::open(&disk, &["old.run".to_owned()]).unwrap();
+    assert!(!archive.runs()[0].has_all_terms());
+    check_terms(&archive, &model, 300);
+    let plan = archive.plan_merge(8).expect("an old run is written anew by itself");
+    let merged = plan.merge(&disk, "new.run", i64::MIN, &terms_of).unwrap();
+    assert_eq!(archive.replace(&plan, merged), ["old.run"]);
+    assert!(archive.runs()[0].has_all_terms() && archive.plan_merge(8).is_none());
     check(&archive, &model, 300);
     check_terms(&archive, &model, 300);
 }
@@ -193,7 +223,15 @@ fn a_few_of_many_records_are_found_by_a_few_blocks() {
     let admits = |_: &Record| panic!("the records are not looked through");
     for terms in [vec![u64::MAX - 5_000], vec![2, u64::MAX - 5_000], vec![3]] {
         let (from, to) = ([255; 16], [0; 16]);
-        let seek = Seek { terms: &terms, from, to, limit: 7, is_any: false, admits: &admits };
+        let seek = Seek {
+            terms: &terms,
+            is_by_new_term: true,
+            from,
+            to,
+            limit: 7,
+            is_any: false,
+            admits: &admits,
+        };
         let found = archive.seek(&seek).unwrap();
         assert!(found.keys.len() >= 3, "{terms:?}");
         assert!(found.reads <= 4 * terms.len(), "{} blocks for {terms:?}", found.reads);

@@ -116,12 +116,13 @@ impl MemoryStore {
             terms.is_empty() || thawed(&record.value).is_ok_and(|it| filter.admits(&it.job))
         };
         let (from, to) = (last.to_be_bytes(), floor.0.to_be_bytes());
-        let seek = Seek { terms: &terms, from, to, limit, is_any, admits: &admits };
+        let is_by_new_term = filter.parent.is_some();
+        let seek = Seek { terms: &terms, is_by_new_term, from, to, limit, is_any, admits: &admits };
         let mut found = archive.seek(&seek).map_err(|error| failed(&error))?;
         // The one that is in the trace by its id alone.
         if let Some(own) = filter.traced_job().filter(|own| (floor.0..=last).contains(&own.0)) {
             let key = own.0.to_be_bytes();
-            let seek = Seek { terms: &[], from: key, to: key, limit: 1, is_any, admits: &admits };
+            let seek = Seek { terms: &[], from: key, to: key, limit: 1, ..seek };
             let alone = archive.seek(&seek).map_err(|error| failed(&error))?;
             found.reads += alone.reads;
             found.keys.extend(alone.keys);

@@ -259,7 +259,7 @@ impl Writes<'_> {
         jobs.payloads.push(Text(job.payload.clone()));
         jobs.traces.push(job.trace.as_deref().map(str::to_owned));
         jobs.more.push(more(job, &entry.history));
-        for term in terms::labels(job) {
+        for term in terms::submitted(job) {
             self.new_terms.0.push(term);
             self.new_terms.1.push(uuid(job.id));
         }

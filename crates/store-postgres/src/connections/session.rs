@@ -40,14 +40,21 @@ pub(crate) enum Wait {
     Hardly,
 }
 
+/// What the writer lists itself.
+macro_rules! listed {
+    () => {
+        "; SET LOCAL mainspring.labels = 'listed'; SET LOCAL mainspring.parents = 'listed'"
+    };
+}
+
 impl Wait {
-    /// What a transaction sets for it. The writer lists the labels of its jobs by the batch
-    /// (`commit/write.rs`): the trigger `list_labels` leaves them alone.
+    /// What a transaction sets for it. The writer lists the labels and parents of its jobs by the
+    /// batch (`commit/write.rs`): the triggers `list_labels` and `list_parent` leave them alone.
     pub(super) fn setting(self) -> &'static str {
         match self {
             Wait::Usual => "",
-            Wait::Short => "; SET LOCAL lock_timeout = 50; SET LOCAL mainspring.labels = 'listed'",
-            Wait::Hardly => "; SET LOCAL lock_timeout = 5; SET LOCAL mainspring.labels = 'listed'",
+            Wait::Short => concat!("; SET LOCAL lock_timeout = 50", listed!()),
+            Wait::Hardly => concat!("; SET LOCAL lock_timeout = 5", listed!()),
         }
     }
 }

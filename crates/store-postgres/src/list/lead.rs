@@ -183,6 +183,7 @@ pub(super) async fn choose(
         leads.push(of_tenants(Term::Label(name, value)));
     }
     leads.extend(filter.error_code.as_deref().map(|code| of_tenants(Term::Code(code))));
+    leads.extend(filter.parent.map(|parent| of_tenants(Term::Parent(parent))));
     let few = |lanes: &&Vec<i32>| lanes.len() <= LANES_MAX;
     let few_lanes = wanted.lanes.as_ref().filter(few);
     let waiting_lanes = wanted.waiting_lanes.as_ref().filter(few);

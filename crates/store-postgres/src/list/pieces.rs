@@ -132,7 +132,8 @@ impl Pieces<'_> {
             to.with(" OR (j.trace IS NULL AND j.id = ?))", Box::new(own), Type::UUID);
         }
         let labels = self.filter.labels.iter().map(|(name, value)| Term::Label(name, value));
-        for term in labels.chain(self.filter.error_code.as_deref().map(Term::Code)) {
+        let code = self.filter.error_code.as_deref().map(Term::Code);
+        for term in labels.chain(code).chain(self.filter.parent.map(Term::Parent)) {
             let numbers = self.numbers(term);
             if !matches!(lead, Some(Lead::Terms(led)) if *led == numbers) {
                 to.fact("term", "j.id", numbers);

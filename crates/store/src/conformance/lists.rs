@@ -26,6 +26,7 @@ async fn crowd(bench: &mut Bench) {
                 job_type: kind(if turn % 3 == 0 { "saw" } else { "mill" }),
                 queue: (turn % 4 == 0).then(|| queue("slow")),
                 trace: (turn % 5 == 0).then(|| "t1".into()),
+                parent: (turn % 5 < 2).then(|| JobId(77 + turn as u128 % 2)),
                 labels: match turn % 4 {
                     0 => label("team", "red"),
                     1 => [label("team", "red"), label("site", "é")].concat(),
@@ -80,6 +81,12 @@ fn filters(some: &[Job]) -> Vec<JobFilter> {
     let both = [wanted_label("team", "red"), wanted_label("site", "é")].concat();
     filters.push(JobFilter { labels: both, ..all() });
     filters.push(JobFilter { trace_id: Some("t1".into()), user: Some(user("eve")), ..all() });
+    for parent in [77, 78, 79].map(|bits| Some(JobId(bits))) {
+        filters.push(JobFilter { parent, ..all() });
+        filters.push(JobFilter { parent, ..JobFilter::of(Scope::Tenant(tenant("other"))) });
+        filters.push(JobFilter { parent, state: Some(StateName::Queued), ..all() });
+        filters.push(JobFilter { parent, labels: wanted_label("team", "red"), ..all() });
+    }
     for job in some {
         filters.push(JobFilter { trace_id: Some(job.trace_id()), ..all() });
         filters.push(JobFilter { since: Some(job.created_at), ..all() });

@@ -68,6 +68,7 @@ const TOOLS: &[Tool] = &[
             Parameter("queue", "string", false, "Only those of this queue"),
             Parameter("trace_id", "string", false, "Only those of this trace"),
             Parameter("error_code", "string", false, "Only those whose last failure said this"),
+            Parameter("parent_id", "string", false, "Only those made from this job"),
             LIMIT,
             CURSOR,
         ],

@@ -12,10 +12,10 @@ use mainspring_kernel::limits::{
 };
 use mainspring_kernel::signature::Signature;
 use mainspring_kernel::text::is_code_letter;
-use mainspring_kernel::{DlqState, JobType, QueueName, StateName, Timestamp, UserId};
+use mainspring_kernel::{DlqState, JobId, JobType, QueueName, StateName, Timestamp, UserId};
 
 /// The parameters of both lists, with what they say.
-pub(crate) const FILTERS: [(&str, &str); 11] = [
+pub(super) const FILTERS: [(&str, &str); 11] = [
     ("status", "Only those in this state."),
     ("type", "Only those of this type."),
     ("queue", "Only those in this queue."),
@@ -28,6 +28,10 @@ pub(crate) const FILTERS: [(&str, &str); 11] = [
     ("limit", "How many entries, 1 to 100; 20 if left out."),
     ("cursor", "Where to go on: `next_cursor` of the page before, with the same filters."),
 ];
+
+/// The parameters of the list of jobs.
+pub(crate) const JOB_FILTERS: [(&str, &str); 12] =
+    with_one_more(&FILTERS, ("parent_id", "Only those made from this job."));
 
 /// The parameters of the list of dead letters.
 pub(super) const ITEM_FILTERS: [(&str, &str); 12] = with_one_more(
@@ -57,9 +61,9 @@ const fn with_one_more(
 /// The parameters of a list that has no filters.
 pub(super) const PAGE: [(&str, &str); 2] = [FILTERS[9], FILTERS[10]];
 
-/// The names of the parameters.
-pub(crate) fn names() -> [&'static str; FILTERS.len()] {
-    FILTERS.map(|(name, _)| name)
+/// The names of the parameters of the list of jobs.
+pub(crate) fn job_names() -> [&'static str; JOB_FILTERS.len()] {
+    JOB_FILTERS.map(|(name, _)| name)
 }
 
 /// The jobs of the parameters, in `scope`.
@@ -67,8 +71,12 @@ pub(crate) fn jobs(query: &Query, scope: Scope) -> Result<JobFilter, Refusal> {
     let state = query.get("status").map(|text| {
         StateName::parse(text).ok_or_else(|| refusal::invalid("status", "is not a state"))
     });
+    let parent = query.get("parent_id").map(|text| {
+        text.parse::<JobId>().map_err(|_| refusal::invalid("parent_id", "is not the id of a job"))
+    });
+    let (state, parent) = (state.transpose()?, parent.transpose()?);
     let (since, until) = times(query)?;
-    Ok(JobFilter { state: state.transpose()?, since, until, ..common(query, scope)? })
+    Ok(JobFilter { state, parent, since, until, ..common(query, scope)? })
 }
 
 /// The dead-letter items of the parameters, in `scope`.
@@ -178,6 +186,7 @@ fn parts(filter: &JobFilter) -> Vec<String> {
         user,
         labels,
         error_code,
+        parent,
         since,
         until,
     } = filter;
@@ -195,6 +204,7 @@ fn parts(filter: &JobFilter) -> Vec<String> {
         text(trace_id.as_ref()),
         text(user.as_ref()),
         text(error_code.as_ref()),
+        text(parent.as_ref()),
         instant(*since),
         instant(*until),
     ];

@@ -185,7 +185,7 @@ fn item_error(code: &str, message: &str, out: &mut Out) {
 }
 
 pub(super) async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
-    let query = ask.query(&filters::names())?;
+    let query = ask.query(&filters::job_names())?;
     let filter = filters::jobs(&query, auth::scope(&who))?;
     let list = filters::job_list(&filter);
     let before = filters::before(&query, list)?.map(JobId);

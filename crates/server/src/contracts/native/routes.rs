@@ -6,7 +6,7 @@ mod internal;
 mod subscriptions;
 mod triggers;
 
-use super::filters::{FILTERS, GROUP_FILTERS, ITEM_FILTERS, PAGE};
+use super::filters::{GROUP_FILTERS, ITEM_FILTERS, JOB_FILTERS, PAGE};
 use super::{
     audit, dlq, events, jobs, objects, queues, runtime, schedules, tenants, tokens, types, work,
     workers,
@@ -88,7 +88,7 @@ fn job_routes() -> Vec<Route> {
             roles!(ANYONE, jobs::list),
             Doc::new("jobs", "listJobs", "List jobs, newest first")
                 .text(LIST_TEXT)
-                .query(&FILTERS)
+                .query(&JOB_FILTERS)
                 .gives(200, Gives::Page(shape::<api::job::Job>)),
         ),
         get(

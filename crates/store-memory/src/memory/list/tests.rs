@@ -25,7 +25,8 @@ fn job(n: u32) -> Job {
         is_exhausted: false,
         result: None,
     };
-    let extras = Extras { labels: vec![("team".into(), "red".into())], ..Extras::default() };
+    let labels = vec![("team".into(), "red".into())];
+    let extras = Extras { labels, parent: Some(JobId(77)), ..Extras::default() };
     Job {
         id: JobId(JobId::first_at(at).0 | u128::from(n % 3) << 64 | u128::from(n)),
         tenant: TenantId::new(pick("rare", "usual")).unwrap(),
@@ -89,6 +90,7 @@ fn rare() -> Vec<JobFilter> {
         JobFilter { trace_id: Some("t1".to_owned()), ..all() },
         JobFilter { labels: vec![("team".to_owned(), "red".to_owned())], ..all() },
         JobFilter { error_code: Some("NO_PAPER".to_owned()), ..all() },
+        JobFilter { parent: Some(JobId(77)), ..all() },
         JobFilter { state: Some(StateName::Failed), ..all() },
     ]
 }
