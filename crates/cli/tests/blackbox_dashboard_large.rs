@@ -103,28 +103,10 @@ fn what_is_not_counted_in_full_says_so(server: &Server, ann: &Caller, size: &Siz
 }
 
 /// Of a label and a type, both of very many jobs, every job that has both is found once, newest
-/// first; of a state and a type that share none, none.
+/// first: whichever of the two is the denser. Of a state and a type that share none, none.
 fn two_long_lists_have_in_common_what_they_should(ann: &Caller, size: &Size) {
-    let pages_max = if is_full() { 20 } else { usize::MAX };
-    let (mut path, mut seen, mut last) = (String::new(), BTreeSet::new(), None);
-    for _ in 0..pages_max {
-        let page = ann.get(&format!("/api/v1/jobs?label=part%3Dp1&type=large.3&limit=100{path}"));
-        let page = page.data();
-        for job in items(page.clone()) {
-            let id = text(&job, "job_id");
-            assert!(last.is_none_or(|last| id < last), "{id} is not older than the one before");
-            last = Some(id);
-            let n = job["payload"]["n"].as_u64().unwrap();
-            assert!(n % 10 == 3 && n % 3 == 1, "{job}");
-            assert!(seen.insert(n), "{n} comes twice");
-        }
-        match page["next_cursor"].as_str() {
-            Some(cursor) => path = format!("&cursor={cursor}"),
-            None => break,
-        }
-    }
-    let expected = if is_full() { 2_000 } else { size.jobs / 30 };
-    assert_eq!(seen.len(), expected);
+    common(ann, size, "part%3Dp1", |n| n % 3 == 1);
+    common(ann, size, "rare%3Dyes", is_rare);
     let none = ann.get("/api/v1/jobs?status=cancelled&type=large.7").data();
     assert_eq!((items(none.clone()).len(), &none["total"]), (0, &json!(0)));
     // Those of large.0 to large.5, but for a few that failed; none of those that are done.
@@ -134,6 +116,36 @@ fn two_long_lists_have_in_common_what_they_should(ann: &Caller, size: &Size) {
         page["total"].as_u64().or(page["total_at_least"].as_u64()).unwrap()
     };
     assert_eq!((queued("large.0"), queued("large.7")), ((size.jobs as u64 / 10).min(10_000), 0));
+}
+
+/// Walks along what has a label and is of the type `large.3`.
+fn common(ann: &Caller, size: &Size, label: &str, has_label: fn(u64) -> bool) {
+    let is_it = |n: &u64| n % 10 == 3 && has_label(*n);
+    let all = (0..size.jobs as u64).filter(is_it).count();
+    let pages_max = if is_full() { 20 } else { usize::MAX };
+    let (mut path, mut seen, mut last) = (String::new(), BTreeSet::new(), None);
+    for _ in 0..pages_max {
+        let page = format!("/api/v1/jobs?label={label}&type=large.3&limit=100{path}");
+        let page = ann.get(&page).data();
+        for job in items(page.clone()) {
+            let id = text(&job, "job_id");
+            assert!(last.is_none_or(|last| id < last), "{id} is not older than the one before");
+            last = Some(id);
+            let n = job["payload"]["n"].as_u64().unwrap();
+            assert!(is_it(&n), "{job}");
+            assert!(seen.insert(n), "{n} comes twice");
+        }
+        match page["next_cursor"].as_str() {
+            Some(cursor) => path = format!("&cursor={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), if is_full() { 2_000 } else { all }, "{label}");
+}
+
+/// One in thirteen: fewer than are of a type, and more than are counted to choose an index.
+fn is_rare(n: u64) -> bool {
+    n.is_multiple_of(13)
 }
 
 /// The codes of the failures on a page, and how many dead letters have each.
@@ -201,8 +213,12 @@ fn fill(server: &Server, who: &Caller, size: &Size) {
 
 fn submit(who: &Caller, first: usize, count: usize) {
     let wish = |n: usize| {
+        let mut labels = json!({ "part": format!("p{}", n % 3) });
+        if is_rare(n as u64) {
+            labels["rare"] = json!("yes");
+        }
         json!({ "job_type": format!("large.{}", n % 10), "payload": { "n": n },
-            "max_retries": 0, "labels": { "part": format!("p{}", n % 3) } })
+            "max_retries": 0, "labels": labels })
     };
     let wishes: Vec<Value> = (first..first + count).map(wish).collect();
     let made = who.post("/api/v1/jobs/batch", &json!({ "jobs": wishes }));
