@@ -1,7 +1,7 @@
 //! Limits hold while servers are killed. Rates are judged by the histories of all jobs in the end,
 //! which no order of commits can excuse. How many ran at a time is judged by what workers had in
 //! their hands: servers side by side (with PostgreSQL) read their clocks before they wait for each
-//! other.
+//! other. The usual run takes as long as six kills, `MAINSPRING_TEST=full` more than a minute.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
@@ -28,6 +28,12 @@ const LEASE: Duration = Duration::from_secs(15);
 /// No run takes as long, on any machine that gets somewhere.
 const PATIENCE: Duration = Duration::from_secs(240);
 
+/// How many times as long it takes as the usual run.
+fn length() -> usize {
+    let is_full = std::env::var("MAINSPRING_TEST").is_ok_and(|level| level == "full");
+    if is_full { 12 } else { 1 }
+}
+
 /// As many servers as the store allows, up to two.
 fn servers(store: Store) -> Vec<Server> {
     let options = store.options(env!("CARGO_BIN_EXE_mainspring")).config(CONFIG);
@@ -40,6 +46,7 @@ fn rates_and_keys_hold_while_servers_are_killed(store: Store) {
     let admins: Vec<Caller> = servers.iter().map(Server::admin).collect();
     let mut wanted = BTreeMap::new();
     for (job_type, count) in [("paced", 160), ("by-site", 96), ("keyed", 400)] {
+        let count = count * length();
         let jobs: Vec<Value> = (0..count)
             .map(|n| json!({ "job_type": job_type, "payload": { "site": n % SITES } }))
             .collect();
@@ -60,7 +67,7 @@ fn rates_and_keys_hold_while_servers_are_killed(store: Store) {
             scope.spawn(move || work(run, nth));
         }
         let is_done = || run.done.load(Ordering::Relaxed) >= total;
-        for kill in 0..KILLS {
+        for kill in 0..KILLS * length() {
             // Paced: some of the load runs between two kills.
             while run.clock.elapsed() < Duration::from_millis(900) * (kill as u32 + 1) && !is_done()
             {
