@@ -473,6 +473,8 @@ fn d16_every_server_knows_of_the_workers_of_the_others(store: Store) {
         told["reasons"].as_array().expect("a list").iter().map(|why| text(why, "code")).collect()
     };
     assert!(codes(last).contains(&"NO_WORKER".to_owned()), "{:?}", codes(last));
+    let told = last.get(&format!("/api/v1/jobs/{job}/explain")).data();
+    assert!(told["reasons"].to_string().contains("since this server started"), "{told}");
     // A worker of the right type that gets nothing, because its queue is another one.
     let ask = json!({ "worker_id": "w-far", "types": ["lonely"], "queues": ["default", "other"],
         "limit": 1 });

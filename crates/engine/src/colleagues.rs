@@ -11,7 +11,7 @@ const TOLD_MAX: usize = 2_000;
 
 /// What the other servers are told.
 pub(crate) fn told(shared: &Shared) -> Vec<WorkerNote> {
-    let mut seen = shared.workers.list(shared.clock.now(), shared.config.worker_memory);
+    let mut seen = shared.workers.remembered(shared.clock.now());
     seen.sort_by_key(|worker| std::cmp::Reverse(worker.last_seen));
     seen.truncate(TOLD_MAX);
     seen.into_iter().map(note).collect()
@@ -20,12 +20,18 @@ pub(crate) fn told(shared: &Shared) -> Vec<WorkerNote> {
 /// Everyone heard of lately by any server, by name.
 pub(crate) async fn everywhere(shared: &Shared) -> Result<Vec<WorkerSeen>, Error> {
     let now = shared.clock.now();
-    let memory = shared.config.worker_memory;
+    let mut all = remembered(shared).await?;
+    all.retain(|it| now.since(it.last_seen) <= shared.config.worker_memory);
+    Ok(all)
+}
+
+/// Everyone whom any server remembers, by name.
+pub(crate) async fn remembered(shared: &Shared) -> Result<Vec<WorkerSeen>, Error> {
     let elsewhere = shared.store.workers_elsewhere().await?;
     let elsewhere = elsewhere.into_iter().map(seen);
-    let own = shared.workers.list(now, memory);
+    let own = shared.workers.remembered(shared.clock.now());
     let mut all = BTreeMap::new();
-    for worker in elsewhere.filter(|it| now.since(it.last_seen) <= memory).chain(own) {
+    for worker in elsewhere.chain(own) {
         let key = (worker.id.clone(), worker.tenant.clone());
         match all.get_mut(&key) {
             None => {

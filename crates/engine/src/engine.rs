@@ -148,7 +148,7 @@ pub(crate) struct Shared {
     pub(crate) timer_changed: Notify,
     pub(crate) stop: CancellationToken,
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    started_at: Timestamp,
+    pub(crate) started_at: Timestamp,
     restored: Restored,
 }
 

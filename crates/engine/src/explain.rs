@@ -4,6 +4,7 @@ use crate::colleagues;
 use crate::engine::Shared;
 use crate::governed;
 use crate::limits::WAITED_FOR_SHOWN;
+use crate::workers::WorkerSeen;
 use mainspring_kernel::dispatch::{Basis, Estimate, Outlook, has_room};
 use mainspring_kernel::entity::Body;
 use mainspring_kernel::entity::tenant::tenant_id;
@@ -65,9 +66,8 @@ pub(crate) async fn explain(shared: &Shared, id: JobId) -> Result<Option<Explana
             None => paused(&job, &history),
         },
     };
-    let workers = colleagues::everywhere(shared).await?;
-    let has_worker = workers.iter().any(|seen| seen.wants(&job.tenant, &job.job_type, &job.queue));
-    let mut reasons = reasons(&job, (standing.as_ref(), held), has_worker, now);
+    let unasked = unasked(shared, &job, now).await?;
+    let mut reasons = reasons(&job, (standing.as_ref(), held), unasked, now);
     if job.due_at().is_some()
         && let Some(Pause { by, .. }) = tenant_pause(shared, &job).await?
     {
@@ -196,6 +196,26 @@ async fn own(shared: &Shared, job: &Job, jobs: &[JobId]) -> Result<Vec<JobId>, E
     Ok(own)
 }
 
+/// Since when no worker of any server has asked for such jobs, if none did lately.
+async fn unasked(shared: &Shared, job: &Job, now: Timestamp) -> Result<Option<String>, Error> {
+    let workers = colleagues::remembered(shared).await?;
+    let wants = |seen: &&WorkerSeen| seen.wants(&job.tenant, &job.job_type, &job.queue);
+    let last = workers.iter().filter(wants).map(|seen| seen.last_seen).max();
+    if last.is_some_and(|at| now.since(at) <= shared.config.worker_memory) {
+        return Ok(None);
+    }
+    let since = match last {
+        Some(at) => format!("for {} s", now.since(at).as_secs()),
+        None => {
+            let seconds = now.since(shared.started_at).as_secs();
+            format!("since this server started {seconds} s ago")
+        }
+    };
+    let Job { job_type, queue, .. } = job;
+    let text = format!("no worker has asked for type {job_type} in queue {queue} {since}");
+    Ok(Some(text))
+}
+
 /// What a bucket or a circuit does to a job.
 fn held(job: &Job, held: &Held, now: Timestamp) -> WhyWaiting {
     let seconds = held.until.map(|until| until.since(now).as_secs_f64());
@@ -224,7 +244,7 @@ fn held(job: &Job, held: &Held, now: Timestamp) -> WhyWaiting {
 fn reasons(
     job: &Job,
     (standing, held): (Option<&Standing>, Option<WhyWaiting>),
-    has_worker: bool,
+    unasked: Option<String>,
     now: Timestamp,
 ) -> Vec<WhyWaiting> {
     let is_held = held.is_some();
@@ -270,9 +290,7 @@ fn reasons(
             because("JOBS_AHEAD", message);
         }
     }
-    if !has_worker {
-        let message =
-            format!("no worker asked for type {} in queue {} lately", job.job_type, job.queue);
+    if let Some(message) = unasked {
         because("NO_WORKER", message);
     }
     if reasons.is_empty() {

@@ -39,6 +39,8 @@ pub const WORKERS_MAX: usize = 10_000;
 pub const WORKERS_PER_TENANT_MAX: usize = 1_000;
 /// What the remembered workers of one tenant may take up, with the names they ask for.
 pub const WORKERS_PER_TENANT_BYTES_MAX: usize = 1 << 20;
+/// For so long it is remembered who asked for what, to tell since when nobody has.
+const REMEMBERED: Duration = Duration::from_secs(24 * 3_600);
 /// What a worker takes up besides names.
 const WORKER_BYTES: usize = 256;
 /// What a name takes up besides its letters.
@@ -137,11 +139,18 @@ impl Workers {
         }
     }
 
-    /// Everyone heard of within `memory`, by name; the others are forgotten.
+    /// Everyone heard of within `memory`, by name.
     pub(crate) fn list(&self, now: Timestamp, memory: Duration) -> Vec<WorkerSeen> {
+        let mut all = self.remembered(now);
+        all.retain(|seen| now.since(seen.last_seen) <= memory);
+        all
+    }
+
+    /// Everyone who is remembered, by name.
+    pub(crate) fn remembered(&self, now: Timestamp) -> Vec<WorkerSeen> {
         let mut known = self.known();
         known.tenants.retain(|_, team| {
-            team.workers.retain(|_, seen| now.since(seen.last_seen) <= memory);
+            team.workers.retain(|_, seen| now.since(seen.last_seen) <= REMEMBERED);
             team.bytes = team.workers.values().map(bytes).sum();
             !team.workers.is_empty()
         });
@@ -237,6 +246,9 @@ mod tests {
         let list = workers.list(Timestamp(900), MEMORY);
         assert_eq!(list.len(), WORKERS_MAX);
         assert!(list.iter().any(|seen| seen.id.as_str() == "only"));
-        assert_eq!(workers.list(Timestamp(900) + MEMORY * 2, MEMORY).len(), 0, "the silent go");
+        let later = Timestamp(900) + MEMORY * 2;
+        assert_eq!(workers.list(later, MEMORY).len(), 0, "the silent go");
+        assert_eq!(workers.remembered(later).len(), WORKERS_MAX, "and are remembered for a while");
+        assert_eq!(workers.remembered(later + REMEMBERED).len(), 0);
     }
 }
