@@ -34,6 +34,15 @@ pub(crate) fn command() -> Command {
     command
 }
 
+/// The same, behind everything that is in a hurry.
+pub(crate) fn nice() -> Command {
+    let plain = command();
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(plain.get_program());
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
 /// Whether somebody chose, or steps of our crates were noted down before. Of this crate alone they
 /// always are: it is what runs.
 pub(crate) fn is_built_in_steps() -> bool {

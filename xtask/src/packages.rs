@@ -27,6 +27,7 @@ const NEEDS: &[Need] = &[
     Need { task: "bench", program: "postgres", package: "postgresql" },
     Need { task: "bench", program: "pgbouncer", package: "pgbouncer" },
     Need { task: "bench", program: "npm", package: "npm" },
+    Need { task: "bench", program: "redis-server", package: "redis-server" },
     // The shim for power cuts is built on the spot, the README talks HTTP with curl, and full disks
     // are small file systems.
     Need { task: "test", program: "gcc", package: "gcc" },

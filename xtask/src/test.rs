@@ -1,11 +1,14 @@
 //! `cargo xtask test`: everything CI runs, step by step, each with its time.
 //!
 //! A failed step does not hide the next one, except that nothing is tested when the build fails.
+//! Clippy runs beside the tests, which wait for much; its step shows what it said.
 //! The last line is the sum of all tests; the exit code tells whether every step passed.
 
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, PipeReader};
 use std::mem;
-use std::process::{Command, ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,7 +51,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
 
     steps.take("packages", || packages::ensure("test"));
     steps.take("format", || if_installed("fmt", &["fmt", "--all", "--check"]));
-    steps.take("clippy", || if_installed("clippy", &cargo::CLIPPY));
     steps.take("tidy", tidy::run);
     let is_built =
         steps.take("build", || cargo::run(&["build", "--workspace", "--all-targets", "--locked"]));
@@ -70,6 +72,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
                 Ok(())
             });
         }
+        let mut clippy = None;
         steps.take("test", || {
             let prepare = |command: &mut Command| {
                 prepare(command, depth);
@@ -85,7 +88,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             };
             let mut ear = Ear::default();
             let ran = binaries::list()
-                .and_then(|binaries| binaries::run(binaries, &prepare, |line| ear.hear(line)))
+                .and_then(|binaries| {
+                    // Tests wait for much: there is time for it beside them, and cargo is free.
+                    clippy = Some(Beside::start(&cargo::CLIPPY));
+                    binaries::run(binaries, &prepare, |line| ear.hear(line))
+                })
                 .map(|tests| unsteady = tests);
             let mut examples = cargo::command();
             examples.args(["test", "--workspace", "--doc", "--locked"]);
@@ -98,6 +105,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode> {
             result
         });
         drop(postgres);
+        steps.take("clippy", || clippy.map_or_else(|| bail!("not begun"), Beside::end));
         steps.take("instructions", instructions::check);
         steps.take("schemathesis", || match depth {
             Depth::Usual => schemathesis::quick(),
@@ -171,6 +179,47 @@ fn if_installed(subcommand: &str, arguments: &[&str]) -> Result<()> {
     }
     println!("SKIPPED: `cargo {subcommand}` is not installed in this toolchain");
     Ok(())
+}
+
+/// A cargo command that runs beside something else, behind everything that is in a hurry. What it
+/// says is shown at its end.
+enum Beside {
+    Running(Child, PathBuf),
+    NotInstalled(String),
+}
+
+impl Beside {
+    fn start(arguments: &[&str]) -> Result<Beside> {
+        let subcommand = arguments[0];
+        if !cargo::has_subcommand(subcommand) {
+            return Ok(Beside::NotInstalled(subcommand.to_owned()));
+        }
+        // Into a file: a pipe that nobody reads would hold it up.
+        let said = cargo::target_directory()?.join(format!("{subcommand}-said"));
+        let file = File::create(&said).context("cannot keep what cargo says")?;
+        let mut command = cargo::nice();
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        let shown = cargo::shown(&command);
+        println!("$ {shown}");
+        let child = command.spawn().with_context(|| format!("cannot start `{shown}`"))?;
+        Ok(Beside::Running(child, said))
+    }
+
+    fn end(beside: Result<Beside>) -> Result<()> {
+        match beside? {
+            Beside::Running(mut child, said) => {
+                let status = child.wait().context("cannot wait for cargo")?;
+                print!("{}", fs::read_to_string(said).context("cannot read what cargo said")?);
+                if !status.success() {
+                    bail!("it found something ({status})");
+                }
+            }
+            Beside::NotInstalled(subcommand) => {
+                println!("SKIPPED: `cargo {subcommand}` is not installed in this toolchain");
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Both output streams share one pipe: cargo names a binary on one and the binary answers on the

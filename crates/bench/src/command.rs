@@ -2,10 +2,11 @@
 //! it in the same run. What was asked for is read here; how rows are shown is up to the caller, who
 //! also measures servers that run already, as far as [`Args::running`] says.
 
+use crate::peers::table as peers;
 use crate::postgres::stand::{Plan, Stand, Store};
 use crate::postgres::suite as postgres;
 use crate::report::{self, Row};
-use crate::{echo as bare, limits, neighbours, schedules, suite, turn as limit};
+use crate::{chart, echo as bare, limits, neighbours, schedules, suite, turn as limit};
 use anyhow::bail;
 use jiff::SignedDuration;
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ With --store postgres, beside the limits of PostgreSQL and graphile-worker:
   P3   submit one per request              P7   submit to one node, drain another
   P4   drain one per request               P8   a long load with a transaction held open
   idle statements of ten idle nodes        raw, peer   the limits or graphile-worker alone
+  scale  one, two and four nodes, and what a job costs
 
 On either store, what a tenant feels of a hostile one (N1 to N12, or --neighbours for all):
   N1   control characters                  N7   connections that never read
@@ -53,6 +55,11 @@ On either store, what a tenant feels of a hostile one (N1 to N12, or --neighbour
 On either store, what schedules and triggers cost:
   S1   ten thousand due at once            S3   ten thousand triggers on files
   S2   a hundred thousand far ahead
+
+Other systems beside both of our stores, by the same loads (or --peers for all):
+  W1   submit in batches of 1000           W2   drain in batches
+  W1s  submit one per request              W2s  drain one by one
+  W3   latency from submit to handler
 
 On either store, what limits are for (or --scenario):
   L1   noisy-tenant: one tenant floods, nine quiet ones are measured
@@ -75,6 +82,9 @@ pub struct Args {
     /// The neighbours of every hostile client: N1 to N12
     #[arg(long)]
     neighbours: bool,
+    /// beanstalkd, graphile-worker, pg-boss, BullMQ and Restate beside us: W1 to W3
+    #[arg(long)]
+    peers: bool,
     /// What servers keep their jobs in; postgres alone means all of its workloads
     #[arg(long, value_enum, default_value = "memory", value_name = "STORE")]
     store: Store,
@@ -84,10 +94,10 @@ pub struct Args {
     /// Ten minutes of P8 instead of three, and P6 beside five million finished jobs too
     #[arg(long)]
     full: bool,
-    /// Leave graphile-worker out
+    /// Leave out what npm would install
     #[arg(long)]
     no_peer: bool,
-    /// Install graphile-worker here and keep it for the next time
+    /// Install peers here and keep them for the next time
     #[arg(long, value_name = "DIR")]
     peer_dir: Option<PathBuf>,
     /// Put the table into this file, between its markers
@@ -148,7 +158,8 @@ impl Args {
     /// Whether nothing was named.
     fn is_bare(&self) -> bool {
         let is_named = !self.only.is_empty() || !self.rows.is_empty() || self.suite;
-        !is_named && self.scenario.is_none() && !self.neighbours && self.store == Store::Memory
+        let is_named = is_named || self.neighbours || self.peers;
+        !is_named && self.scenario.is_none() && self.store == Store::Memory
     }
 
     /// Whether it is to be over soon.
@@ -209,6 +220,7 @@ pub fn run(args: &Args, show: Show<'_>) -> anyhow::Result<()> {
         Some(Some(Suite::Neighbours)) => run_neighbours(&names, args, show),
         Some(Some(Suite::Schedules)) => run_schedules(&names, args, show),
         Some(Some(Suite::Limits)) => run_limits(&names, args, show),
+        Some(Some(Suite::Peers)) => run_peers(&names, args, show),
         Some(Some(Suite::Journal) | None) | None => run_journal(&names, args, show),
     }
 }
@@ -221,6 +233,7 @@ enum Suite {
     Neighbours,
     Schedules,
     Limits,
+    Peers,
 }
 
 /// L1 and L2 by name.
@@ -233,13 +246,16 @@ enum Scenario {
 impl Suite {
     fn of(name: &str) -> Option<Self> {
         let is_journal = name == "RAM" || suite::NAMES.contains(&name);
-        let is_postgres = postgres::NAMES.contains(&name) || postgres::YARDSTICKS.contains(&name);
+        let is_postgres = postgres::NAMES.contains(&name)
+            || postgres::YARDSTICKS.contains(&name)
+            || name == postgres::SCALE;
         let is_neighbour = neighbours::names().any(|known| known == name);
         match (is_journal, is_postgres, is_neighbour) {
             (true, _, _) => Some(Suite::Journal),
             (_, true, _) => Some(Suite::Postgres),
             (_, _, true) => Some(Suite::Neighbours),
             (false, false, false) if limits::NAMES.contains(&name) => Some(Suite::Limits),
+            (false, false, false) if peers::NAMES.contains(&name) => Some(Suite::Peers),
             (false, false, false) => schedules::NAMES.contains(&name).then_some(Suite::Schedules),
         }
     }
@@ -374,26 +390,7 @@ fn run_postgres(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result
     if args.write.is_some() && args.store != Store::Postgres {
         return Err(usage("only figures of --store postgres are written down"));
     }
-    let seconds = |quick, usual, full| {
-        Duration::from_secs(if args.is_quick() {
-            quick
-        } else {
-            [usual, full][usize::from(args.full)]
-        })
-    };
-    let stand = Stand::new(Plan {
-        store: args.store,
-        runs: runs(args),
-        jobs: jobs(args, 100_000),
-        waiting: waiting(args),
-        finished: args.finished.or(args.full.then_some(5_000_000)).map(|count| count as usize),
-        span: span(args),
-        sustained: seconds(30, 180, 600),
-        idle: seconds(10, 30, 60),
-        directory: suite::directory(args.dir.as_deref()),
-        has_peer: !args.no_peer,
-        peer_folder: args.peer_dir.clone(),
-    })?;
+    let stand = stand(args)?;
     let has_ours = names.iter().any(|name| postgres::NAMES.contains(&name.as_str()));
     if args.store != Store::Postgres && has_ours {
         eprintln!("our figures are those of the memory store: they try the drivers, no more");
@@ -405,6 +402,43 @@ fn run_postgres(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result
         eprintln!("written to {}", path.display());
     }
     Ok(())
+}
+
+fn run_peers(names: &[String], args: &Args, show: Show<'_>) -> anyhow::Result<()> {
+    let stand = stand(args)?;
+    let table = peers::Table::new(&stand)?;
+    warn_if_busy();
+    let rows = taken(names, &stand.plan.directory, |name| table.run(name), show)?;
+    if let Some(path) = &args.write {
+        report::write(path, &report::PEERS, &stand.notes()?, &rows)?;
+        chart::write(path, &rows)?;
+        eprintln!("written to {}", path.display());
+    }
+    Ok(())
+}
+
+/// One cluster for all rows.
+fn stand(args: &Args) -> anyhow::Result<Stand> {
+    let seconds = |quick, usual, full| {
+        Duration::from_secs(if args.is_quick() {
+            quick
+        } else {
+            [usual, full][usize::from(args.full)]
+        })
+    };
+    Stand::new(Plan {
+        store: args.store,
+        runs: runs(args),
+        jobs: jobs(args, 100_000),
+        waiting: waiting(args),
+        finished: args.finished.or(args.full.then_some(5_000_000)).map(|count| count as usize),
+        span: span(args),
+        sustained: seconds(30, 180, 600),
+        idle: seconds(10, 30, 60),
+        directory: suite::directory(args.dir.as_deref()),
+        has_peer: !args.no_peer,
+        peer_folder: args.peer_dir.clone(),
+    })
 }
 
 /// Others who use the processor or the disk are in every figure.
@@ -449,6 +483,9 @@ fn names(args: &Args) -> anyhow::Result<Vec<String>> {
     }));
     if args.neighbours {
         names.extend(neighbours::names().map(ToOwned::to_owned));
+    }
+    if args.peers {
+        names.extend(peers::NAMES.map(ToOwned::to_owned));
     }
     match args.store {
         Store::Memory if args.suite => names.extend(suite::NAMES.map(ToOwned::to_owned)),
@@ -499,6 +536,8 @@ mod tests {
         assert_eq!(named("bench n1 N12").unwrap(), ["N1", "N12"]);
         assert_eq!(named("bench --store postgres s1 S3").unwrap(), ["S1", "S3"]);
         assert_eq!(named("bench --neighbours --store postgres").unwrap().len(), 12);
+        assert_eq!(named("bench w1s W3").unwrap(), ["W1S", "W3"]);
+        assert_eq!(named("bench --peers").unwrap(), peers::NAMES);
         assert_eq!(named("bench --scenario noisy-tenant").unwrap(), ["L1"]);
         assert_eq!(named("bench --store postgres --scenario retry-storm").unwrap(), ["L2"]);
         assert_eq!(named("bench").unwrap(), SHORT);

@@ -4,19 +4,22 @@
 //!
 //! `command.rs` is what can be asked for, `http.rs` the client, `job.rs` the requests, `server.rs`
 //! the server it starts, `workload.rs` what is done to it, `beanstalk.rs`, `echo.rs` and `turn.rs`
-//! what it is compared with, `suite.rs` the whole table and `report.rs` how it is written down.
-//! `postgres/` is the suite of the PostgreSQL store, `neighbours.rs` what a tenant feels of a
-//! hostile one and `schedules.rs` and `triggers.rs` what schedules and triggers cost, all on either
-//! store.
+//! what it is compared with, `suite.rs` the whole table, `report.rs` how it is written down and
+//! `chart.rs` how it is drawn. `postgres/` is the suite of the PostgreSQL store, `peers/` other
+//! systems under the same loads, `neighbours.rs` what a tenant feels of a hostile one and
+//! `schedules.rs` and `triggers.rs` what schedules and triggers cost, all on either store.
 
 mod beanstalk;
+mod chart;
 mod command;
+mod cpu_time;
 mod echo;
 mod http;
 mod job;
 mod latency;
 mod limits;
 mod neighbours;
+mod peers;
 mod postgres;
 mod report;
 mod schedules;

@@ -139,6 +139,7 @@ fn beside(
         id: hostile.id,
         what: format!("submit to handler, p99, beside {}", hostile.what),
         figure: beside.p99_ms,
+        spread: None,
         unit: "ms",
         beside: Some(("alone".to_owned(), alone.p99_ms)),
         target: Goal::AtMost(hostile.ratio_max),

@@ -23,6 +23,8 @@ pub struct Row {
     pub(crate) id: &'static str,
     pub(crate) what: String,
     pub(crate) figure: f64,
+    /// From the least to the most of what it is the median of.
+    pub(crate) spread: Option<[f64; 2]>,
     pub(crate) unit: &'static str,
     /// The yardstick and its figure; `None` where it could not be measured.
     pub(crate) beside: Option<(String, f64)>,
@@ -46,6 +48,14 @@ impl Row {
         }
     }
 
+    fn figure_and_spread(&self) -> String {
+        let figure = format!("{} {}", number(self.figure), self.unit);
+        match self.spread {
+            Some([least, most]) => format!("{figure} ({} to {})", number(least), number(most)),
+            None => figure,
+        }
+    }
+
     /// The cells of the table.
     pub fn cells(&self) -> Vec<String> {
         let beside = match &self.beside {
@@ -65,7 +75,7 @@ impl Row {
         vec![
             self.id.to_owned(),
             self.what.clone(),
-            format!("{} {}", number(self.figure), self.unit),
+            self.figure_and_spread(),
             beside,
             self.ratio().map_or("-".into(), |ratio| format!("{ratio:.2}")),
             target,
@@ -77,7 +87,7 @@ impl Row {
 /// The heads of the columns.
 pub const COLUMNS: [&str; 7] = ["#", "workload", "figure", "beside", "ratio", "target", "verdict"];
 
-fn number(figure: f64) -> String {
+pub(crate) fn number(figure: f64) -> String {
     match figure >= 1_000.0 {
         true => HumanCount(figure.round() as u64).to_string(),
         false => format!("{figure:.2}"),
@@ -116,6 +126,13 @@ pub(crate) const NEIGHBOURS_POSTGRES: Section = Section {
     begin: "<!-- bench-neighbours-postgres:begin -->",
     end: "<!-- bench-neighbours-postgres:end -->",
     heading: "## Neighbours of a hostile client, PostgreSQL store",
+};
+
+/// W1 to W3 of other systems.
+pub(crate) const PEERS: Section = Section {
+    begin: "<!-- bench-peers:begin -->",
+    end: "<!-- bench-peers:end -->",
+    heading: "## Peers",
 };
 
 /// S1 and S2 on the memory store.
@@ -196,7 +213,7 @@ mod tests {
 
     fn row(figure: f64, target: Target) -> Row {
         let beside = Some(("peer".to_owned(), 50.0));
-        Row { id: "E1", what: "x".into(), figure, unit: "/s", beside, target }
+        Row { id: "E1", what: "x".into(), figure, spread: None, unit: "/s", beside, target }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The server under test: this same binary, or the build that [`OTHER_BUILD`] names, in a process
 //! and a directory of its own.
 
+use super::cpu_time;
 use super::http::Connection;
 use super::job::{JOB_TYPE, Requests};
 use super::stopwatch::Stopwatch;
@@ -14,8 +15,6 @@ use std::time::Duration;
 const TOKEN: &str = "bench-admin-token-0123456789";
 /// The variable that names another build's binary: one client measures two builds in turn.
 const OTHER_BUILD: &str = "MAINSPRING_BENCH_SERVER";
-/// What one step of processor time comes to: Linux tells it in hundredths of a second.
-const TICK_MS: u64 = 10;
 /// How long a server may take to come up.
 const START_MAX: Duration = Duration::from_secs(120);
 
@@ -112,17 +111,9 @@ impl Server {
         Ok(kilobytes.context("no VmRSS")? * 1024)
     }
 
-    /// Processor time so far, of threads that have ended too, in the kernel's steps of 10 ms.
+    /// Processor time so far.
     pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name, in parentheses, may hold spaces; user and system time are the 12th and 13th
-        // fields behind it.
-        let fields = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-        let mut times = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
-        let (Some(Ok(user)), Some(Ok(system))) = (times.next(), times.next()) else {
-            bail!("no times in {stat}");
-        };
-        Ok(Duration::from_millis((user + system) * TICK_MS))
+        cpu_time::taken(self.child.id())
     }
 
     /// The answer of `/api/v1/runtime`.

@@ -27,6 +27,34 @@ impl Stopwatch {
     }
 }
 
+/// What was measured a few times: the middle one, and how far they lie apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Figure {
+    pub(crate) median: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+}
+
+impl Figure {
+    pub(crate) fn of(figures: Vec<f64>) -> Self {
+        let ends = |pick: fn(f64, f64) -> f64| figures.iter().copied().reduce(pick);
+        let (least, most) = (ends(f64::min), ends(f64::max));
+        let median = median(figures);
+        Figure { median, least: least.unwrap_or(median), most: most.unwrap_or(median) }
+    }
+
+    /// From the least to the most, if there was more than one.
+    pub(crate) fn spread(self) -> Option<[f64; 2]> {
+        (self.least < self.most).then_some([self.least, self.most])
+    }
+}
+
+impl From<f64> for Figure {
+    fn from(only: f64) -> Self {
+        Figure { median: only, least: only, most: only }
+    }
+}
+
 /// The middle one.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
@@ -49,6 +77,10 @@ mod tests {
         assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
         let sorted: Vec<f64> = (1..=100).map(f64::from).collect();
         assert_eq!((quantile(&sorted, 0.5), quantile(&sorted, 0.99)), (51.0, 99.0));
+        let figure = Figure::of(vec![3.0, 1.0, 2.0]);
+        assert_eq!((figure.median, figure.spread()), (2.0, Some([1.0, 3.0])));
+        assert_eq!(Figure::from(2.0).spread(), None);
+        assert!(Figure::of(vec![]).median.is_nan());
         assert!(median(vec![]).is_nan() && quantile(&[], 0.5).is_nan());
     }
 }

@@ -6,7 +6,7 @@ use super::job::{Requests, number};
 use super::latency::{self, Latency};
 use super::report::{Row, Target as Goal};
 use super::server::{Server, free_address};
-use super::stopwatch::median;
+use super::stopwatch::{Figure, median};
 use super::workload::{self as load, TOMORROW_MS, Target};
 use anyhow::{Context, bail};
 use indicatif::HumanCount;
@@ -63,18 +63,18 @@ fn on_fresh_server<T>(
 /// One way to take a figure.
 pub(crate) type Measure<'a> = Box<dyn FnMut() -> anyhow::Result<f64> + 'a>;
 
-/// The medians of some rounds; every round takes each figure once, in turn.
+/// The figures of some rounds; every round takes each figure once, in turn.
 pub(crate) fn side_by_side<const N: usize>(
     runs: usize,
     mut measures: [Measure<'_>; N],
-) -> anyhow::Result<[f64; N]> {
+) -> anyhow::Result<[Figure; N]> {
     let mut figures: [Vec<f64>; N] = std::array::from_fn(|_| Vec::new());
     for _ in 0..runs {
         for (measure, taken) in measures.iter_mut().zip(&mut figures) {
             taken.push(measure()?);
         }
     }
-    Ok(figures.map(median))
+    Ok(figures.map(Figure::of))
 }
 
 /// A figure of beanstalkd in memory; not a number where it is not installed.
@@ -109,18 +109,21 @@ const SYNCED: &str = "beanstalkd -f0";
 const BARE: &str = "bare handler";
 const LIMIT: &str = "limit program";
 
-pub(crate) fn beside(name: &str, figure: f64) -> Option<(String, f64)> {
-    figure.is_finite().then(|| (name.to_owned(), figure))
+pub(crate) fn beside(name: &str, figure: impl Into<Figure>) -> Option<(String, f64)> {
+    let Figure { median, .. } = figure.into();
+    median.is_finite().then(|| (name.to_owned(), median))
 }
 
 pub(crate) fn row(
     id: &'static str,
     what: impl Into<String>,
-    figure: f64,
+    figure: impl Into<Figure>,
     beside: Option<(String, f64)>,
     target: Goal,
 ) -> Row {
-    Row { id, what: what.into(), figure, unit: "jobs/s", beside, target }
+    let figure = figure.into();
+    let (figure, spread) = (figure.median, figure.spread());
+    Row { id, what: what.into(), figure, spread, unit: "jobs/s", beside, target }
 }
 
 fn submit_batches(plan: &Plan) -> anyhow::Result<Vec<Row>> {
@@ -226,7 +229,8 @@ fn latency(plan: &Plan) -> anyhow::Result<Vec<Row>> {
             theirs.push(Beanstalkd::start(Some(folder.path()))?.latency(plan.span)?);
         }
     }
-    let mid = |all: &[Latency], pick: fn(&Latency) -> f64| median(all.iter().map(pick).collect());
+    let mid =
+        |all: &[Latency], pick: fn(&Latency) -> f64| Figure::of(all.iter().map(pick).collect());
     let rows = [
         ("p50", (|l| l.p50_ms) as fn(&Latency) -> f64, 0.9),
         ("p99", (|l| l.p99_ms) as fn(&Latency) -> f64, 0.8),
@@ -237,7 +241,7 @@ fn latency(plan: &Plan) -> anyhow::Result<Vec<Row>> {
             "E5",
             format!("submit to handler at 200/s, {name}"),
             mid(&ours, pick),
-            (!theirs.is_empty()).then(|| ("beanstalkd -f0".into(), mid(&theirs, pick))),
+            beside(SYNCED, mid(&theirs, pick)),
             Goal::AtMost(bound),
         )
     });
@@ -263,21 +267,21 @@ fn beside_a_million(plan: &Plan) -> anyhow::Result<Vec<Row>> {
         row(
             "E6",
             format!("fill with {waiting} jobs for tomorrow"),
-            median(fill),
+            Figure::of(fill),
             Some(("goal".into(), 150_000.0)),
             Goal::AtLeast(1.0),
         ),
         row(
             "E6",
             format!("submit beside {waiting} waiting jobs"),
-            median(submit),
+            Figure::of(submit),
             own(submit_empty),
             Goal::AtLeast(0.95),
         ),
         row(
             "E6",
             format!("drain beside {waiting} waiting jobs"),
-            median(drain),
+            Figure::of(drain),
             own(drain_empty),
             Goal::AtLeast(0.95),
         ),

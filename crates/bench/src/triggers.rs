@@ -55,6 +55,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<Vec<Row>> {
         id: NAME,
         what,
         figure,
+        spread: None,
         unit,
         beside: Some(("goal".to_owned(), goal)),
         target: Goal::AtMost(1.0),

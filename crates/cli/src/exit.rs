@@ -3,6 +3,9 @@
 use crate::config::ConfigError;
 use crate::pages;
 use mainspring_sdk as sdk;
+use mainspring_store_memory::error::FileError;
+use mainspring_store_memory::journal::JournalError;
+use mainspring_store_memory::memory;
 use mainspring_store_postgres::{MigrateError, OpenError};
 use std::fmt;
 
@@ -29,7 +32,7 @@ Exit codes:
   2  wrong usage or configuration
   3  the server or the database cannot be reached
   4  not found, or not allowed
-  5  waited in vain: the job has not ended yet
+  5  waited in vain: what was waited for has not ended yet
  70  the server's journal could not be written, or a part of it died; restart to recover
 
 Environment:
@@ -92,8 +95,63 @@ pub(crate) fn cure_of(error: &anyhow::Error) -> Option<String> {
             Some(sdk::Error::Unreachable { .. }) => return Some(unreachable(error)),
             Some(sdk::Error::Address { .. } | sdk::Error::Unreadable { .. }) | None => {}
         }
+        if let Some(cure) = cure_here(cause) {
+            return Some(cure);
+        }
     }
     None
+}
+
+/// What to do about something that went wrong in this process, not at a server.
+fn cure_here(cause: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let migrate = match cause.downcast_ref::<OpenError>() {
+        Some(OpenError::Migrate(error)) => Some(error),
+        Some(OpenError::Failed(_)) | None => cause.downcast_ref::<MigrateError>(),
+    };
+    if let Some(MigrateError::Away(_)) = migrate {
+        return Some(
+            "  cure: start the database, or correct --database-url (MAINSPRING_DATABASE_URL, \
+             [store] database_url)\n  more: mainspring doctor --database-url URL"
+                .to_owned(),
+        );
+    }
+    let opening = cause.downcast_ref::<memory::OpenError>();
+    if let Some(memory::OpenError::Locked) = opening {
+        return Some(
+            "  cure: stop the server that uses it, or name another directory with --data-dir"
+                .to_owned(),
+        );
+    }
+    let file = match opening {
+        Some(memory::OpenError::File(error))
+        | Some(memory::OpenError::Journal(JournalError::File(error))) => Some(error),
+        Some(_) | None => cause.downcast_ref::<FileError>(),
+    };
+    if file.is_some_and(FileError::is_damage) {
+        return Some(
+            "  cure: bring a backup back with `mainspring restore`, into a directory of its own\n  \
+             more: mainspring doctor --data-dir DIR"
+                .to_owned(),
+        );
+    }
+    if cause.is::<ConfigError>() {
+        return Some("  more: mainspring config show, docs/reference.md".to_owned());
+    }
+    let is_taken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
+    if cause.downcast_ref::<std::io::Error>().is_some_and(is_taken) {
+        return Some(
+            "  cure: another server may be there already (`mainspring whoami`); name another \
+             address with --listen"
+                .to_owned(),
+        );
+    }
+    // What has a code has a page, wherever it comes from.
+    let text = cause.to_string();
+    let is_of_code = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let code = text
+        .split(|c: char| !is_of_code(c))
+        .find(|it| it.contains('_') && pages::page(it).is_some())?;
+    Some(format!("  cure: {}\n  more: mainspring errors {code}", pages::cure(code)?))
 }
 
 fn unreachable(error: &anyhow::Error) -> String {

@@ -160,7 +160,7 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("error: {}", told(&error));
             if let Some(cure) = exit::cure_of(&error) {
-                eprintln!("{cure}");
+                eprintln!("{}", output::wrapped(&cure, output::width_of_complaints(), 8));
             }
             ExitCode::from(exit::code_of(&error))
         }

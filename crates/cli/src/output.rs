@@ -8,7 +8,7 @@ use console::Term;
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
 
-pub(crate) use when::{be_exact, when};
+pub(crate) use when::{be_exact, clock, when};
 
 /// The form of the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -39,6 +39,59 @@ pub(crate) fn table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>
 pub(crate) fn width() -> Option<usize> {
     let size = Term::stdout().size_checked().filter(|_| std::io::stdout().is_terminal());
     size.map(|(_, columns)| usize::from(columns)).filter(|columns| *columns > 0)
+}
+
+/// How many lines the terminal has, if the answer goes to one.
+pub(crate) fn height() -> Option<usize> {
+    let size = Term::stdout().size_checked().filter(|_| std::io::stdout().is_terminal());
+    size.map(|(lines, _)| usize::from(lines)).filter(|lines| *lines > 0)
+}
+
+/// How wide the terminal is that complaints go to, if it is one.
+pub(crate) fn width_of_complaints() -> Option<usize> {
+    let size = Term::stderr().size_checked().filter(|_| std::io::stderr().is_terminal());
+    size.map(|(_, columns)| usize::from(columns)).filter(|columns| *columns > 0)
+}
+
+/// Text whose lines break between words; what goes on is indented by so much. What is laid out
+/// already (tables, code) is left as it is.
+pub(crate) fn wrapped(text: &str, width: Option<usize>, indent: usize) -> String {
+    let Some(width) = width.filter(|width| *width > indent + 20) else { return text.to_owned() };
+    let mut out = String::with_capacity(text.len() + text.len() / 40);
+    for line in text.lines() {
+        if line.starts_with(['|', '#', '`']) || line.starts_with("    ") {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        }
+        let begun = line.len() - line.trim_start().len();
+        out.push_str(&line[..begun]);
+        let mut taken = begun;
+        for (nth, word) in line.split_whitespace().enumerate() {
+            let long = console::measure_text_width(word);
+            if nth > 0 && taken + 1 + long > width {
+                out.push('\n');
+                out.extend(std::iter::repeat_n(' ', indent));
+                taken = indent;
+            } else if nth > 0 {
+                out.push(' ');
+                taken += 1;
+            }
+            out.push_str(word);
+            taken += long;
+        }
+        out.push('\n');
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// A line that is no longer than the terminal is wide; colours stay what they are.
+pub(crate) fn fitted(line: &str) -> String {
+    match width() {
+        Some(width) => console::truncate_str(line, width, "…").into_owned(),
+        None => line.to_owned(),
+    }
 }
 
 /// A word that tells a state, in its colour.
@@ -177,6 +230,17 @@ mod tests {
         ] {
             assert_eq!(plain(text), shown, "{text:?}");
         }
+    }
+
+    #[test]
+    fn lines_break_between_words_and_what_is_laid_out_stays() {
+        let text = "  cure: one two three four five six seven\n| a table, however long it may be |";
+        let told = wrapped(text, Some(30), 4);
+        assert_eq!(
+            told,
+            "  cure: one two three four\n    five six seven\n| a table, however long it may be |"
+        );
+        assert_eq!(wrapped(text, None, 4), text);
     }
 
     #[test]

@@ -3,6 +3,10 @@
 
 use crate::output::Output;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Duration;
+
+/// How often what is drawn moves, whether or not anything has been done since.
+const TICK: Duration = Duration::from_millis(200);
 
 /// A bar, or nothing.
 #[derive(Debug)]
@@ -32,6 +36,7 @@ impl Progress {
         let style = ProgressStyle::with_template(template);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(what);
+        bar.enable_steady_tick(TICK);
         Progress(bar)
     }
 
@@ -39,6 +44,11 @@ impl Progress {
     pub(crate) fn at(&self, done: u64, all: u64) {
         self.0.set_length(all);
         self.0.set_position(done);
+    }
+
+    /// Says something above the bar.
+    pub(crate) fn say(&self, text: &str) {
+        self.0.suspend(|| crate::output::say(text));
     }
 
     /// So much more is done.

@@ -20,6 +20,11 @@ both_stores![
     d07_a_dead_letter_of_the_scheduler_is_an_alert_that_survives_a_crash,
     a_type_that_no_worker_asks_for_and_a_late_start_are_told_of,
     what_was_promised_of_a_type_and_not_kept_is_told_of_once,
+    a_promise_counts_from_when_a_job_was_due_and_until_it_ends,
+    a_job_that_ended_late_between_two_looks_is_told_of,
+    the_latest_start_of_a_commit_is_told_of,
+    an_acknowledgement_holds_while_the_thing_is_seen,
+    a_paused_queue_waits_for_no_worker,
     a_firing_that_is_left_out_is_told_of,
     lists_have_pages_and_filters_and_the_command_line_reads_them,
 ];
@@ -150,13 +155,14 @@ fn transition(who: &Caller, id: &str, to: &str) -> Response {
     request.json(&json!({ "new_status": to })).send(who.address)
 }
 
+fn refused(who: &Caller, id: &str, count: usize) {
+    for _ in 0..count {
+        let told = transition(who, id, "succeeded").refusal();
+        assert_eq!(told, (409, "WF_STATE_TRANSITION_INVALID".into()));
+    }
+}
+
 fn g16_moves_refused_in_a_row_raise_a_p1(store: Store) {
-    let refused = |who: &Caller, id: &str, count: usize| {
-        for _ in 0..count {
-            let told = transition(who, id, "succeeded").refusal();
-            assert_eq!(told, (409, "WF_STATE_TRANSITION_INVALID".into()));
-        }
-    };
     let few = server(store).caller("g16-a", "ann", &EVERYTHING);
     let (one, other) = (few.submit_plain("g16"), few.submit_plain("g16"));
     refused(&few, &one, 4);
@@ -283,6 +289,104 @@ fn what_was_promised_of_a_type_and_not_kept_is_told_of_once(store: Store) {
     }
 }
 
+/// Has an admin promise something of a type.
+fn promise(server: &Server, job_type: &str, sla: &Value) {
+    server.admin().put(&format!("/api/v1/types/{job_type}"), &json!({ "sla": sla })).data();
+}
+
+fn a_promise_counts_from_when_a_job_was_due_and_until_it_ends(store: Store) {
+    let server = server(store);
+    let ann = server.caller("sla-due", "ann", &EVERYTHING);
+    let soon = json!({ "start_within_ms": 2_000, "finish_within_ms": 2_000 });
+    promise(server, "for-later", &soon);
+    promise(server, "again", &json!({ "start_within_ms": 2_000 }));
+    promise(server, "runs-on", &soon);
+    // One for later is not late, however long ago it was asked for.
+    let later = json!({ "job_type": "for-later", "payload": {}, "delay_ms": 2_500 });
+    assert_eq!(ann.post("/api/v1/jobs", &later).status, 201);
+    // One that started in time has done so, however late its next try starts.
+    ann.submit_plain("again");
+    let first = ann.pull_one("again");
+    fail(&ann, &first, json!({ "retryable": true, "retry_delay_ms": 2_300 }));
+    ann.complete(&ann.pull_one("again"));
+    ann.complete(&ann.pull_one("for-later"));
+    // One that is taken at once and never done.
+    let id = ann.submit_plain("runs-on");
+    ann.pull_one("runs-on");
+    let raised = alert(&ann, "overdue", "open");
+    assert_eq!((&raised["subject"], &raised["threshold"]), (&json!("runs-on"), &json!(2.0)));
+    assert_eq!(ann.job(&id)["status"], "running");
+    // The tenant's own measure is a second, which a busy machine may miss.
+    let late = alerts(&ann, "lag").into_iter().filter(|alert| !alert["subject"].is_null());
+    assert_eq!(late.collect::<Vec<_>>(), Vec::<Value>::new());
+}
+
+fn a_job_that_ended_late_between_two_looks_is_told_of(store: Store) {
+    let config = CONFIG.replace("check = \"50ms\"", "check = \"2s\"");
+    let server = Server::start(options(store).config(&config));
+    let ann = server.caller("sla-between", "ann", &EVERYTHING);
+    promise(&server, "brief", &json!({ "finish_within_ms": 1_000 }));
+    ann.submit_plain("brief");
+    let grant = ann.pull_one("brief");
+    let since = text(&ann.job(&text(&grant, "job_id")), "created_at");
+    let since = since.parse::<jiff::Timestamp>().unwrap();
+    eventually("it is late", || {
+        (jiff::Timestamp::now().duration_since(since).as_millis() > 1_050).then_some(())
+    });
+    ann.complete(&grant);
+    let raised = alert(&ann, "overdue", "open");
+    assert_eq!((&raised["subject"], &raised["count"]), (&json!("brief"), &json!(1)));
+}
+
+/// A tenant's own measure, which nothing but commits tell of.
+fn the_latest_start_of_a_commit_is_told_of(store: Store) {
+    let ann = server(store).caller("lag-most", "ann", &EVERYTHING);
+    let first = ann.submit_plain("slow");
+    let since = text(&ann.job(&first), "created_at").parse::<jiff::Timestamp>().unwrap();
+    let waited = |millis: i128| {
+        eventually("they have waited", || {
+            (jiff::Timestamp::now().duration_since(since).as_millis() > millis).then_some(())
+        });
+    };
+    waited(1_500);
+    ann.submit_plain("slow");
+    waited(2_700);
+    assert_eq!(ann.pull("slow", 2).len(), 2);
+    let raised = alert(&ann, "lag", "open");
+    assert!(raised["value"].as_f64().unwrap() >= 2.7, "that of the first: {raised}");
+}
+
+fn an_acknowledgement_holds_while_the_thing_is_seen(store: Store) {
+    let ann = server(store).caller("holds", "ann", &EVERYTHING);
+    ann.submit_plain("nobodys");
+    let raised = alert(&ann, "no_worker", "open");
+    let path = format!("/api/v1/alerts/{}", text(&raised, "alert_id"));
+    assert_eq!(ann.post(&format!("{path}/ack"), &json!({ "note": "mine" })).status, 200);
+    ann.submit_plain("nobodys");
+    let seen = eventually("it was seen again", || {
+        Some(ann.get(&path).data()).filter(|seen| seen["value"] == 2.0)
+    });
+    assert_eq!((&seen["state"], &seen["note"]), (&json!("acknowledged"), &json!("mine")));
+    assert_eq!((&seen["acknowledged_by"], &seen["count"]), (&json!("ann"), &json!(1)));
+    assert_eq!(seen["raised_at"], raised["raised_at"]);
+    // Over and come again, it is nobody's.
+    while ann.pull("nobodys", 2).pop().is_some() {}
+    assert_eq!(alert(&ann, "no_worker", "cleared")["count"], 1);
+}
+
+fn a_paused_queue_waits_for_no_worker(store: Store) {
+    let server = server(store);
+    let ann = server.caller("resting", "ann", &EVERYTHING);
+    server.admin().put("/api/v1/queues/resting", &json!({ "order": "due" })).data();
+    assert_eq!(server.admin().poke("/api/v1/queues/resting/pause").status, 200);
+    promise(server, "rests", &json!({ "start_within_ms": 3_600_000 }));
+    let wish = json!({ "job_type": "rests", "payload": {}, "queue": "resting" });
+    assert_eq!(ann.post("/api/v1/jobs", &wish).status, 201);
+    ann.submit_plain("works");
+    let raised = alert(&ann, "no_worker", "open");
+    assert_eq!(raised["subject"], "works", "and nothing of the other");
+}
+
 fn a_firing_that_is_left_out_is_told_of(store: Store) {
     let ann = server(store).caller("skips", "ann", &EVERYTHING);
     let wish = |overlap: &str| {
@@ -352,4 +456,112 @@ fn several_servers_raise_one_alert() {
     assert!(raised.iter().all(|alert| alert["count"] == 1), "{raised:?}");
     let there = Caller { address: two.address, token: ann.token.clone() };
     assert_eq!(alerts(&there, "no_worker").len(), 10);
+}
+
+/// Two servers on one database, and whoever asks both of them.
+struct Two {
+    one: Server,
+    two: Server,
+}
+
+impl Two {
+    fn start() -> Self {
+        // Telling each other takes some seconds, for which a row must not be forgotten.
+        let both =
+            options(Store::Postgres).config(&CONFIG.replace("quiet = \"4s\"", "quiet = \"1m\""));
+        Two { one: Server::start(both.clone()), two: Server::start(both) }
+    }
+
+    /// The same person at either server.
+    fn callers(&self, tenant: &str) -> (Caller, Caller) {
+        let here = self.one.caller(tenant, "ann", &EVERYTHING);
+        let there = Caller { address: self.two.address, token: here.token.clone() };
+        (here, there)
+    }
+
+    /// Waits until each server has told the others what it knows, and has heard them since.
+    fn have_told_each_other(&self) {
+        let database = self.one.database().unwrap();
+        let seen = || database.sql("SELECT id, seen_at FROM mainspring.node ORDER BY id");
+        // Told with one sign of life, heard with the next: of each, two more that begin after this.
+        for _ in 0..3 {
+            let before = seen();
+            eventually("both have said that they are alive", || {
+                let (now, before) = (seen(), before.lines());
+                before.zip(now.lines()).all(|(was, is)| was != is).then_some(())
+            });
+        }
+    }
+}
+
+/// Neither of the servers has refused enough by itself.
+fn g16_a_row_of_refusals_that_two_servers_gave_raises_one_p1() {
+    let servers = Two::start();
+    let (here, there) = servers.callers("row");
+    let id = here.submit_plain("g16");
+    refused(&here, &id, 2);
+    refused(&there, &id, 1);
+    refused(&here, &id, 1);
+    refused(&there, &id, 1);
+    let (other, _) = servers.callers("row-other");
+    let job = other.submit_plain("g16");
+    refused(&other, &job, 4);
+    for who in [&here, &there] {
+        let raised = alert(who, "invalid_transitions", "open");
+        assert_eq!((&raised["severity"], &raised["count"]), (&json!("P1"), &json!(1)));
+        assert_eq!((&raised["value"], &raised["threshold"]), (&json!(5.0), &json!(5.0)));
+    }
+    assert_eq!(alerts(&other, "invalid_transitions"), Vec::<Value>::new(), "it is another's row");
+}
+
+/// What another server did ends the row here.
+fn g16_a_move_that_one_server_made_ends_the_row_at_the_other() {
+    let servers = Two::start();
+    let (here, there) = servers.callers("ended");
+    let (one, other) = (here.submit_plain("g16"), here.submit_plain("g16"));
+    refused(&here, &one, 4);
+    servers.have_told_each_other();
+    assert_eq!(transition(&there, &other, "running").status, 200, "that ends the row");
+    servers.have_told_each_other();
+    refused(&here, &one, 4);
+    // Whoever looks at this tenant looks at that one, too.
+    let (control, _) = servers.callers("control");
+    refused(&control, &control.submit_plain("g16"), 5);
+    alert(&control, "invalid_transitions", "open");
+    servers.have_told_each_other();
+    assert_eq!(alerts(&here, "invalid_transitions"), Vec::<Value>::new());
+    refused(&there, &one, 1);
+    assert_eq!(alert(&here, "invalid_transitions", "open")["value"], 5.0);
+}
+
+/// Dead letters are one tenant's, whichever server buried them.
+fn g15_dead_letters_that_two_servers_wrote_are_counted_together() {
+    let servers = Two::start();
+    let (here, there) = servers.callers("buried");
+    dead(&here, 2);
+    dead(&there, 1);
+    for who in [&here, &there] {
+        let raised = alert(who, "dlq_growth", "open");
+        assert_eq!((&raised["value"], &raised["count"]), (&json!(3.0), &json!(1)));
+    }
+}
+
+/// What only several servers can show, which only PostgreSQL has.
+mod several_servers {
+    mod postgres {
+        #[test]
+        fn g16_a_row_of_refusals_that_two_servers_gave_raises_one_p1() {
+            crate::g16_a_row_of_refusals_that_two_servers_gave_raises_one_p1();
+        }
+
+        #[test]
+        fn g16_a_move_that_one_server_made_ends_the_row_at_the_other() {
+            crate::g16_a_move_that_one_server_made_ends_the_row_at_the_other();
+        }
+
+        #[test]
+        fn g15_dead_letters_that_two_servers_wrote_are_counted_together() {
+            crate::g15_dead_letters_that_two_servers_wrote_are_counted_together();
+        }
+    }
 }

@@ -17,6 +17,7 @@ both_stores![
     g11_many_things_take_a_second_person,
     jobs_are_cancelled_by_filter_and_others_are_left_alone,
     jobs_are_paused_by_filter_until_they_are_resumed,
+    whoever_waits_learns_by_the_exit_code_what_came_of_it,
     what_is_too_wide_or_says_no_reason_is_refused,
 ];
 
@@ -285,10 +286,15 @@ fn g11_many_things_take_a_second_person(store: Store) {
     let eve = server.caller("second-eve", "eve", &["approver"]);
     assert_eq!(approve(&eve, version).refusal(), (403, "AUTH_FORBIDDEN".into()));
     assert_eq!(total(&ann, "/api/v1/dlq/items?status=open"), 121, "nothing was done");
+    // What fails in the meantime was not shown to anybody, and is left alone.
+    bury(&ann, "later", 3, "AWAY");
     let agreed = approve(&bob, version).data();
     assert_eq!(agreed["approved_by"], "bob");
     assert_eq!(approve(&bob, &agreed["version"]).refusal(), (409, "BULK_CONFLICT".into()));
     assert_eq!(once(&ann, &made, "done")["done"], 121);
+    let left = items(ann.get("/api/v1/dlq/items?status=open").data());
+    let types: Vec<String> = left.iter().map(|item| text(item, "job_type")).collect();
+    assert_eq!(types, ["later"; 3], "those that came later");
     let lines = items(ann.get("/api/v1/audit?object_type=bulk").data());
     let told: Vec<_> = lines.iter().rev().map(|it| text(it, "action")).collect();
     assert_eq!(told, ["bulk.requeue", "bulk.approve"]);
@@ -321,6 +327,21 @@ fn jobs_are_cancelled_by_filter_and_others_are_left_alone(store: Store) {
     // What came later is left alone, whatever the filter admits.
     let done = once(&ann, &create(&ann, &cancel("running")), "done");
     assert_eq!(done["done"], 1);
+}
+
+fn whoever_waits_learns_by_the_exit_code_what_came_of_it(store: Store) {
+    let server = server(store);
+    let ann = server.caller("codes", "ann", &EVERYTHING);
+    let start = |job_type: &str| {
+        let wish = ["--status", "queued", "--type", job_type, "--reason", "r", "--wait"];
+        server.cli_as(&ann.token, &[&["bulk", "start", "cancel"], &wish[..]].concat())
+    };
+    submit(&ann, "few", 3);
+    start("few").expect(0);
+    server.caller("codes", "bob", &["approver"]);
+    submit(&ann, "many", 121);
+    let told = start("many").expect(5).stderr;
+    assert!(told.contains("second person") && told.contains("mainspring bulk approve"), "{told}");
 }
 
 fn jobs_are_paused_by_filter_until_they_are_resumed(store: Store) {

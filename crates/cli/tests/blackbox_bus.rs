@@ -20,6 +20,7 @@ both_stores![
     d18_a_receiver_that_is_killed_under_load_gets_everything_in_order,
     d18_what_a_receiver_has_not_taken_outlives_the_server,
     d18_a_thousand_reconnects_leave_no_gap_and_repeat_nothing,
+    d18_a_stream_tells_of_its_own_tenant_at_once_and_of_what_it_does_not_know,
 ];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_mainspring");
@@ -247,6 +248,34 @@ fn d18_a_thousand_reconnects_leave_no_gap_and_repeat_nothing(store: Store) {
     let ids: BTreeSet<String> = told.iter().map(|(.., data)| text(data, "event_id")).collect();
     assert_eq!(ids, events_of(&ann, &jobs));
     println!("{reconnects} reconnects, {} events", told.len());
+}
+
+fn d18_a_stream_tells_of_its_own_tenant_at_once_and_of_what_it_does_not_know(store: Store) {
+    let server = Server::start(options(store));
+    let (ann, eve) = (person(&server, "own"), person(&server, "foreign"));
+    // More than is read or sent in one go, and others' moves between them.
+    let mut jobs = submitted(&ann, "own", 300);
+    submitted(&eve, "foreign", 40);
+    jobs.extend(submitted(&ann, "own", 600));
+    let told = stream::read(&ann, 0, 900);
+    let seen: Vec<String> = told.iter().map(|(.., data)| text(data, "job_id")).collect();
+    assert_eq!(seen.len(), 900, "the rest does not wait for the next move");
+    assert_eq!(seen.iter().collect::<BTreeSet<_>>(), jobs.iter().collect::<BTreeSet<_>>());
+    assert_eq!(stream::read(&eve, 0, 40).len(), 40);
+    // What a client has seen counts, whatever its address says.
+    let (second, third) = (told[1].0, told[2].0);
+    let more = stream::read_from(&ann, "/api/v1/events?after=0", second, 1);
+    assert_eq!(more[0].0, third);
+    // A position that was never reached is of another life: the client begins anew.
+    let newest = told.last().unwrap().0;
+    let (position, kind, data) = stream::read(&ann, newest + 1_000, 1).remove(0);
+    assert_eq!((position, &*kind, &data["position"]), (newest, "reset", &json!(newest)));
+    // Whoever has seen everything is told of the next move when it is made.
+    let mut open = stream::Open::at(&ann, "/api/v1/events", newest);
+    for _ in 0..5 {
+        let job = submitted(&ann, "own", 1).remove(0);
+        assert_eq!(open.next_event().map(|(.., data)| text(&data, "job_id")), Some(job));
+    }
 }
 
 /// Who comes too late is told what is missing, and that is written down.

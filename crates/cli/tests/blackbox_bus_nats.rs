@@ -55,6 +55,8 @@ fn d18_a_nats_server_that_is_killed_under_load_has_everything_once_and_in_order(
     let made = admin.post("/api/v1/subscriptions", &wish).data();
     assert_eq!((&made["target"], made.get("secret")), (&json!("nats"), None));
     let id = text(&made, "subscription_id");
+    let rotated = admin.poke(&format!("/api/v1/subscriptions/{id}/rotate-secret"));
+    assert_eq!(rotated.refusal(), (409, "SUBSCRIPTION_CONFLICT".into()), "nothing is signed");
     let mut jobs = Vec::new();
     for _ in 0..3 {
         jobs.extend(submitted(&ann, 150));

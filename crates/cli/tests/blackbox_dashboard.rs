@@ -6,7 +6,7 @@
 use mainspring_testkit::blackbox::caller::text;
 use mainspring_testkit::blackbox::visitor::hidden;
 use mainspring_testkit::blackbox::{
-    Caller, Nodes, PerStore, Request, Server, Store, Visitor, eventually,
+    Caller, Nodes, PerStore, Request, Server, Store, Visitor, eventually, run,
 };
 use mainspring_testkit::both_stores;
 use mainspring_testkit::postgres::{Cluster, ClusterOptions};
@@ -26,6 +26,7 @@ both_stores![
     tenants_are_shown_and_set_beside_tokens,
     the_jobs_around_a_job_are_drawn,
     what_needs_a_person_leads_to_where_it_is_dealt_with,
+    the_commands_that_empty_pages_teach_are_understood,
 ];
 
 fn server(store: Store) -> &'static Server {
@@ -354,7 +355,7 @@ fn what_is_not_there_or_not_allowed_has_a_page(store: Store) {
     }
     let empty = Visitor::signed_in(server, &server.caller("d8-empty", "ann", &EVERYTHING));
     for (path, command) in
-        [("/ui/jobs", "mainspring jobs submit"), ("/ui/bulk", "mainspring bulk create")]
+        [("/ui/jobs", "mainspring jobs submit"), ("/ui/bulk", "mainspring bulk preview")]
     {
         assert!(empty.get(path).text().contains(command), "{path} teaches what to type");
     }
@@ -497,6 +498,48 @@ fn what_needs_a_person_leads_to_where_it_is_dealt_with(store: Store) {
 }
 
 /// Only a store that is elsewhere can be away while the server is there.
+fn the_commands_that_empty_pages_teach_are_understood(store: Store) {
+    let fresh = Server::start(store.options(env!("CARGO_BIN_EXE_mainspring")));
+    let visitor = Visitor::signed_in(&fresh, &fresh.admin());
+    let mut taught = 0;
+    for page in [
+        "/",
+        "/ui/jobs",
+        "/ui/dlq",
+        "/ui/questions",
+        "/ui/alerts",
+        "/ui/bulk",
+        "/ui/schedules",
+        "/ui/triggers",
+        "/ui/types",
+        "/ui/queues",
+        "/ui/workers",
+        "/ui/objects",
+        "/ui/audit",
+        "/ui/subscriptions",
+    ] {
+        let html = visitor.get(page).text();
+        for block in html.split("<pre><code>").skip(1) {
+            let text = block.split("</code>").next().unwrap();
+            let text = text.replace("&#39;", "'").replace("&quot;", "\"").replace("&#34;", "\"");
+            for line in text.lines().filter(|line| line.starts_with("mainspring ")) {
+                // Help is given for what is understood, and for nothing else.
+                let line = line.trim_start_matches("mainspring ");
+                let asked = match line.split_once(" -- ") {
+                    Some((own, rest)) => format!("{own} --help -- {rest}"),
+                    None => format!("{line} --help"),
+                };
+                let script = format!("\"$0\" {asked}");
+                let binary = env!("CARGO_BIN_EXE_mainspring");
+                let ran = run("sh", &["-c", &script, binary], &[], fresh.directory());
+                assert_eq!(ran.code, Some(0), "{page}: {line}: {}", ran.stderr);
+                taught += 1;
+            }
+        }
+    }
+    assert!(taught >= 12, "{taught}");
+}
+
 #[test]
 fn the_store_in_trouble_has_a_page_that_tries_again() {
     let binary = env!("CARGO_BIN_EXE_mainspring");

@@ -70,6 +70,11 @@ fn o05_a_full_disk_refuses_new_work_only_and_heals_by_itself() {
         });
         assert_eq!(refusal, Some((507, "DISK_FULL".to_owned())), "episode {episode}");
         refused += 1;
+        let alert = eventually("somebody is told", || {
+            let found = admin.get("/api/v1/alerts?rule=low_on_space&state=open").data();
+            found["items"].as_array()?.first().cloned()
+        });
+        assert_eq!((&alert["severity"], &alert["count"]), (&json!("P1"), &json!(1)), "{alert}");
         // Everything that makes room or tells of work done goes on.
         assert!(admin.complete(&grants[0])["status"] == "succeeded", "episode {episode}");
         assert!(admin.fail(&grants[1], "E", false)["status"].is_string(), "episode {episode}");

@@ -54,6 +54,8 @@ fn g09_dead_letters_are_grouped_by_failure_and_found_by_it(store: Store) {
     let last = ann.get(&format!("/api/v1/dlq/items/{quoted}")).data();
     assert_eq!((&large["last_at"], &large["signature"]), (&last["created_at"], &last["signature"]));
     assert_eq!(large["sample_message"], last["error_message"]);
+    let first = ann.get(&format!("/api/v1/dlq/items/{}", rows[0])).data();
+    assert_eq!(large["first_at"], first["created_at"]);
     // What came after the last of the first failure is new.
     let since = text(&small, "first_at");
     let told = items(groups(&ann, &format!("?new_since={since}")));
@@ -84,6 +86,11 @@ fn g09_dead_letters_are_grouped_by_failure_and_found_by_it(store: Store) {
     assert_eq!(items(cli).len(), 2);
     let cli = server(store).cli_as(&ann.token, &["dlq", "list", "--signature", &signature]);
     assert!(cli.expect(0).stdout.contains("no row 22 at"));
+    // One that comes again is no new failure.
+    dead(&ann, "db", "DB", "no row 4444 at 10.0.0.4:5432");
+    let told = items(groups(&ann, &format!("?new_since={since}")));
+    let told: Vec<_> = told.iter().map(|group| group["new_since"].clone()).collect();
+    assert_eq!(told, [json!(false), json!(true)]);
 }
 
 fn g09_groups_have_pages_and_belong_to_their_tenant(store: Store) {

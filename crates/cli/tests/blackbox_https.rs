@@ -86,8 +86,11 @@ fn install(files: &Path, signed: &Signed) {
 }
 
 fn who_trusts_the_authority_is_served_and_nobody_else_believes_it(store: Store) {
-    let house = House::start(store.options(BINARY), |ours| ours.server(&HOSTS));
+    let options = store.options(BINARY).arg("--internal-routes");
+    let house = House::start(options, |ours| ours.server(&HOSTS));
     let ca = house.file("ca.pem");
+    // With a token that it has issued for itself, too.
+    house.cli(&ca, &["replay", "RP-001"]).expect(0);
     let submitted = house.cli(&ca, &["jobs", "submit", "greet", "{}", "-o", "json"]).expect(0);
     let id = submitted.json()["job_id"].as_str().unwrap().to_owned();
     let worker = prepare(

@@ -42,6 +42,10 @@ fn a_servers_jobs_go_on_at_the_new_place() {
     let new = Server::start(options);
     let ann = new.caller("acme", "ann", &["submitter", "worker", "viewer"]);
     assert_eq!(ann.job(&done)["status"], "succeeded");
+    // What is counted by type and state came along.
+    let counted = "mainspring_type_jobs{type=\"later\",state=\"queued\"} 1";
+    let page = new.admin().get("/metrics").text();
+    assert!(page.lines().any(|line| line == counted), "{page}");
     let grant = ann.pull_one("later");
     assert_eq!(grant["job_id"], json!(waiting));
     ann.complete(&grant);

@@ -6,7 +6,7 @@
 mod blocks;
 
 use blocks::{Block, Role, adapted, quick_start, schedules, workers};
-use mainspring_testkit::blackbox::{Store, eventually};
+use mainspring_testkit::blackbox::{Request, Server, Store, eventually, run};
 use mainspring_testkit::both_stores;
 use mainspring_testkit::postgres::Database;
 use mainspring_testkit::postgres::place::free_port;
@@ -206,4 +206,45 @@ fn the_extractor_takes_marked_blocks_of_the_quick_start_only() {
     assert_eq!(texts[0], "mainspring serve --demo");
     assert_eq!(texts[1], "true\ncurl -s \\\n  http://127.0.0.1:9/x");
     assert_eq!(texts[2], "mainspring worker --type a -- cat");
+}
+
+/// What `/docs` shows beside a route is sent as it stands, in the order of the page. Ids are made
+/// up, so much of it finds nothing; but none of it is refused for how it is written.
+#[test]
+fn every_example_of_the_docs_page_is_taken_as_it_is_written() {
+    let server = Server::start(Store::Memory.options(env!("CARGO_BIN_EXE_mainspring")));
+    let page = server.send(&Request::new("GET", "/docs")).text();
+    let (mut sent, mut submitted) = (0, false);
+    for section in page.split("<section>").skip(1) {
+        let blocks: Vec<String> = section.split("<pre><code>").skip(1).map(unescaped).collect();
+        let [curl, python, ..] = &*blocks else { continue };
+        assert_eq!(blocks.len(), 4, "{section}");
+        // A stream has no end.
+        if curl.contains("curl -sN") {
+            continue;
+        }
+        let script = curl.replacen("curl -s", "curl -s -w '\\n%{http_code}'", 1);
+        let env = [("MAINSPRING_URL", &*server.url), ("MAINSPRING_TOKEN", &*server.admin)];
+        let ran = run("sh", &["-c", &script], &env, server.directory()).expect(0);
+        let (answer, status) = ran.stdout.rsplit_once('\n').expect("a status");
+        let is_lost = answer.contains("\"REQ_NOT_FOUND\"") || answer.contains("at this path");
+        assert!(!matches!(status, "400" | "405" | "415" | "422") && !is_lost, "{curl}\n{answer}");
+        submitted |= curl.contains("/api/v1/jobs\"") && status == "201";
+        sent += 1;
+        // The other languages have the same request; that it is Python shows in one of them.
+        if curl.contains("/api/v1/jobs\"") {
+            let ran = run("python3", &["-c", python], &env, server.directory()).expect(0);
+            assert!(ran.stdout.contains("\"success\""), "{python}\n{}", ran.stdout);
+        }
+    }
+    assert!(sent > 100 && submitted, "{sent}");
+}
+
+fn unescaped(block: &str) -> String {
+    let text = block.split("</code>").next().unwrap_or_default();
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
 }

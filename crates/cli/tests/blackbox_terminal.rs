@@ -6,6 +6,7 @@ use mainspring_testkit::blackbox::command::{Background, prepare};
 use mainspring_testkit::blackbox::{Options, Ran, Server, Store, eventually, run};
 use mainspring_testkit::both_stores;
 use serde_json::json;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 use std::time::Duration;
@@ -192,6 +193,34 @@ fn a_service_manager_is_told_when_the_server_takes_work_and_when_it_stops() {
     assert!(hear().starts_with("READY=1"));
     server.terminate();
     assert!(hear().starts_with("STOPPING=1"));
+}
+
+/// Other people read a journal, and it is kept: what signs in as an admin must not be in it.
+#[test]
+fn a_journal_gets_no_secret_of_the_first_start() {
+    let place = tempfile::tempdir().unwrap();
+    let start = |name: &str, stream: &dyn Fn(&std::fs::Metadata) -> String| {
+        let (data, out) = (place.path().join(name), place.path().join(format!("{name}.out")));
+        let file = std::fs::File::create(&out).unwrap();
+        let stream = stream(&file.metadata().unwrap());
+        let data = data.display().to_string();
+        let args = ["serve", "--listen", "127.0.0.1:0", "--data-dir", &data];
+        let env = [("JOURNAL_STREAM", &*stream)];
+        let mut command = prepare(BINARY, &args, &env, place.path());
+        let child = command.stdout(file).stderr(Stdio::null()).spawn().unwrap();
+        let _server = Background(child);
+        let said = eventually("it says where its dashboard is", || {
+            let said = std::fs::read_to_string(&out).ok()?;
+            said.contains("\ndashboard ").then_some(said)
+        });
+        (said, std::fs::read_to_string(place.path().join(name).join("admin.token")).unwrap())
+    };
+    let (said, token) = start("logged", &|it| format!("{}:{}", it.dev(), it.ino()));
+    assert!(!said.contains(token.trim()) && !said.contains("once="), "{said}");
+    assert!(said.contains("logged/admin.token"), "{said}");
+    // Who was started by a service has the variable, too, and prints elsewhere.
+    let (said, token) = start("shown", &|it| format!("{}:{}", it.dev(), it.ino() + 1));
+    assert!(said.contains(token.trim()) && said.contains("once="), "{said}");
 }
 
 #[test]

@@ -5,12 +5,14 @@
 //! of lists. It never goes through jobs.
 //!
 //! Every server looks for itself. An alert's id follows from what it is about, so what several see
-//! is one alert; it goes on while any of them sees it, and clears by its alarm. What a server only
-//! knows of its own commits (refused moves in a row, late starts) counts by server.
+//! is one alert; it goes on while any of them sees it, and clears by its alarm. A late start is
+//! seen by whoever commits it, dead letters are counted in the store, and servers tell each other
+//! of the moves that they refuse in a row (`alerts/rows.rs`).
 
 mod looks;
 mod promises;
 mod reports;
+mod rows;
 mod sentry;
 
 pub(crate) use reports::{Reports, Signals};
@@ -97,6 +99,6 @@ impl Engine {
     /// What somebody of `tenant` asked for at `place` was done: what was refused there before is no
     /// longer in a row.
     pub fn move_taken(&self, tenant: &TenantId, place: &'static str) {
-        self.shared.reports.taken(tenant, place);
+        self.shared.reports.rows.taken(tenant, place, || self.now());
     }
 }

@@ -1,7 +1,7 @@
 //! The one write path. Requests that arrive together share a commit: the loop takes whatever has
 //! gathered while the last batch was decided, lets the kernel decide each command, serves the
 //! pulls that wait, and hands the events to the store in one piece. Answers go out when the store
-//! says they are durable; the next batch does not wait for that.
+//! says they are durable (`deliveries.rs`); the next batch does not wait for that.
 
 use crate::aside::Aside;
 use crate::batch::Batch;
@@ -11,8 +11,8 @@ use crate::limits::ATTEMPTS_PER_TURN;
 use crate::request::Request;
 use crate::triggers::Hint;
 use draft::{Draft, Effects};
-use mainspring_kernel::{Command, Decision, JobId, Rejection, Timestamp};
-use mainspring_store::{Circumstances, Desk, Error, Needs, decide_on, needs_of};
+use mainspring_kernel::{Command, JobId, Timestamp};
+use mainspring_store::{Desk, Error, Needs, needs_of};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -189,6 +189,7 @@ async fn commit_part(
 ) -> Result<(), (Vec<Request>, Error)> {
     if shared.store.is_low_on_space() {
         batch = refuse_new_work(batch);
+        shared.reports.something();
     }
     let (now, began) = (shared.clock.now(), Instant::now());
     let mut parked = match way {
@@ -223,11 +224,14 @@ async fn commit_part(
             if effects.has_new_types {
                 shared.types_changed.send_modify(|turn| *turn += 1);
             }
-            let shared = shared.clone();
-            let told = move |outcome| {
-                answer_all(&shared, served, &outcome, &effects, (now, began));
-            };
-            ticket.then(told);
+            let delivery = Delivery { served, effects, decided: (now, began) };
+            match ticket.known() {
+                Ok(outcome) => delivery.hand_out(shared, &outcome),
+                Err(ticket) => {
+                    let told = shared.clone();
+                    ticket.then(move |outcome| told.deliveries.put(&told, delivery, outcome));
+                }
+            }
         }
         Err(error) => {
             dispatcher.park(shared, parked, now);
@@ -235,40 +239,45 @@ async fn commit_part(
                 return Err((batch, error));
             }
             // Perhaps it counts all the same: whoever waits for it looks again.
-            answer_all(shared, batch, &Err(error), &draft.effects, (now, began));
+            let delivery =
+                Delivery { served: batch, effects: draft.effects, decided: (now, began) };
+            delivery.hand_out(shared, &Err(error));
         }
     }
     Ok(())
 }
 
-/// Answers everyone who was served, on the thread that learned how the commit ended. Only one that
-/// is durable is told of and counted.
-fn answer_all(
-    shared: &Shared,
+/// What has to be told once it is known how a commit ended.
+pub(crate) struct Delivery {
     served: Vec<Request>,
-    outcome: &Result<(), Error>,
-    effects: &Effects,
-    (now, began): (Timestamp, Instant),
-) {
-    if outcome.is_ok() {
-        effects.count(shared, now, began.elapsed());
-        tell_triggers(shared, effects);
-        shared.dependents.tell(&effects.ended, &effects.settled, &effects.waits);
-        shared.reports.tell(&effects.signals);
-        if effects.has_new_alerts {
-            shared.alerts_changed.send_modify(|rung| *rung += 1);
+    effects: Effects,
+    decided: (Timestamp, Instant),
+}
+
+impl Delivery {
+    /// Answers everyone who was served. Only a commit that is durable is told of and counted.
+    pub(crate) fn hand_out(self, shared: &Shared, outcome: &Result<(), Error>) {
+        let Delivery { served, effects, decided: (now, began) } = self;
+        if outcome.is_ok() {
+            effects.count(shared, now, began.elapsed());
+            tell_triggers(shared, &effects);
+            shared.dependents.tell(&effects.ended, &effects.settled, &effects.waits);
+            shared.reports.tell(&effects.signals);
+            if effects.has_new_alerts {
+                shared.alerts_changed.send_modify(|rung| *rung += 1);
+            }
         }
-    }
-    for request in served {
-        if let (Ok(()), Some(pull)) = (outcome, &request.pull) {
-            shared.workers.pulled(pull, now, request.reply().grants.len());
+        for request in served {
+            if let (Ok(()), Some(pull)) = (outcome, &request.pull) {
+                shared.workers.pulled(pull, now, request.reply().grants.len());
+            }
+            request.answer(outcome.clone());
         }
-        request.answer(outcome.clone());
-    }
-    if !effects.tenants.is_empty() {
-        shared.moved.send_modify(|turn| *turn += 1);
-        shared.waiters.jobs.ring(&effects.ended);
-        shared.waiters.tenants.ring(&effects.tenants);
+        if !effects.tenants.is_empty() {
+            shared.moved.send_modify(|turn| *turn += 1);
+            shared.waiters.jobs.ring(&effects.ended);
+            shared.waiters.tenants.ring(&effects.tenants);
+        }
     }
 }
 
@@ -297,24 +306,4 @@ fn needs(batch: &[Request], parked: &[Request], now: Timestamp) -> Needs {
         needs.pulls.push(pull.needs());
     }
     needs
-}
-
-fn decide_one(
-    shared: &Shared,
-    command: &Command,
-    desk: &dyn Desk,
-    now: Timestamp,
-) -> Result<Decision, Rejection> {
-    let config = &shared.config;
-    let mut around = Circumstances {
-        now,
-        fresh_id: &mut || shared.ids.next(now, shared.entropy.bits()),
-        fresh_secret: &mut || shared.entropy.bits(),
-        are_types_strict: config.are_types_strict,
-        jumps: &shared.clock.jumps(),
-        silences: &shared.clock.silences(),
-        backlog_max: (config.backlog_bytes_per_tenant, config.backlog_bytes_max),
-        governance: config.governance,
-    };
-    decide_on(desk, command, &mut around)
 }

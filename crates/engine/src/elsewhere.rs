@@ -3,7 +3,7 @@
 
 use crate::colleagues;
 use crate::engine::Shared;
-use mainspring_store::{News, WorkerNote};
+use mainspring_store::{News, RefusalNote, WorkerNote};
 use std::sync::Weak;
 
 /// What other processes did to the store, if it is shared.
@@ -41,5 +41,15 @@ impl News for Elsewhere {
 
     fn workers(&self) -> Vec<WorkerNote> {
         self.0.upgrade().map(|shared| colleagues::told(&shared)).unwrap_or_default()
+    }
+
+    fn refusals(&self) -> Vec<RefusalNote> {
+        self.0.upgrade().map(|shared| shared.reports.rows.to_tell()).unwrap_or_default()
+    }
+
+    fn refused_elsewhere(&self, notes: Vec<RefusalNote>) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.reports.refused_elsewhere(notes);
+        }
     }
 }

@@ -8,6 +8,7 @@ use crate::clock::{Clock, Course};
 use crate::colleagues;
 use crate::commit;
 use crate::config::Config;
+use crate::deliveries::{self, Deliveries};
 use crate::dependents::{self, Dependents};
 use crate::elsewhere::Elsewhere;
 use crate::entropy::{Entropy, Ids};
@@ -133,6 +134,8 @@ pub(crate) struct Shared {
     /// Rung when jobs may have moved elsewhere.
     pub(crate) moved_elsewhere: Notify,
     pub(crate) waiters: Waiters,
+    /// What requests are told.
+    pub(crate) deliveries: Deliveries,
     /// What triggers should know.
     pub(crate) hints: Hints,
     /// Who waits for jobs to end.
@@ -202,6 +205,7 @@ impl Engine {
             bus_changed: watch::Sender::new(0),
             moved_elsewhere: Notify::new(),
             waiters: Waiters::default(),
+            deliveries: Deliveries::default(),
             hints: Hints::default(),
             timer_changed: Notify::new(),
             work_is_due: Notify::new(),
@@ -214,6 +218,7 @@ impl Engine {
             restored,
         });
         shared.store.watch(Arc::new(Elsewhere(Arc::downgrade(&shared))));
+        shared.keep("the deliveries", deliveries::run(shared.clone()));
         shared.keep("the commit loop", commit::run(shared.clone(), inbox));
         let engine = Engine { shared };
         let grace_until = started_at + engine.shared.config.restart_grace;

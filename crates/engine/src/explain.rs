@@ -314,6 +314,10 @@ fn full(job: &Job, (limit, used): (u32, u32), holders: &[JobId]) -> String {
     format!("{used} of {limit} jobs of type {}{key} may run at a time{by}", job.job_type)
 }
 
+fn attempts(count: u32) -> String {
+    if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") }
+}
+
 fn summary(job: &Job, reasons: &[WhyWaiting]) -> String {
     match (job.state.name(), reasons.first()) {
         (StateName::Queued | StateName::Retrying, Some(first)) => {
@@ -325,13 +329,18 @@ fn summary(job: &Job, reasons: &[WhyWaiting]) -> String {
         },
         (StateName::Failed, _) => match &job.last_failure {
             Some(last_failure) => format!(
-                "failed after {} attempts with {}; dead-letter item {}",
-                job.attempt(),
+                "failed after {} with {}; dead-letter item {}",
+                attempts(job.attempt()),
                 last_failure.failure.code,
                 job.id.dlq()
             ),
             None => "failed".to_owned(),
         },
-        (state, _) => format!("the job is {state}"),
+        (StateName::Succeeded, _) => "the job has succeeded".to_owned(),
+        (StateName::Cancelled, _) => "the job was cancelled".to_owned(),
+        (state @ (StateName::DlqPending | StateName::DlqRecorded), _) => {
+            format!("the job is {state}: its failure is being recorded")
+        }
+        (state @ (StateName::Queued | StateName::Retrying), None) => format!("the job is {state}"),
     }
 }

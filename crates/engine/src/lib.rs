@@ -23,6 +23,7 @@ mod census;
 mod checkpoints;
 mod colleagues;
 mod commit;
+mod deliveries;
 mod dependents;
 mod dispatcher;
 mod elsewhere;

@@ -125,6 +125,9 @@ pub(crate) const CENSUS_EVERY: Duration = Duration::from_secs(30);
 pub(crate) const CENSUS_MAX: usize = 100_000;
 /// Tenants of which something out of the ordinary is remembered until it is looked at.
 pub(crate) const REPORTED_TENANTS_MAX: usize = 10_000;
+/// The latest of the moves that one tenant was refused in a row at one place whose times are kept:
+/// so many of them still count when a move was made elsewhere before them.
+pub(crate) const REFUSALS_DATED_MAX: usize = 32;
 /// A job that starts less than this after it was due is not late to anybody.
 pub(crate) const LATE_START_MIN: Duration = Duration::from_secs(1);
 /// Types of one tenant of which it is remembered how late their jobs were.

@@ -7,6 +7,8 @@
 mod bench;
 #[path = "engine/busy.rs"]
 mod busy;
+#[path = "engine/deliveries.rs"]
+mod deliveries;
 #[path = "engine/draft.rs"]
 mod draft;
 #[path = "engine/flow.rs"]

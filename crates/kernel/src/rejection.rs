@@ -123,6 +123,9 @@ rejections! {
     /// The alert is over.
     AlertConflict { state: &'static str } => "ALERT_CONFLICT", Conflict,
         |f: F<'_, '_>, state: &&str| write!(f, "an alert that is {state} does not allow this");
+    /// What the subscription passes events on to does not allow this.
+    SubscriptionConflict { target: &'static str } => "SUBSCRIPTION_CONFLICT", Conflict,
+        |f: F<'_, '_>, target: &&str| write!(f, "a subscription of target {target} does not allow this");
     /// The entity is not what it was when it was read.
     EntityChanged { kind: Kind } => "ENTITY_CHANGED", Conflict,
         |f: F<'_, '_>, kind: &Kind| write!(f, "the {} has changed since it was read", kind.as_str());

@@ -324,5 +324,8 @@ fn a_consumer_is_told_once_whoever_tells_it_and_is_kept() {
     }
     assert!(matches!(world.tell(ahead(5)), Err(Rejection::FieldInvalid { .. })), "so many");
     let remove = SubscriptionCommand::Remove { id: ID };
-    assert!(matches!(world.tell(remove.into()), Err(Rejection::FieldInvalid { .. })));
+    assert_eq!(
+        world.tell(remove.into()),
+        Err(Rejection::SubscriptionConflict { target: "consumer" })
+    );
 }

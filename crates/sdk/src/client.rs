@@ -171,14 +171,7 @@ impl Client {
             _ => return Err(bad("it must start with http:// or https://")),
         };
         let encryption = tls::config(is_encrypted, authorities).map_err(|why| bad(&why))?;
-        let authorization = token
-            .map(|token| HeaderValue::from_str(&format!("Bearer {token}")))
-            .transpose()
-            .map_err(|_| bad("the token has characters that cannot be sent"))?
-            .map(|mut value| {
-                value.set_sensitive(true);
-                value
-            });
+        let authorization = token.map(|token| bearer(url, token)).transpose()?;
         // Servers are addressed directly: a proxy from the environment would catch localhost too.
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -192,6 +185,18 @@ impl Client {
         Ok(Client {
             inner: Arc::new(Inner { http, url, authorization, trace: None, language: None }),
         })
+    }
+
+    /// The same client, with another token.
+    ///
+    /// # Errors
+    /// If the token has characters no header can carry.
+    pub fn with_token(&self, token: &str) -> Result<Self, Error> {
+        let Inner { http, url, authorization: _, trace, language } = &*self.inner;
+        let authorization = Some(bearer(url, token)?);
+        let (http, url) = (http.clone(), url.clone());
+        let (trace, language) = (trace.clone(), language.clone());
+        Ok(Client { inner: Arc::new(Inner { http, url, authorization, trace, language }) })
     }
 
     /// The same client, naming a trace in every call: jobs that name none belong to it.
@@ -423,6 +428,17 @@ fn read_answer<T: DeserializeOwned>(
         }
         (true | false, _, _) => Err(unreadable("neither data nor error".into())),
     }
+}
+
+/// The header that proves who asks.
+fn bearer(url: &str, token: &str) -> Result<HeaderValue, Error> {
+    let mut value =
+        HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Error::Address {
+            url: url.to_owned(),
+            reason: "the token has characters that cannot be sent".to_owned(),
+        })?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// How long to wait before the next try.

@@ -66,6 +66,8 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.code, self.message)?;
         match &self.details {
+            // Which field it is about mostly stands in the sentence.
+            Some(details) if self.names_only_its_path(details) => Ok(()),
             Some(details) => write!(f, " {details}"),
             None => Ok(()),
         }
@@ -81,6 +83,18 @@ impl Refusal {
     ) -> Self {
         let ErrorBody { code, message, class, retryable, details } = body;
         Refusal { status, code, message, class, retryable, details, request_id, retry_after }
+    }
+}
+
+impl Refusal {
+    fn names_only_its_path(&self, details: &Json) -> bool {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Path<'a> {
+            path: &'a str,
+        }
+        serde_json::from_str::<Path<'_>>(details.get())
+            .is_ok_and(|it| self.message.contains(it.path))
     }
 }
 

@@ -32,6 +32,13 @@ const sent = new Map();
 for (const one of document.querySelectorAll("[data-live][id]")) sent.set(one.id, one.innerHTML);
 localise(document);
 
+// A strip of links that is wider than the screen is shown where its current one is.
+for (const here of document.querySelectorAll(".side [aria-current], .tabs [aria-current]")) {
+  const strip = here.closest(".side, .tabs");
+  const [all, one] = [strip.getBoundingClientRect(), here.getBoundingClientRect()];
+  strip.scrollLeft += one.left - all.left - (all.width - one.width) / 2;
+}
+
 function swap(fresh) {
   for (const next of fresh.querySelectorAll("[data-live][id]")) {
     const now = document.getElementById(next.id);

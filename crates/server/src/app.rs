@@ -19,6 +19,7 @@ use crate::paced::Pace;
 use crate::refusal::{self, Refusal};
 use crate::route::{Route, Router, Rule, Takes};
 use crate::shares::{Bounds, Holder, Share, Shares};
+use crate::write::Out;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HOST};
@@ -119,6 +120,18 @@ impl App {
     where
         B: hyper::body::Body<Data = Bytes>,
     {
+        self.respond_on(request, None).await
+    }
+
+    /// The same on a connection.
+    pub(crate) async fn respond_on<B>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        pace: Option<Arc<Pace>>,
+    ) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes>,
+    {
         let ids = self.ids(request.headers());
         let method = request.method().clone();
         let word = self.contracts.word(request.uri().path());
@@ -130,7 +143,8 @@ impl App {
         let path =
             tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
         let request_id = path.as_ref().map(|_| ids.request.clone());
-        let response = match AssertUnwindSafe(self.answer(request, &ids)).catch_unwind().await {
+        let response = match AssertUnwindSafe(self.answer(request, &ids, pace)).catch_unwind().await
+        {
             Ok(Ok(reply)) => reply.into_response(ids),
             Ok(Err(refusal)) => {
                 let response = word(&refusal, &ids);
@@ -164,14 +178,19 @@ impl App {
                 && trace.bytes().all(|b| b.is_ascii_graphic())
         });
         Ids {
-            trace: given.map_or_else(|| format!("trace_{bits:032x}"), str::to_owned),
-            request: format!("req_{bits:032x}"),
+            trace: given.map_or_else(|| numbered("trace_", bits), str::to_owned),
+            request: numbered("req_", bits),
             is_trace_given: given.is_some(),
             is_trace_bad: first.is_some() && given.is_none(),
         }
     }
 
-    async fn answer<B>(self: &Arc<Self>, request: Request<B>, ids: &Ids) -> Result<Reply, Refusal>
+    async fn answer<B>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        ids: &Ids,
+        pace: Option<Arc<Pace>>,
+    ) -> Result<Reply, Refusal>
     where
         B: hyper::body::Body<Data = Bytes>,
     {
@@ -183,9 +202,8 @@ impl App {
         }
         let (route, params) = self.router.find(&head.method, head.uri.path())?;
         // Who asks comes first: a body is read only for those who may send it.
-        let who = self.admit(route, &head).await?;
+        let who = self.admit(route, &head, pace.as_deref()).await?;
         self.check_head(route, &head, ids)?;
-        let pace = head.extensions.get::<Arc<Pace>>().cloned();
         if let Some(pace) = &pace {
             self.seat(route, who.as_ref(), pace)?;
         }
@@ -277,18 +295,29 @@ impl App {
             }
             KeyRule::None | KeyRule::Header | KeyRule::HeaderOrBody | KeyRule::Items => Ok(()),
         };
-        let known: Vec<&'static str> = route.doc.query.iter().map(|(name, _)| *name).collect();
-        told.and_then(|()| Query::read(head.uri.query(), &known).map(drop)).map_err(Refusal::closed)
+        let query = head.uri.query().map_or(Ok(()), |query| {
+            let known: Vec<&'static str> = route.doc.query.iter().map(|(name, _)| *name).collect();
+            Query::read(Some(query), &known).map(drop)
+        });
+        told.and(query).map_err(Refusal::closed)
     }
 
     /// Applies the rule of the route.
-    async fn admit(&self, route: &Route, head: &Parts) -> Result<Option<Principal>, Refusal> {
+    async fn admit(
+        &self,
+        route: &Route,
+        head: &Parts,
+        pace: Option<&Pace>,
+    ) -> Result<Option<Principal>, Refusal> {
         let headers = &head.headers;
+        let seen = pace.map(|pace| &pace.seen);
         let (who, may) = match &route.rule {
             Rule::Open(_) => return Ok(None),
             // An access token that does not work is no hindrance where none is needed.
-            Rule::Lease(_) => return Ok(self.named(headers).await),
-            Rule::Local(..) if !self.config.is_public => return Ok(self.named(headers).await),
+            Rule::Lease(_) => return Ok(self.named(headers, seen).await),
+            Rule::Local(..) if !self.config.is_public => {
+                return Ok(self.named(headers, seen).await);
+            }
             Rule::Page(roles, _) => {
                 let who = self.dashboard.visitor(&self.engine, headers).await?;
                 return match who.roles.any(roles) {
@@ -297,12 +326,12 @@ impl App {
                 };
             }
             Rule::Roles(roles, _) | Rule::Local(roles, _) => {
-                let who = auth::principal(&self.engine, headers).await?;
+                let who = auth::principal(&self.engine, headers, seen).await?;
                 let may = who.roles.any(roles);
                 (who, may)
             }
             Rule::Internal(_) => {
-                let who = auth::principal(&self.engine, headers).await?;
+                let who = auth::principal(&self.engine, headers, seen).await?;
                 let is_said = headers.get("x-internal-debug").is_some_and(|value| value == "true");
                 // Admin alone is not enough: these routes can forge outcomes.
                 let may = is_said && who.roles.has(Role::Internal);
@@ -318,9 +347,9 @@ impl App {
     }
 
     /// Who asks, if that is said and proven.
-    async fn named(&self, headers: &HeaderMap) -> Option<Principal> {
+    async fn named(&self, headers: &HeaderMap, seen: Option<&auth::Seen>) -> Option<Principal> {
         match headers.contains_key(AUTHORIZATION) {
-            true => auth::principal(&self.engine, headers).await.ok(),
+            true => auth::principal(&self.engine, headers, seen).await.ok(),
             false => None,
         }
     }
@@ -410,6 +439,14 @@ impl App {
         }
         Ok((read?, Some(share)))
     }
+}
+
+/// `{prefix}{bits:032x}`: every request has two of these, and formatting takes ten times as long.
+fn numbered(prefix: &str, bits: u128) -> String {
+    let mut out = Out::sized(prefix.len() + 32);
+    out.raw(prefix);
+    bits.to_be_bytes().into_iter().for_each(|byte| out.hex(byte));
+    out.into_string()
 }
 
 /// Whose body is read, and where.

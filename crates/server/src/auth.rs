@@ -1,8 +1,9 @@
 //! Who asks: bearer tokens, looked up by their public part and compared by digest.
 //!
-//! Nothing is kept here: every request asks the engine for its token. A revoked one stops working
-//! with its next request at the server that revoked it, and at other servers of the same database
-//! once they have looked, within a second. Tokens and the `Authorization` header are never logged.
+//! No verdict is kept here: every request asks the engine for its token. A revoked one stops
+//! working with its next request at the server that revoked it, and at other servers of the same
+//! database once they have looked, within a second. Tokens and the `Authorization` header are
+//! never logged.
 
 use crate::limits::ADMIN_TOKEN_BYTES_MIN;
 use crate::refusal::{self, Refusal};
@@ -15,10 +16,12 @@ use mainspring_kernel::access::Sight;
 use mainspring_kernel::fingerprint::digest;
 use mainspring_kernel::{Command, Principal, Role, Roles, TenantId, Token, TokenId, UserId};
 use sha2::{Digest, Sha256};
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use subtle::ConstantTimeEq;
 
 /// A bearer text taken apart: which token it claims to be, and what proves it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Claimed {
     id: TokenId,
     digest: [u8; 32],
@@ -39,18 +42,46 @@ impl Claimed {
     }
 }
 
+/// The last token that was shown on a connection, taken apart: the next request shows the same one.
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<Option<(Box<str>, Claimed)>>);
+
+impl Seen {
+    fn claimed(&self, text: &str) -> Claimed {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((last, claimed)) = &*seen
+            && bool::from(last.as_bytes().ct_eq(text.as_bytes()))
+        {
+            return claimed.clone();
+        }
+        let claimed = Claimed::of(text);
+        *seen = Some((text.into(), claimed.clone()));
+        claimed
+    }
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seen")
+    }
+}
+
 fn sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
 /// The principal a request proves, or the one identical refusal.
-pub(crate) async fn principal(engine: &Engine, headers: &HeaderMap) -> Result<Principal, Refusal> {
+pub(crate) async fn principal(
+    engine: &Engine,
+    headers: &HeaderMap,
+    seen: Option<&Seen>,
+) -> Result<Principal, Refusal> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
         return Err(refusal::unauthorized());
     };
     let bearer = value.to_str().ok().and_then(bearer).ok_or_else(refusal::unauthorized)?;
-    proven(engine, bearer).await
+    proof(engine, seen.map_or_else(|| Claimed::of(bearer), |seen| seen.claimed(bearer))).await
 }
 
 /// Which token a text claims to be.
@@ -60,7 +91,10 @@ pub(crate) fn token_of(text: &str) -> TokenId {
 
 /// The principal that the text of a token proves, or the one identical refusal.
 pub(crate) async fn proven(engine: &Engine, text: &str) -> Result<Principal, Refusal> {
-    let claimed = Claimed::of(text);
+    proof(engine, Claimed::of(text)).await
+}
+
+async fn proof(engine: &Engine, claimed: Claimed) -> Result<Principal, Refusal> {
     let token = engine.token(claimed.id).await?.ok_or_else(refusal::unauthorized)?;
     let is_proven = bool::from(token.digest.ct_eq(&claimed.digest));
     if is_proven && token.is_live(engine.now()) {

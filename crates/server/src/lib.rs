@@ -34,6 +34,7 @@ mod outside;
 mod paced;
 mod refusal;
 mod route;
+mod rung;
 mod schedules;
 mod seal;
 mod seats;

@@ -3,6 +3,7 @@
 //! timer for the first two and none for the third, and an idle worker is no attack.
 //! The limit on idleness is a loose one, up to twice as long, so that a request costs no timer.
 
+use crate::auth;
 use crate::limits::WRITE_BYTES_PER_SEC_MIN;
 use crate::shares::{Full, Holder, Share, Shares};
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -36,6 +37,8 @@ pub(crate) struct Pace {
     out: Notify,
     /// Whose connection it is, as far as requests have told.
     holder: Mutex<Option<Share>>,
+    /// The last token that was shown here.
+    pub(crate) seen: auth::Seen,
 }
 
 /// Held while a request is answered, its body's last byte included.
@@ -55,6 +58,7 @@ impl Pace {
             is_out: AtomicBool::new(false),
             out: Notify::new(),
             holder: Mutex::default(),
+            seen: auth::Seen::default(),
         }
     }
 

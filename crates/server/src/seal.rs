@@ -3,7 +3,8 @@
 //! its own follows the stream of moves, a page at a time and in no hurry; no commit waits for it.
 //!
 //! Of several servers one does this: who wrote the last seal goes on. The others look whether it
-//! still does. If two seal the same stretch, both seals are right.
+//! still does. If two seal the same stretch, both seals are right; what could not be written, or
+//! was and nobody heard of it, is looked up again: the next stretch begins behind the last line.
 //! Read next: `seal/inspect.rs`, which compares.
 
 pub(crate) mod inspect;
@@ -132,7 +133,7 @@ impl Sealer {
     async fn go_on(&mut self) -> Result<(), Error> {
         let last = self.last().await?;
         if let Some(last) = last.as_ref().filter(|last| self.own != Some(last.seq))
-            && self.app.engine.now().since(last.at) < self.every * 2
+            && self.is_recent(last.at)
         {
             // Somebody else does it, or did before this server started.
             self.rest(self.every).await;
@@ -143,6 +144,13 @@ impl Sealer {
             Some(stretch) => self.write(&stretch.seal()).await,
             None => Ok(()),
         }
+    }
+
+    /// Whether whoever wrote a seal then may be expected to write the next one. One that is ahead
+    /// of the clock tells that the clock was set back: how old it is nobody knows.
+    fn is_recent(&self, at: Timestamp) -> bool {
+        let now = self.app.engine.now();
+        at <= now + self.every && now.since(at) < self.every * 2
     }
 
     async fn last(&self) -> Result<Option<Last>, Error> {
@@ -222,10 +230,17 @@ impl Sealer {
 
     async fn write(&mut self, seal: &Seal) -> Result<(), Error> {
         let line = audit::of_seal(&self.app, seal);
-        if let Ok(Receipt::Audited { seq, hash }) = self.app.engine.execute_one(line).await? {
-            self.app.anchor.note(&tenant(), seq, hash);
-            self.own = Some(seq);
+        match self.app.engine.execute_one(line).await? {
+            Ok(Receipt::Audited { seq, hash }) => {
+                self.app.anchor.note(&tenant(), seq, hash);
+                self.own = Some(seq);
+                Ok(())
+            }
+            Ok(receipt) => Err(Error::Broken(format!("a seal became {receipt:?}").into())),
+            Err(no) => Err(Error::Broken(format!("a seal was refused: {no}").into())),
         }
-        Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use crate::contracts;
 use crate::limits::UNSENT_BYTES_MAX;
 use crate::paced::{Paced, Patience};
 use crate::refusal::{self, Refusal};
+use crate::rung::Rung;
 use crate::seal;
 use crate::seats::{Seat, Seats};
 use crate::tls::Tls;
@@ -169,30 +170,45 @@ async fn shake(
     }
 }
 
+/// How a connection is ended from outside.
+enum End {
+    AtOnce,
+    Gracefully,
+}
+
 /// Answers one request after the other.
 async fn converse<T>(io: T, seat: Seat, app: Arc<App>, stopping: CancellationToken)
 where
     T: Read + Write + Unpin + 'static,
 {
     let pace = seat.pace.clone();
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        let (app, busy) = (app.clone(), pace.begin());
-        request.extensions_mut().insert(pace.clone());
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let (app, pace, busy) = (app.clone(), pace.clone(), pace.begin());
         async move {
-            let response: Response<Body> = app.respond(request).await;
+            let response: Response<Body> = app.respond_on(request, Some(pace)).await;
             Ok::<_, Infallible>(response.map(|body| body.holding(busy)))
         }
     });
     let mut served = pin!(http1::Builder::new().serve_connection(io, service));
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = seat.pace.is_put_out() => {
-            tracing::debug!("a connection makes room for another");
-            return;
+    let end = Rung::new(async {
+        tokio::select! {
+            () = seat.pace.is_put_out() => End::AtOnce,
+            () = stopping.cancelled() => End::Gracefully,
         }
-        () = stopping.cancelled() => {
-            served.as_mut().graceful_shutdown();
-            served.await
+    });
+    let mut end = pin!(end);
+    let ended = tokio::select! {
+        biased;
+        ended = served.as_mut() => ended,
+        end = end.as_mut() => match end {
+            End::AtOnce => {
+                tracing::debug!("a connection makes room for another");
+                return;
+            }
+            End::Gracefully => {
+                served.as_mut().graceful_shutdown();
+                served.await
+            }
         }
     };
     if let Err(error) = ended {

@@ -97,6 +97,9 @@ impl Shares {
 impl Share {
     /// Makes the share larger by `more`, or leaves it as it is.
     pub(crate) fn grow(&mut self, more: usize) -> Result<(), Full> {
+        if more == 0 {
+            return Ok(());
+        }
         let bounds = self.shares.bounds;
         let mut held = self.shares.held();
         let is_over = |has: usize, most: usize| has.saturating_add(more) > most;
@@ -146,6 +149,9 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
+        if self.amount == 0 {
+            return;
+        }
         let mut held = self.shares.held();
         held.all -= self.amount;
         match &self.holder {

@@ -49,7 +49,13 @@ impl Out {
         }
     }
 
-    fn hex(&mut self, byte: u8) {
+    /// Text that was written here alone.
+    pub(crate) fn into_string(self) -> String {
+        String::from_utf8(self.0).expect("only text is written")
+    }
+
+    /// A byte as two digits.
+    pub(crate) fn hex(&mut self, byte: u8) {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         self.0.push(HEX[usize::from(byte >> 4)]);
         self.0.push(HEX[usize::from(byte & 15)]);

@@ -11,7 +11,7 @@ use crate::connections::Value;
 use crate::connections::connect::{Address, BadAddress};
 use crate::fault::Fault;
 use crate::migrate;
-use crate::neighbours::workers::WorkersTold;
+use crate::neighbours::workers::{REFUSALS_BYTES_MAX, WorkersTold};
 use crate::queries::Query;
 use crate::stream::Stamper;
 use crate::this_server::ThisServer;
@@ -19,6 +19,7 @@ use crate::throttle::Throttle;
 use crate::values::At;
 use futures_util::future::poll_fn;
 use mainspring_kernel::Timestamp;
+use mainspring_store::record::decode_refusals;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -86,11 +87,22 @@ pub(crate) async fn say_alive(server: &ThisServer) -> Result<(), Fault> {
     server.connections.read(Query::SeeNode, values).await?;
     // Signs of life are stamped by the database's clock, wherever time may be.
     let since = At(wall - GONE_AFTER);
-    let values: Vec<Value> = vec![Box::new(server.id), Box::new(since), Box::new(migrate::NEWEST)];
+    let values: Vec<Value> = vec![
+        Box::new(server.id),
+        Box::new(since),
+        Box::new(migrate::NEWEST),
+        Box::new(REFUSALS_BYTES_MAX),
+    ];
     let rows = server.connections.read(Query::CountNodes, values).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     server.neighbours.has_others.store(row.try_get::<_, i64>(0)? > 0, Ordering::Release);
-    server.learn_of_older(row.try_get::<_, i64>(2)? > 0);
+    server.learn_of_older(row.try_get::<_, i64>(3)? > 0);
+    if let Some(news) = server.news.get() {
+        let told = row.try_get::<_, Option<Vec<Vec<u8>>>>(2)?.unwrap_or_default();
+        // A newer version may tell more than this one understands.
+        let notes = told.iter().map(|told| decode_refusals(told).unwrap_or_default());
+        news.refused_elsewhere(notes.flatten().collect());
+    }
     if let Some(step) = row.try_get::<_, Option<i32>>(1)? {
         // Whoever took it did not know of this server, or did not ask: what it writes from now on
         // is not what the others read.

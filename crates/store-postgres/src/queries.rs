@@ -153,7 +153,7 @@ queries! {
     LookAtClock = "look_at_clock" [INT8];
     CorrectClock = "correct_clock" [INT8, INT8, INT8, INT8_ARRAY, INT8_ARRAY];
     ForgetNode = "forget_node" [UUID];
-    CountNodes = "count_nodes" [UUID, TIMESTAMPTZ, INT4];
+    CountNodes = "count_nodes" [UUID, TIMESTAMPTZ, INT4, INT4];
     MakePartitions = "make_partitions" [INT4];
     ListPartitions = "list_partitions" [];
     DeleteKeys = "delete_keys" [TIMESTAMPTZ, INT4];

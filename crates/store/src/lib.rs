@@ -21,7 +21,7 @@ pub use filter::{
 pub use histogram::{Histogram, Readout, Spent};
 pub use read::{
     Counts, HOLDERS_MAX, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, PlacedStep,
-    QueueCount, Recovery, Standing, StepsPage, TypeCount, WorkerNote,
+    QueueCount, Recovery, RefusalNote, Standing, StepsPage, TypeCount, WorkerNote,
 };
 pub use store::{Desk, Error, Needs, News, PullNeeds, Store, Wake, Work};
 pub use ticket::{Promise, Ticket};

@@ -225,6 +225,24 @@ pub struct Health {
     pub recovery: Recovery,
 }
 
+/// Moves that a server refused one after the other, as it tells the other servers of them: of one
+/// tenant, asked for at one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusalNote {
+    /// Whose.
+    pub tenant: TenantId,
+    /// Where they were asked for.
+    pub place: Box<str>,
+    /// How many in a row; none if a move was made there since.
+    pub count: u64,
+    /// When the first of them was refused.
+    pub since: Timestamp,
+    /// When the last of them was.
+    pub last_at: Timestamp,
+    /// When a move was last made there, as far as that ended a row of somebody.
+    pub taken_at: Option<Timestamp>,
+}
+
 /// A worker that a server has heard from, as it tells the other servers of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerNote {

@@ -23,6 +23,7 @@ mod job;
 mod meter;
 mod names;
 mod progress;
+mod refusal;
 mod registry;
 mod stream;
 mod transition;
@@ -34,6 +35,7 @@ pub use event::{decode_event, encode_event, instant_of};
 pub use frame::{Events, FORMAT_VERSION, FrameWriter, events_of};
 pub use names::Names;
 pub use progress::{LoggedStep, apply_progress, decode_steps, encode_progress, encode_steps};
+pub use refusal::{decode_refusals, encode_refusals};
 pub use stream::{decode_moves, encode_moves, first_of_moves};
 pub use whole::{
     Record, Records, decode_entity, decode_job, encode_counters, encode_entity, encode_item,

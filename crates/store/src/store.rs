@@ -4,8 +4,8 @@
 use crate::filter::{EntityFilter, ItemFilter, JobFilter, Scope};
 use crate::histogram::Spent;
 use crate::read::{
-    Counts, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, Standing, StepsPage,
-    WorkerNote,
+    Counts, Health, Held, JobWithHistory, LoggedMove, MovesPage, Page, RefusalNote, Standing,
+    StepsPage, WorkerNote,
 };
 use crate::ticket::Ticket;
 use futures_util::future::BoxFuture;
@@ -137,6 +137,12 @@ pub trait News: Send + Sync + 'static {
     fn workers(&self) -> Vec<WorkerNote> {
         Vec::new()
     }
+    /// Moves that were refused in a row here, for the other processes; the latest first.
+    fn refusals(&self) -> Vec<RefusalNote> {
+        Vec::new()
+    }
+    /// What each of the other processes refused in a row, all of it.
+    fn refused_elsewhere(&self, _notes: Vec<RefusalNote>) {}
 }
 
 /// What a look at the timers found.

@@ -30,6 +30,21 @@ impl Ticket {
         Ticket(Arc::new(Mutex::new(Stage::Done(Ok(())))))
     }
 
+    /// The outcome, if it is known; else the ticket, to wait with.
+    ///
+    /// # Errors
+    /// If it is not known yet.
+    pub fn known(self) -> Result<Result<(), Error>, Ticket> {
+        let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *stage, Stage::Open) {
+            Stage::Done(outcome) => Ok(outcome),
+            Stage::Open | Stage::Waiting(_) => {
+                drop(stage);
+                Err(self)
+            }
+        }
+    }
+
     /// Runs `next` once the outcome is known: now, or on the thread that learns it.
     pub fn then(self, next: impl FnOnce(Result<(), Error>) + Send + 'static) {
         let mut stage = self.0.lock().unwrap_or_else(PoisonError::into_inner);

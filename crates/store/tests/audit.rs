@@ -8,7 +8,8 @@ use mainspring_kernel::entity::Body;
 use mainspring_kernel::entity::audit::{
     AuditCommand, AuditEntry, AuditHead, AuditNote, Fate, Inspector, entry_id,
 };
-use mainspring_kernel::{Entity, Event, Facts, TenantId, Timestamp, UserId, decide};
+use mainspring_kernel::governance::RiskTier;
+use mainspring_kernel::{Entity, Event, Facts, TenantId, Timestamp, TokenId, UserId, decide};
 use mainspring_store::record::{Names, decode_entity, encode_entity};
 use std::collections::BTreeMap;
 
@@ -57,7 +58,7 @@ fn written() -> Trail {
         let note = AuditNote {
             fate: if index % 5 == 0 { Fate::Denied } else { Fate::Done },
             user: UserId::stored(format!("user-{}", index % 3).into()),
-            token: None,
+            token: (index % 4 != 3).then_some(TokenId(index as u128 + 1)),
             action: "object.put".into(),
             object_type: "object".into(),
             object_id: format!("memory:m{index}").into(),
@@ -66,8 +67,8 @@ fn written() -> Trail {
             reason: (index % 3 == 0).then(|| "asked for".into()),
             evidence_refs: vec!["job_1".into(); index % 4],
             trace_id: Some("t".into()),
-            risk_tier: None,
-            decision_trace_id: None,
+            risk_tier: (index % 3 != 1).then_some(RiskTier::High),
+            decision_trace_id: (index % 3 != 1).then(|| "dtr_1".into()),
         };
         let (note, is_unbounded, keep_ms) = (Box::new(note), false, KEEP_MS);
         let append =
@@ -126,14 +127,36 @@ fn fit_head(trail: &mut Trail) {
     trail.head = encoded(&Entity { body, ..entity });
 }
 
-/// Another word in a line; one that everything after it may be made to fit.
+/// Another word in a line, in any of its fields; one that everything after it may be made to fit.
 fn edit(random: &mut Random, mut line: AuditEntry) -> AuditEntry {
-    match random.below(6) {
+    let other = |text: &Option<Box<str>>| match text {
+        Some(_) => None,
+        None => Some("".into()),
+    };
+    match random.below(16) {
         0 => line.note.object_id = "memory:other".into(),
         1 => line.note.user = UserId::stored("somebody".into()),
         2 => line.note.reason = Some("no reason".into()),
         3 => line.note.before = None,
         4 => line.at = line.at.plus_millis(1),
+        5 => line.last_at = line.last_at.plus_millis(1),
+        6 => line.keep_until = line.keep_until.plus_millis(1),
+        7 => line.note.token = Some(TokenId(99)),
+        8 => line.note.action = "object.get".into(),
+        9 => line.note.object_type = "gate".into(),
+        10 => line.note.after = other(&line.note.after),
+        11 => line.note.trace_id = Some("u".into()),
+        12 => {
+            let was_high = line.note.risk_tier.is_some();
+            line.note.risk_tier = (!was_high).then_some(RiskTier::Low);
+        }
+        13 => line.note.decision_trace_id = other(&line.note.decision_trace_id),
+        14 => {
+            line.note.fate = match line.note.fate {
+                Fate::Done => Fate::Denied,
+                Fate::Denied => Fate::Done,
+            }
+        }
         _ => line.note.evidence_refs.push("forged".into()),
     }
     line

@@ -2,6 +2,7 @@
 //! of its own, gone when dropped. PostgreSQL refuses to run as root, so root becomes `postgres`.
 
 use super::session::Session;
+use crate::cpu_time;
 use crate::server::free_address;
 use crate::stopwatch::Stopwatch;
 use anyhow::{Context, bail};
@@ -85,6 +86,11 @@ impl Cluster {
         session.run(&format!("create database {name}"))?;
         session.run("checkpoint")?;
         Ok(Database { url: self.url(&name), name, cluster: self })
+    }
+
+    /// Processor time of all its processes so far.
+    pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
+        cpu_time::taken_with_children(self.child.id())
     }
 
     /// Such as `15.18`.

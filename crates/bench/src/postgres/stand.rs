@@ -2,8 +2,8 @@
 //! taken on a database of its own, after a warm-up that is not counted.
 
 use super::cluster::{Cluster, Database};
-use super::peer::Peer;
 use super::session::Session;
+use crate::peers::{GRAPHILE_WORKER, npm::Peer};
 use crate::server::Server;
 use crate::suite::Measure;
 use crate::workload::{self, Target};
@@ -63,8 +63,15 @@ pub(crate) struct Stand {
 pub(crate) struct Node {
     pub(crate) target: Target,
     // In this order: the server ends before its folder goes.
-    _server: Server,
+    server: Server,
     _folder: TempDir,
+}
+
+impl Node {
+    /// Processor time so far.
+    pub(crate) fn processor_time(&self) -> anyhow::Result<Duration> {
+        self.server.processor_time()
+    }
 }
 
 impl Stand {
@@ -86,6 +93,11 @@ impl Stand {
         )])
     }
 
+    /// Processor time of PostgreSQL so far.
+    pub(crate) fn database_time(&self) -> anyhow::Result<Duration> {
+        self.cluster.processor_time()
+    }
+
     pub(crate) fn database(&self) -> anyhow::Result<Database<'_>> {
         self.cluster.database()
     }
@@ -95,7 +107,7 @@ impl Stand {
         if self.peer.get().is_none() {
             let Plan { peer_folder, directory, has_peer, .. } = &self.plan;
             let peer = match has_peer {
-                true => Peer::install(peer_folder.as_deref(), directory)?,
+                true => Peer::install(&GRAPHILE_WORKER, peer_folder.as_deref(), directory)?,
                 false => None,
             };
             let _ = self.peer.set(peer);
@@ -105,14 +117,17 @@ impl Stand {
 
     /// Starts one of our servers on the database.
     pub(crate) fn node(&self, url: &str) -> anyhow::Result<Node> {
-        let folder = tempfile::tempdir_in(&self.plan.directory)?;
-        let url = (self.plan.store == Store::Postgres).then_some(url);
-        let server = Server::start_on(folder.path(), url)?;
-        let target = Target { address: server.address(), requests: server.requests() };
-        Ok(Node { target, _server: server, _folder: folder })
+        self.node_on((self.plan.store == Store::Postgres).then_some(url))
     }
 
-    /// A warm server on an empty database, both gone at the end.
+    fn node_on(&self, url: Option<&str>) -> anyhow::Result<Node> {
+        let folder = tempfile::tempdir_in(&self.plan.directory)?;
+        let server = Server::start_on(folder.path(), url)?;
+        let target = Target { address: server.address(), requests: server.requests() };
+        Ok(Node { target, server, _folder: folder })
+    }
+
+    /// A warm server on an empty database, both gone at the end, or on what the plan says.
     pub(crate) fn on_fresh_node<T>(
         &self,
         work: impl FnOnce(&Target, &str) -> anyhow::Result<T>,
@@ -122,6 +137,24 @@ impl Stand {
         warm_up(&node.target, &node.target)?;
         settle(&database.url)?;
         work(&node.target, &database.url)
+    }
+
+    /// A warm server that keeps nothing yet, on either store; with the address of its database if
+    /// it has one.
+    pub(crate) fn on_fresh_node_of<T>(
+        &self,
+        store: Store,
+        work: impl FnOnce(&Target, Option<&str>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let database = match store {
+            Store::Postgres => Some(self.database()?),
+            Store::Memory => None,
+        };
+        let url = database.as_ref().map(|database| database.url.as_str());
+        let node = self.node_on(url)?;
+        warm_up(&node.target, &node.target)?;
+        url.map_or(Ok(()), settle)?;
+        work(&node.target, url)
     }
 
     /// A figure of ours.
@@ -143,7 +176,7 @@ impl Stand {
     /// A figure of graphile-worker; not a number where it cannot be had.
     pub(crate) fn theirs<'a>(&'a self, workload: &'static str, jobs: usize) -> Measure<'a> {
         Box::new(move || match self.peer()? {
-            Some(peer) => peer.rate(&self.database()?.url, workload, jobs),
+            Some(peer) => Ok(peer.rate(&self.database()?.url, workload, jobs)?.unwrap_or(f64::NAN)),
             None => Ok(f64::NAN),
         })
     }

@@ -2,16 +2,18 @@
 //! turn, so that what else the machine does hits all of them alike.
 
 use super::stand::{Node, Stand, Store, settle, warm_up};
-use super::{endurance, raw};
+use super::{endurance, raw, scale};
 use crate::latency::{self, Latency};
 use crate::report::{Row, Target as Goal};
-use crate::stopwatch::median;
+use crate::stopwatch::Figure;
 use crate::suite::{beside, row, side_by_side};
 use crate::workload::{self as load, BATCH};
 use anyhow::{Context, bail};
 
 /// The rows of the suite, in order.
 pub(crate) const NAMES: [&str; 9] = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "IDLE"];
+/// What several nodes can do, and what a job costs them: not part of the suite.
+pub(crate) const SCALE: &str = "SCALE";
 /// The yardsticks alone.
 pub(crate) const YARDSTICKS: [&str; 2] = ["RAW", "PEER"];
 
@@ -30,6 +32,7 @@ pub(crate) fn run(name: &str, stand: &Stand) -> anyhow::Result<Vec<Row>> {
         "P7" => two_nodes(stand),
         "P8" => endurance::held_open(stand),
         "IDLE" => endurance::idle(stand),
+        SCALE => scale::nodes(stand),
         "RAW" => limits(stand),
         "PEER" => peer(stand),
         _ => bail!("there is no workload {name:?}"),
@@ -143,7 +146,8 @@ fn their_latency(stand: &Stand) -> anyhow::Result<Option<Latency>> {
 }
 
 fn latency_rows(id: &'static str, what: &str, ours: &[Latency], theirs: &[Latency]) -> Vec<Row> {
-    let mid = |all: &[Latency], pick: fn(&Latency) -> f64| median(all.iter().map(pick).collect());
+    let mid =
+        |all: &[Latency], pick: fn(&Latency) -> f64| Figure::of(all.iter().map(pick).collect());
     let rows = [
         ("p50", (|l| l.p50_ms) as fn(&Latency) -> f64, 0.6),
         ("p99", (|l| l.p99_ms) as fn(&Latency) -> f64, 0.8),

@@ -78,7 +78,7 @@ fn print(alert: &Alert, session: &Session) -> anyhow::Result<()> {
         return say_wire(alert);
     }
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".into());
-    let cleared = alert.cleared_at.as_ref().map_or_else(|| "-".into(), ToString::to_string);
+    let cleared = alert.cleared_at.map_or_else(|| "-".to_owned(), when);
     say(&record(&[
         ("alert", alert.alert_id.clone()),
         ("severity", alert.severity.clone()),
@@ -88,7 +88,7 @@ fn print(alert: &Alert, session: &Session) -> anyhow::Result<()> {
         ("message", alert.message.clone()),
         ("value", alert.value.to_string()),
         ("threshold", alert.threshold.to_string()),
-        ("raised", format!("{}, for the {}. time", alert.raised_at, alert.count)),
+        ("raised", format!("{}, for the {}. time", when(alert.raised_at), alert.count)),
         ("last seen", when(alert.seen_at)),
         ("acknowledged by", text(&alert.acknowledged_by)),
         ("note", text(&alert.note)),

@@ -2,7 +2,7 @@
 
 use crate::commands::filters::say_more;
 use crate::exit;
-use crate::output::{record, say, say_wire, table};
+use crate::output::{record, say, say_wire, table, when};
 use crate::progress::Progress;
 use crate::session::Session;
 use mainspring_sdk::api::Time;
@@ -19,7 +19,8 @@ pub(crate) enum Verb {
     Start {
         #[command(flatten)]
         wish: Box<Wish>,
-        /// Wait until it is over, or needs a second person
+        /// Wait until it is over, or needs a second person; exit 0 only if all of it was done, 5 if
+        /// somebody has to agree first
         #[arg(long)]
         wait: bool,
     },
@@ -164,6 +165,9 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
                 bulk = until_ended(bulk, &session).await?;
             }
             print(&bulk, &session)?;
+            if wait {
+                return Ok(verdict(&bulk));
+            }
         }
         Verb::List { status, limit, cursor } => {
             let page = client.bulks(status, cursor, limit).await?;
@@ -210,6 +214,21 @@ async fn until_ended(mut bulk: Bulk, session: &Session) -> anyhow::Result<Bulk> 
     Ok(bulk)
 }
 
+/// The exit code that tells how it ended: well, with things that it did not do, or not yet.
+fn verdict(bulk: &Bulk) -> u8 {
+    match bulk.status.as_str() {
+        _ if bulk.ended_at.is_none() => {
+            eprintln!(
+                "{} waits for a second person: mainspring bulk approve {} --version {}",
+                bulk.bulk_id, bulk.bulk_id, bulk.version
+            );
+            exit::TIMEOUT
+        }
+        "done" if bulk.failed == 0 => exit::OK,
+        _ => exit::REFUSED,
+    }
+}
+
 fn dash(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".into())
 }
@@ -238,7 +257,7 @@ fn print(bulk: &Bulk, session: &Session) -> anyhow::Result<()> {
     if session.is_json() {
         return say_wire(bulk);
     }
-    let ended = bulk.ended_at.as_ref().map(ToString::to_string);
+    let ended = bulk.ended_at.map(when);
     say(&record(&[
         ("operation", bulk.bulk_id.clone()),
         ("action", bulk.action.clone()),

@@ -1,7 +1,7 @@
 //! `mainspring errors`: what a code means, why it comes and what to do, without a browser.
 
 use crate::exit::{self, usage};
-use crate::output::{Output, say, say_json, table};
+use crate::output::{Output, say, say_json, table, width, wrapped};
 use crate::pages;
 use serde_json::json;
 
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, output: Output) -> anyhow::Result<u8> {
         Output::Json => say_json(&json!({
             "code": code, "cure": pages::cure(&code), "page": page,
         })),
-        Output::Table => say(page.trim_end()),
+        Output::Table => say(&wrapped(page.trim_end(), width(), 0)),
     }
     Ok(exit::OK)
 }

@@ -4,6 +4,8 @@
 
 use crate::commands::agent_files;
 use crate::exit;
+use crate::output::Output;
+use crate::progress::Progress;
 use crate::session::Session;
 use anyhow::Context;
 use mainspring_sdk::Client;
@@ -139,15 +141,19 @@ pub(crate) async fn run(verb: Export, session: Session) -> anyhow::Result<u8> {
             Box::new(BufWriter::new(file))
         }
     };
+    // What goes to the terminal itself shows how far it is.
+    let form = place.file.as_ref().map_or(Output::Json, |_| session.output);
+    let bar = Progress::of_things("exporting", None, form);
     for list in lists {
-        write(&session.client, *list, has_events, &mut out).await?;
+        write((&session.client, &bar), *list, has_events, &mut out).await?;
     }
+    drop(bar);
     out.flush().context("cannot write")?;
     Ok(exit::OK)
 }
 
 async fn write(
-    client: &Client,
+    (client, bar): (&Client, &Progress),
     list: List,
     has_events: bool,
     out: &mut dyn Write,
@@ -166,6 +172,7 @@ async fn write(
             let line = Line { kind: list.kind, data, events };
             serde_json::to_writer(&mut *out, &line).context("cannot write")?;
             out.write_all(b"\n").context("cannot write")?;
+            bar.add(1);
         }
         match page.next_cursor {
             Some(next) => cursor = Some(next),

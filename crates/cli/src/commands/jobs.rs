@@ -61,7 +61,8 @@ pub(crate) enum Verb {
     },
 }
 
-const STATES: [&str; 8] = [
+/// What a job can be.
+pub(crate) const STATES: [&str; 8] = [
     "queued",
     "running",
     "retrying",
@@ -83,7 +84,7 @@ pub(crate) async fn run(verb: Verb, session: Session) -> anyhow::Result<u8> {
             if session.is_json() {
                 say_wire(&page)?;
             } else {
-                let columns = ["job", "type", "status", "attempt", "queue", "created", "error"];
+                let columns = ["job", "type", "status", "try", "created", "error", "queue"];
                 say(&table(&columns, page.items.into_iter().map(row)));
                 say_more(page.next_cursor, page.total, page.total_at_least);
             }
@@ -135,9 +136,25 @@ pub(crate) async fn wait(session: &Session, id: &str, timeout: Duration) -> anyh
     let end = tokio::time::Instant::now() + timeout;
     let mut pause = Duration::from_millis(50);
     let mut said = String::new();
+    let mut has_answered = false;
     loop {
-        let job = session.client.job(id).await?;
+        let found = session.client.job(id).await;
         let left = end.saturating_duration_since(tokio::time::Instant::now());
+        let job = match found {
+            Ok(job) => job,
+            // A server that is restarted meanwhile is waited for, too.
+            Err(error) if has_answered && error.is_retryable() && !left.is_zero() => {
+                let why = format!("{} does not answer", session.client.url());
+                if why != said {
+                    eprintln!("waiting for {id}: {why}: {}", plain(&error.to_string()));
+                    said = why;
+                }
+                tokio::time::sleep(Duration::from_secs(1).min(left)).await;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        has_answered = true;
         if is_ended(&job) {
             return Ok(job);
         }
@@ -180,9 +197,9 @@ fn row(job: Job) -> Vec<String> {
         job.job_type,
         job.status,
         attempt,
-        job.queue,
         when(job.created_at),
         job.error_code.unwrap_or_default(),
+        job.queue,
     ]
 }
 

@@ -3,6 +3,7 @@
 use crate::commands::postgres::Place;
 use crate::exit;
 use crate::output::{Output, record, say, say_json};
+use crate::progress::Progress;
 use mainspring_store_postgres::{
     MIGRATIONS, Migration, MigrationStatus, PostgresConfig, address, refuse_problems, status, up,
 };
@@ -81,12 +82,19 @@ async fn plan(config: &PostgresConfig, output: Output) -> anyhow::Result<u8> {
 
 async fn bring_up(config: &PostgresConfig, output: Output) -> anyhow::Result<u8> {
     let is_told = output == Output::Table;
+    let pending = status(config).await?.pending.len() as u64;
+    let bar = Progress::of_things("migrating", Some(pending), output);
+    let mut begun = 0;
     let taken = up(config, &mut |step| {
+        // It is told as it begins.
+        bar.at(begun, pending.max(begun));
+        begun += 1;
         if is_told {
-            say(&format!("step {} ({})", step.version, step.name));
+            bar.say(&format!("step {} ({})", step.version, step.name));
         }
     })
     .await?;
+    drop(bar);
     if output == Output::Json {
         say_json(&json!({ "taken": taken, "version": newest() }));
     } else if taken.is_empty() {

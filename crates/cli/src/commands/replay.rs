@@ -185,7 +185,8 @@ async fn internal_client(session: &Session) -> anyhow::Result<(Client, Option<St
     };
     match session.client.issue_token(&wish).await {
         Ok(token) => {
-            let client = Client::new(session.client.url(), token.token.as_deref())?;
+            // It goes on trusting whom it trusts.
+            let client = session.client.with_token(token.token.as_deref().unwrap_or_default())?;
             Ok((client, Some(token.token_id)))
         }
         Err(error) if matches!(error.status(), Some(401 | 403)) => {

@@ -5,7 +5,7 @@ mod wish;
 
 use crate::commands::filters::say_more;
 use crate::exit;
-use crate::output::{record, say, say_wire, table};
+use crate::output::{record, say, say_wire, table, when};
 use crate::session::Session;
 use mainspring_sdk::api::Time;
 use mainspring_sdk::api::schedule::{Backfill, Preview, Schedule};
@@ -247,7 +247,7 @@ fn row(schedule: Schedule) -> Vec<String> {
         schedule.job_type,
         schedule.status,
         schedule.description,
-        shown(schedule.next_fire_at),
+        schedule.next_fire_at.map_or_else(|| "-".to_owned(), when),
         schedule.fired_count.to_string(),
     ]
 }
@@ -264,8 +264,8 @@ fn print(schedule: &Schedule, session: &Session) -> anyhow::Result<()> {
         ("type", schedule.job_type.clone()),
         ("owner", schedule.user_id.clone()),
         ("namespace", schedule.namespace.clone()),
-        ("next", shown(schedule.next_fire_at)),
-        ("last", shown(schedule.last_fire_at)),
+        ("next", schedule.next_fire_at.map_or_else(|| "-".to_owned(), when)),
+        ("last", schedule.last_fire_at.map_or_else(|| "-".to_owned(), when)),
         ("fired", schedule.fired_count.to_string()),
         ("skipped", schedule.skipped_count.to_string()),
         ("misfire", schedule.misfire.clone()),

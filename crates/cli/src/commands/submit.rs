@@ -222,7 +222,10 @@ async fn send(
     let (lines, wishes): (Vec<usize>, Vec<Wish>) = batch.into_iter().unzip();
     let first = lines.first().copied().unwrap_or(0);
     let answer = session.client.submit_batch(wishes).await;
-    let answer = answer.with_context(|| format!("the batch that starts at line {first}"))?;
+    let done = tally.accepted + tally.hits;
+    let answer = answer.with_context(|| {
+        format!("the batch that starts at line {first}; {done} before it are accepted")
+    })?;
     for (line, item) in lines.into_iter().zip(answer.items) {
         match (item.error, item.idempotent_hit) {
             (Some(error), _) => refuse(tally, line, &format!("{}: {}", error.code, error.message)),

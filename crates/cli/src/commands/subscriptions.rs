@@ -2,7 +2,7 @@
 
 use crate::commands::filters::say_more;
 use crate::exit;
-use crate::output::{record, say, say_wire, table};
+use crate::output::{record, say, say_wire, table, when};
 use crate::session::Session;
 use crate::span;
 use mainspring_sdk::api::subscription::{
@@ -176,7 +176,7 @@ fn print(it: &Subscription, session: &Session) -> anyhow::Result<()> {
         ("state", it.status.clone()),
         ("position", format!("{}, {} behind", it.position, it.lag)),
         ("delivered", it.delivered_count.to_string()),
-        ("last delivered", shown(it.last_delivered_at)),
+        ("last delivered", it.last_delivered_at.map_or_else(|| "-".to_owned(), when)),
         ("failed tries", format!("{}, {} in a row", it.failed_count, it.consecutive_failures)),
         ("last error", shown(it.last_error.as_ref())),
         ("missed", it.missed_count.to_string()),

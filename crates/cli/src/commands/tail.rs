@@ -1,8 +1,9 @@
-//! `mainspring jobs tail`: the moves of jobs as they happen, one line each. A stream that breaks
-//! off is taken up where it was.
+//! `mainspring jobs tail`: the moves of jobs as they happen, one line each, which is one line of a
+//! terminal, too. A stream that breaks off is taken up where it was.
 
+use crate::commands::jobs::STATES;
 use crate::exit;
-use crate::output::{painted, plain, say};
+use crate::output::{clock, fitted, painted, plain, say};
 use crate::session::Session;
 use mainspring_sdk::api::event::JobMoved;
 use mainspring_sdk::client::{Follow, Told};
@@ -17,7 +18,7 @@ pub(crate) struct Args {
     #[arg(long = "type", value_name = "TYPE")]
     job_type: Option<String>,
     /// Only those into this state
-    #[arg(long, value_name = "STATE")]
+    #[arg(long, value_parser = STATES, value_name = "STATE")]
     to: Option<String>,
     /// Begin behind this position instead of now; 0 is as far back as the stream is kept
     #[arg(long, value_name = "POSITION")]
@@ -48,7 +49,7 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
             Told::Moved(moved) if is_wanted(&moved, &args) => {
                 match session.is_json() {
                     true => say(&serde_json::to_string(&moved)?),
-                    false => say(&line(&moved)),
+                    false => say(&fitted(&line(&moved))),
                 }
                 left = left.map(|left| left - 1);
             }
@@ -87,7 +88,7 @@ fn line(moved: &JobMoved) -> String {
     };
     format!(
         "{}  {}  {}  {from} → {}{}",
-        moved.occurred_at,
+        clock(moved.occurred_at),
         moved.job_id,
         plain(&moved.job_type),
         painted(&moved.to_state),

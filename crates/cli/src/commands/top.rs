@@ -2,7 +2,7 @@
 //! server has at hand, and for nothing that grows with the number of jobs.
 
 use crate::exit;
-use crate::output::{painted, plain, say, table, width};
+use crate::output::{fitted, height, painted, plain, say, table};
 use crate::session::Session;
 use crate::span;
 use mainspring_sdk::api::registry::Queue;
@@ -62,16 +62,23 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
         return Ok(exit::OK);
     }
     let _screen = Screen::take();
+    let mut stopped = std::pin::pin!(tokio::signal::ctrl_c());
     let mut before: Option<(Instant, Counters)> = None;
     loop {
         let asked = Instant::now();
-        let text = match (client.runtime().await, client.queues().await) {
+        let look = async { (client.runtime().await, client.queues().await) };
+        let found = tokio::select! {
+            found = look => found,
+            ended = &mut stopped => return ended.map(|()| exit::OK).map_err(Into::into),
+        };
+        let text = match found {
             (Ok(runtime), Ok(queues)) => {
                 let rates = runtime.counters.as_ref().zip(before.as_ref());
                 let rates = rates.map(|(now, (then, before))| {
                     Rates::between(before, now, asked.saturating_duration_since(*then))
                 });
                 let text = page(&runtime, &queues.items, rates.as_ref());
+                let text = format!("{text}\n\nevery {}; Ctrl-C ends it", span::show(args.every));
                 before = runtime.counters.map(|counters| (asked, counters));
                 text
             }
@@ -83,18 +90,15 @@ pub(crate) async fn run(args: Args, session: Session) -> anyhow::Result<u8> {
         say(&format!("{HOME}{}", cut(&text)));
         tokio::select! {
             () = tokio::time::sleep(args.every) => {}
-            stopped = tokio::signal::ctrl_c() => {
-                stopped?;
-                return Ok(exit::OK);
-            }
+            ended = &mut stopped => return ended.map(|()| exit::OK).map_err(Into::into),
         }
     }
 }
 
-/// No line wraps: what is drawn anew must stay where it is.
+/// No line wraps and nothing scrolls: what is drawn anew must stay where it is. The last line is
+/// for the cursor.
 fn cut(text: &str) -> String {
-    let Some(width) = width() else { return text.to_owned() };
-    let lines = text.lines().map(|line| console::truncate_str(line, width, "…"));
+    let lines = text.lines().map(fitted).take(height().map_or(usize::MAX, |lines| lines - 1));
     lines.collect::<Vec<_>>().join("\n")
 }
 

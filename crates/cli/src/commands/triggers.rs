@@ -208,8 +208,8 @@ fn row(trigger: Trigger) -> Vec<String> {
         trigger.kind,
         trigger.status,
         trigger.fired_count.to_string(),
-        shown(trigger.state.last_triggered_at),
-        shown(trigger.state.next_run_at),
+        trigger.state.last_triggered_at.map_or_else(|| "-".to_owned(), when),
+        trigger.state.next_run_at.map_or_else(|| "-".to_owned(), when),
     ]
 }
 
@@ -221,7 +221,7 @@ fn evaluation(line: TriggerEvaluation) -> Vec<String> {
         line.reason,
         leaves.join(" "),
         shown(line.job_id),
-        shown(line.next_at),
+        line.next_at.map_or_else(|| "-".to_owned(), when),
     ]
 }
 
@@ -241,9 +241,9 @@ fn print(trigger: &Trigger, session: &Session) -> anyhow::Result<()> {
         ("condition", shown(trigger.condition.as_ref())),
         ("cooldown", format!("{} s", trigger.cooldown)),
         ("fired", trigger.fired_count.to_string()),
-        ("last fired", shown(state.last_triggered_at)),
-        ("next", shown(state.next_run_at)),
-        ("running since", shown(state.running_at)),
+        ("last fired", state.last_triggered_at.map_or_else(|| "-".to_owned(), when)),
+        ("next", state.next_run_at.map_or_else(|| "-".to_owned(), when)),
+        ("running since", state.running_at.map_or_else(|| "-".to_owned(), when)),
         ("last status", shown(state.last_status.as_ref())),
         ("last error", shown(state.last_error.as_ref())),
         ("version", trigger.version.to_string()),
@@ -259,7 +259,7 @@ fn print_look(look: &TriggerExplanation, session: &Session) -> anyhow::Result<()
         ("trigger", look.id.clone()),
         ("would fire", look.would_fire.to_string()),
         ("why", look.reason.clone()),
-        ("next", shown(look.next_run_at)),
+        ("next", look.next_run_at.map_or_else(|| "-".to_owned(), when)),
         ("cooldown until", shown(look.cooldown_until)),
         ("running", shown(look.running_job_id.as_ref())),
     ]));

@@ -272,16 +272,16 @@ fn print_types(types: &[Type], output: Output, is_list: bool) {
     }
     let columns = [
         "type",
-        "domain",
-        "schedulable",
+        "queue",
         "priority",
         "timeout",
         "retries",
         "limit",
         "rate",
-        "queue",
-        "executor",
         "held",
+        "executor",
+        "domain",
+        "schedulable",
     ];
     let rows = types.iter().map(|spec| {
         let limit = match spec.concurrency_limit {
@@ -293,16 +293,16 @@ fn print_types(types: &[Type], output: Output, is_list: bool) {
         };
         vec![
             spec.job_type.clone(),
-            spec.domain.clone(),
-            spec.schedulable.to_string(),
+            spec.queue.clone(),
             spec.priority.to_string(),
             span::show(Duration::from_secs(u64::from(spec.timeout_seconds))),
             spec.max_retries.to_string(),
             limit,
             spec.rate_limit.as_ref().map_or_else(|| "-".into(), rate),
-            spec.queue.clone(),
-            spec.executor.as_ref().map_or_else(|| "-".into(), |executor| executor.mode.clone()),
             held(spec),
+            spec.executor.as_ref().map_or_else(|| "-".into(), |executor| executor.mode.clone()),
+            spec.domain.clone(),
+            spec.schedulable.to_string(),
         ]
     });
     say(&table(&columns, rows));

@@ -6,8 +6,8 @@ use console::{Style, measure_text_width, truncate_str};
 
 /// Between two columns.
 const GAP: usize = 2;
-/// No column is made narrower.
-const NARROWEST: usize = 5;
+/// No column is made narrower than this, or than its head: what is left of it would say nothing.
+const NARROWEST: usize = 8;
 
 /// Lays a table out. `width` is the terminal's, if there is one; with colours, the words of states
 /// have theirs.
@@ -35,35 +35,33 @@ pub(super) fn lay_out(
     lines.join("\n")
 }
 
-/// How wide each column that is shown is.
+/// How wide each column that is shown is: all of them, or the first ones if not all have room.
 fn widths(heads: &[String], rows: &[Vec<String>], most: Option<usize>) -> Vec<usize> {
+    let cells = |nth: usize| rows.iter().filter_map(move |row| row.get(nth));
     let natural = |nth: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(nth)).chain([&heads[nth]]);
-        cells.map(|cell| measure_text_width(cell)).max().unwrap_or(0)
+        let all = cells(nth).chain([&heads[nth]]);
+        all.map(|cell| measure_text_width(cell)).max().unwrap_or(0)
     };
-    let mut widths: Vec<usize> = (0..heads.len()).map(natural).collect();
-    let Some(most) = most else { return widths };
-    let is_fixed =
-        |nth: usize| nth == 0 || rows.iter().filter_map(|row| row.get(nth)).any(|cell| is_id(cell));
-    loop {
-        let taken = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        let Some(over) = taken.checked_sub(most).filter(|over| *over > 0) else { return widths };
-        let can_shrink = |nth: &usize| !is_fixed(*nth) && widths[*nth] > NARROWEST;
-        match (0..widths.len()).filter(can_shrink).max_by_key(|nth| widths[*nth]) {
-            Some(widest) => {
-                // Down to the next widest, so that no column pays alone.
-                let next = (0..widths.len()).filter(|nth| *nth != widest && !is_fixed(*nth));
-                let next = next.map(|nth| widths[nth]).filter(|width| *width < widths[widest]);
-                let floor = next.max().unwrap_or(NARROWEST).max(NARROWEST);
-                let step = over.min((widths[widest] - floor).max(1));
-                widths[widest] -= step;
-            }
-            None if widths.len() > 1 => {
-                widths.pop();
-            }
-            None => return widths,
-        }
+    let natural: Vec<usize> = (0..heads.len()).map(natural).collect();
+    let Some(most) = most else { return natural };
+    let least = |nth: usize| match nth == 0 || cells(nth).any(|cell| is_id(cell)) {
+        true => natural[nth],
+        false => natural[nth].min(NARROWEST.max(measure_text_width(&heads[nth]))),
+    };
+    let least: Vec<usize> = (0..heads.len()).map(least).collect();
+    let fits = |widths: &[usize]| {
+        let gaps = GAP * widths.len().saturating_sub(1);
+        widths.iter().sum::<usize>() + gaps <= most
+    };
+    let shown = (1..=heads.len()).rev().find(|count| fits(&least[..*count])).unwrap_or(1);
+    let mut widths = natural[..shown].to_vec();
+    // The widest gives way first, so that no column pays alone.
+    while !fits(&widths) {
+        let can_shrink = (0..shown).filter(|nth| widths[*nth] > least[*nth]);
+        let Some(widest) = can_shrink.max_by_key(|nth| widths[*nth]) else { break };
+        widths[widest] -= 1;
     }
+    widths
 }
 
 fn line(cells: &[String], widths: &[usize], paint: impl Fn(usize, &str) -> String) -> String {
@@ -134,6 +132,22 @@ mod tests {
         assert!(shown.contains(ID) && shown.lines().all(|line| measure_text_width(line) <= 60));
         // An id that is wider than the terminal is shown all the same.
         assert!(lay_out(&["job", "type", "error"], &rows(), Some(10), false).contains(ID));
+    }
+
+    #[test]
+    fn a_column_less_rather_than_columns_that_say_nothing() {
+        let row = |state: &str, queue: &str| {
+            [ID, "mainspring.alert", state, "1/4", "3m 22s ago", "EXIT_3", queue]
+                .map(str::to_owned)
+                .to_vec()
+        };
+        let rows = [row("succeeded", "default"), row("retrying", "default")];
+        let heads = ["job", "type", "status", "try", "created", "error", "queue"];
+        let shown = lay_out(&heads, &rows, Some(80), false);
+        for whole in ["succeeded", "retrying", "STATUS", "CREATED", "3m 22s ago", "EXIT_3"] {
+            assert!(shown.contains(whole), "{whole}:\n{shown}");
+        }
+        assert!(!shown.contains("QUEUE") && shown.contains("mainspri"), "{shown}");
     }
 
     #[test]

@@ -20,6 +20,16 @@ pub(crate) fn when(at: mainspring_sdk::api::Time) -> String {
     }
 }
 
+/// An instant as it is to be shown in a list that goes on: the time of the day in UTC. What is told
+/// as "now" would be wrong a moment later.
+pub(crate) fn clock(at: mainspring_sdk::api::Time) -> String {
+    let whole = at.to_string();
+    match IS_EXACT.load(Ordering::Relaxed) || !std::io::stdout().is_terminal() {
+        true => whole,
+        false => whole.get(11..19).map_or_else(|| whole.clone(), |time| format!("{time}Z")),
+    }
+}
+
 /// `at` as seen from `now`, both in microseconds.
 fn relative(at: i64, now: i64) -> String {
     let apart = (i128::from(at) - i128::from(now)) / 1_000_000;

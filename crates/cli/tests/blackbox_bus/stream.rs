@@ -13,27 +13,48 @@ pub(crate) type Told = (u64, String, Value);
 
 /// Reads up to `most` events after `position`, and hangs up. Fewer, if the stream falls silent.
 pub(crate) fn read(who: &Caller, position: u64, most: usize) -> Vec<Told> {
-    let request = Request::new("GET", "/api/v1/events")
-        .token(&who.token)
-        .header("last-event-id", &position.to_string());
-    let mut connection = Connection::open(who.address).expect("it takes connections");
-    connection.send(&request.bytes(who.address)).expect("it takes requests");
-    let wait = Some(Duration::from_millis(1_500));
-    connection.stream().set_read_timeout(wait).expect("a socket");
-    assert_eq!(connection.head().expect("an answer"), 200);
-    let (mut told, mut text) = (Vec::new(), String::new());
-    while told.len() < most {
-        match connection.chunk() {
-            Ok(Some(piece)) => text.push_str(std::str::from_utf8(piece).expect("text")),
-            Ok(None) | Err(_) => break,
-        }
-        while let Some(end) = text.find("\n\n") {
-            told.extend(event(&text[..end]));
-            text.drain(..end + 2);
+    read_from(who, "/api/v1/events", position, most)
+}
+
+/// The same from an address of one's own.
+pub(crate) fn read_from(who: &Caller, path: &str, position: u64, most: usize) -> Vec<Told> {
+    let mut open = Open::at(who, path, position);
+    std::iter::from_fn(|| open.next_event()).take(most).collect()
+}
+
+/// A stream that stays open.
+pub(crate) struct Open {
+    connection: Connection,
+    text: String,
+}
+
+impl Open {
+    pub(crate) fn at(who: &Caller, path: &str, position: u64) -> Self {
+        let request = Request::new("GET", path)
+            .token(&who.token)
+            .header("last-event-id", &position.to_string());
+        let mut connection = Connection::open(who.address).expect("it takes connections");
+        connection.send(&request.bytes(who.address)).expect("it takes requests");
+        let wait = Some(Duration::from_millis(1_500));
+        connection.stream().set_read_timeout(wait).expect("a socket");
+        assert_eq!(connection.head().expect("an answer"), 200);
+        Open { connection, text: String::new() }
+    }
+
+    /// The next event; nothing if the stream falls silent.
+    pub(crate) fn next_event(&mut self) -> Option<Told> {
+        loop {
+            while let Some(end) = self.text.find("\n\n") {
+                let told = event(&self.text[..end]);
+                self.text.drain(..end + 2);
+                if told.is_some() {
+                    return told;
+                }
+            }
+            let piece = self.connection.chunk().ok()??;
+            self.text.push_str(std::str::from_utf8(piece).expect("text"));
         }
     }
-    told.truncate(most);
-    told
 }
 
 fn event(lines: &str) -> Option<Told> {

@@ -2,9 +2,11 @@
 //! one that has nothing out of the ordinary tells nothing and takes no lock.
 
 use super::AlertConfig;
+use super::rows::Rows;
 use crate::limits::{LATE_START_MIN, LATE_TYPES_MAX, REPORTED_TENANTS_MAX};
 use mainspring_kernel::entity::{Body, Entity, EntityId};
 use mainspring_kernel::{DlqItem, Job, JobType, State, StateName, TenantId, Timestamp};
+use mainspring_store::RefusalNote;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -97,14 +99,6 @@ pub(super) struct Signs {
     pub(super) late: Duration,
     /// How late they were by type; of more types than are kept nothing is noted.
     pub(super) by_type: BTreeMap<JobType, Late>,
-    /// Refused moves in a row, by where they were asked for.
-    streaks: BTreeMap<&'static str, Streak>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Streak {
-    count: u64,
-    last_at: Timestamp,
 }
 
 impl Signs {
@@ -114,11 +108,6 @@ impl Signs {
         } else if self.by_type.len() < LATE_TYPES_MAX {
             note(self.by_type.entry(job_type.clone()).or_default());
         }
-    }
-
-    /// The most moves in a row that were refused.
-    pub(super) fn refused(&self) -> u64 {
-        self.streaks.values().map(|streak| streak.count).max().unwrap_or(0)
     }
 }
 
@@ -138,8 +127,8 @@ pub(crate) struct Reports {
     told: Mutex<Told>,
     /// What is wrong with the certificate, for as long as it is.
     certificate: Mutex<Option<Box<str>>>,
-    /// Whether any move was refused lately; most of the time none was.
-    has_streaks: AtomicBool,
+    /// Moves that were refused in a row.
+    pub(crate) rows: Rows,
     /// Whether anything is promised of a type.
     pub(super) has_promises: AtomicBool,
     pub(super) changed: Notify,
@@ -151,7 +140,7 @@ impl Reports {
             is_on: config.is_on(),
             told: Mutex::default(),
             certificate: Mutex::default(),
-            has_streaks: AtomicBool::new(false),
+            rows: Rows::default(),
             has_promises: AtomicBool::new(false),
             changed: Notify::new(),
         }
@@ -213,40 +202,27 @@ impl Reports {
 
     /// A move was refused.
     pub(super) fn refused(&self, tenant: &TenantId, place: &'static str, now: Timestamp) {
-        if !self.is_on {
-            return;
+        if self.is_on {
+            self.rows.refused(tenant, place, now);
+            self.changed.notify_one();
         }
-        let mut told = self.told();
-        self.has_streaks.store(true, Ordering::SeqCst);
-        told.of(tenant, |signs| {
-            let streak = signs.streaks.entry(place).or_insert(Streak { count: 0, last_at: now });
-            *streak = Streak { count: streak.count.saturating_add(1), last_at: now };
-        });
+    }
+
+    /// There is something to look at that is looked up.
+    pub(crate) fn something(&self) {
         self.changed.notify_one();
     }
 
-    /// A move was made.
-    pub(super) fn taken(&self, tenant: &TenantId, place: &'static str) {
-        if self.has_streaks.load(Ordering::SeqCst)
-            && let Some(signs) = self.told().tenants.get_mut(tenant)
-        {
-            signs.streaks.remove(place);
+    /// What other servers refused.
+    pub(crate) fn refused_elsewhere(&self, notes: Vec<RefusalNote>) {
+        if self.is_on && self.rows.heard(notes) {
+            self.changed.notify_one();
         }
     }
 
-    /// What there is. Moves that were refused stay, unless the last was `quiet` ago.
-    pub(super) fn take(&self, now: Timestamp, quiet: Duration) -> Told {
-        let mut told = self.told();
-        let mut taken = std::mem::take(&mut *told);
-        for (tenant, signs) in &mut taken.tenants {
-            signs.streaks.retain(|_, streak| now.since(streak.last_at) < quiet);
-            if !signs.streaks.is_empty() {
-                let streaks = signs.streaks.clone();
-                told.tenants.insert(tenant.clone(), Signs { streaks, ..Signs::default() });
-            }
-        }
-        self.has_streaks.store(!told.tenants.is_empty(), Ordering::SeqCst);
-        taken
+    /// What there is.
+    pub(super) fn take(&self) -> Told {
+        std::mem::take(&mut *self.told())
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {

@@ -96,10 +96,11 @@ impl Sentry {
         if !self.has_begun {
             self.begin(shared).await?;
         }
-        let told = shared.reports.take(now, config.quiet);
+        let told = shared.reports.take();
         let mut seen = Vec::new();
         self.growth(shared, &told, now, &mut seen).await?;
         told_of(&told, &config, &mut seen);
+        refused(shared, now, &mut seen);
         of_server(shared, &told, &mut seen);
         self.promises(shared, &told, now, &mut seen).await?;
         let retried = told.tenants.iter().filter(|(_, signs)| signs.has_retried);
@@ -222,21 +223,31 @@ async fn has_room(shared: &Shared, sighting: &Sighting) -> Result<bool, Error> {
 /// What was told and needs no looking up.
 fn told_of(told: &Told, config: &AlertConfig, seen: &mut Vec<Seen>) {
     for (tenant, signs) in &told.tenants {
-        let mut note = |rule: Rule, value: Milli, raise: Milli| {
-            if raise > Milli(0) && value > Milli(0) {
-                let (key, thresholds) = ((rule, tenant.clone(), "".into()), at_once(raise));
-                seen.push(Seen { key, value, thresholds, quiet: config.quiet });
-            }
-        };
-        let most = Milli::whole(config.invalid_transitions);
-        note(Rule::InvalidTransitions, Milli::whole(signs.refused()), most);
-        note(Rule::Lag, millis(signs.late), millis(config.lag));
+        let (value, raise) = (millis(signs.late), millis(config.lag));
+        if raise > Milli(0) && value > Milli(0) {
+            let (key, thresholds) = ((Rule::Lag, tenant.clone(), "".into()), at_once(raise));
+            seen.push(Seen { key, value, thresholds, quiet: config.quiet });
+        }
     }
     for (schedule, (tenant, skipped)) in &told.skips {
         if config.tells_skips {
             seen.push(skip(*schedule, tenant, *skipped, config));
         }
     }
+}
+
+/// Moves refused in a row, whichever servers answered.
+fn refused(shared: &Shared, now: Timestamp, seen: &mut Vec<Seen>) {
+    let config = shared.config.alerts;
+    let raise = Milli::whole(config.invalid_transitions);
+    let longest = shared.reports.rows.longest(now, config.quiet);
+    let beyond = longest.into_iter().filter(|(_, count)| raise > Milli(0) && *count > 0);
+    seen.extend(beyond.map(|(tenant, count)| Seen {
+        key: (Rule::InvalidTransitions, tenant, "".into()),
+        value: Milli::whole(count),
+        thresholds: at_once(raise),
+        quiet: config.quiet,
+    }));
 }
 
 /// What concerns the server itself.

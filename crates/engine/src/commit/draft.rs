@@ -1,7 +1,6 @@
 //! What one attempt at a batch decided. A store may start over, or fail after everything was
 //! decided: so nothing here reaches a caller, a counter or a list before the store has said yes.
 
-use super::decide_one;
 use crate::alerts::Signals;
 use crate::bulk;
 use crate::dependents;
@@ -14,11 +13,13 @@ use crate::request::Request;
 use mainspring_kernel::command::{Claim, GovernedClaim};
 use mainspring_kernel::entity::Kind;
 use mainspring_kernel::fingerprint::Digest;
+use mainspring_kernel::shared_time::{Jump, Silence};
 use mainspring_kernel::{
     Command, Decision, Entity, EntityId, Event, Job, JobId, Receipt, Rejection, TenantId,
     Timestamp, firing,
 };
-use mainspring_store::Desk;
+use mainspring_store::{Circumstances, Desk, decide_on};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ pub(super) struct Draft {
     /// What each waiting pull gets.
     grants: Vec<Vec<Grant>>,
     pub(super) effects: Effects,
+    /// What the clock had been through when the batch was decided.
+    jumps: Arc<[Jump]>,
+    silences: Arc<[Silence]>,
 }
 
 /// What is true for everybody once a draft is.
@@ -78,6 +82,8 @@ impl Draft {
         desk: &mut dyn Desk,
         now: Timestamp,
     ) {
+        self.jumps = shared.clock.jumps();
+        self.silences = shared.clock.silences();
         for request in batch {
             let reply = self.decide_request(shared, request, desk, now);
             self.replies.push(reply);
@@ -117,7 +123,7 @@ impl Draft {
         let mut reply = Reply::default();
         reply.outcomes.reserve_exact(request.commands.len());
         for command in &request.commands {
-            let outcome = decide_one(shared, command, desk, now).map(|decision| {
+            let outcome = self.decide_one(shared, command, desk, now).map(|decision| {
                 if is_single {
                     reply.job = echoed(&decision, desk);
                 }
@@ -155,9 +161,8 @@ impl Draft {
                     return (grants, has_held);
                 }
                 self.effects.commands += 1;
-                let Ok(decision) = decide_one(shared, &claim(pull, id), desk, now) else {
-                    continue;
-                };
+                let claim = claim(pull, id);
+                let Ok(decision) = self.decide_one(shared, &claim, desk, now) else { continue };
                 self.enact(decision, desk);
                 match desk.job(id).filter(|job| job.lease().is_some()) {
                     Some(job) => {
@@ -176,6 +181,27 @@ impl Draft {
         (grants, has_held)
     }
 
+    fn decide_one(
+        &self,
+        shared: &Shared,
+        command: &Command,
+        desk: &dyn Desk,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let config = &shared.config;
+        let mut around = Circumstances {
+            now,
+            fresh_id: &mut || shared.ids.next(now, shared.entropy.bits()),
+            fresh_secret: &mut || shared.entropy.bits(),
+            are_types_strict: config.are_types_strict,
+            jumps: &self.jumps,
+            silences: &self.silences,
+            backlog_max: (config.backlog_bytes_per_tenant, config.backlog_bytes_max),
+            governance: config.governance,
+        };
+        decide_on(desk, command, &mut around)
+    }
+
     /// Makes a decision true for the rest of the batch.
     pub(super) fn enact(&mut self, decision: Decision, desk: &mut dyn Desk) -> Receipt {
         let effects = &mut self.effects;
@@ -184,7 +210,7 @@ impl Draft {
             match event {
                 Event::JobSubmitted(job) => {
                     effects.has_new_timer = true;
-                    effects.tenants.push(job.tenant.clone());
+                    effects.moved_of(&job.tenant);
                     effects.reading.submitted(job);
                 }
                 Event::JobMoved(event) => {
@@ -227,7 +253,7 @@ impl Draft {
         }
         // A decision moves one job through however many states, or several through one each.
         for job in moved.into_iter().filter_map(|id| desk.job(id)) {
-            effects.tenants.push(job.tenant.clone());
+            effects.moved_of(&job.tenant);
             effects.signals.moved(job);
             effects.execution.pickup.note(job);
             if job.state.name().is_terminal() {
@@ -243,6 +269,13 @@ impl Draft {
 }
 
 impl Effects {
+    /// A job of this tenant moved. Jobs of one commit are mostly of one tenant.
+    fn moved_of(&mut self, tenant: &TenantId) {
+        if self.tenants.last() != Some(tenant) {
+            self.tenants.push(tenant.clone());
+        }
+    }
+
     fn note(&mut self, outcome: &Result<Receipt, Rejection>) {
         self.commands += 1;
         match outcome {

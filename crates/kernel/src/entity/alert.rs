@@ -131,6 +131,9 @@ impl Rule {
                 "a job of type {subject} had not ended {value} seconds after it was due; \
                  {threshold} are too many"
             ),
+            Rule::NoWorker if value == Milli::whole(1) => {
+                format!("1 job of type {subject} is due and no worker asks for that type")
+            }
             Rule::NoWorker => {
                 format!("{value} jobs of type {subject} are due and no worker asks for that type")
             }
@@ -336,8 +339,9 @@ pub(crate) fn of_dead_letter(job: &Job, at: Timestamp) -> Event {
     let subject = job.id.to_string();
     let why = job.last_failure.as_ref().map(|last| &last.failure);
     let about = job.extras.as_ref().and_then(|extras| extras.subject.as_deref());
+    let attempts = if job.attempt() == 1 { "attempt" } else { "attempts" };
     let message = format!(
-        "job {subject} on {} failed for good after {} attempts: {} {}",
+        "job {subject} on {} failed for good after {} {attempts}: {} {}",
         about.unwrap_or("an object"),
         job.attempt(),
         why.map_or("", |failure| &failure.code),

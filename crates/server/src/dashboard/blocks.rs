@@ -178,6 +178,13 @@ pub(super) enum Bit {
     },
 }
 
+impl Bit {
+    /// Whether it is an id and nothing else, which is to stand on one line.
+    fn is_id(&self) -> bool {
+        matches!(self, Bit::Text(text) | Bit::Link { text, .. } if parts::is_id(text))
+    }
+}
+
 /// A state, by colour and by word.
 #[derive(Clone)]
 pub(super) struct Mark {

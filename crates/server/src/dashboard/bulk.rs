@@ -86,10 +86,13 @@ words! {
 /// One operation, as a line or as a page.
 struct Operation {
     id: String,
-    action: String,
+    /// What is done, in the language of the page.
+    action: &'static str,
     filter: String,
     reason: String,
     status: String,
+    /// The same in the language of the page.
+    standing: &'static str,
     by: String,
     at: When,
     done: String,
@@ -118,7 +121,7 @@ struct BulkPage {
     frame: Frame,
     words: &'static BulkWords,
     it: Operation,
-    outcomes: Vec<api::bulk::BulkOutcome>,
+    outcomes: Vec<(&'static str, api::bulk::BulkOutcome)>,
     has_more: bool,
     can_stop: bool,
     can_approve: bool,
@@ -148,7 +151,7 @@ async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let page: api::Page<api::bulk::Bulk> = Inside::new(&ask, &who).get(&target).await?;
     shell::page(&BulkListPage {
         words: BulkWords::of(frame.lang),
-        operations: page.items.into_iter().map(operation).collect(),
+        operations: page.items.into_iter().map(|it| operation(it, frame.lang)).collect(),
         older: page.next_cursor.map(|next| format!("/ui/bulk?cursor={}", encoded(&next))),
         frame,
     })
@@ -157,7 +160,8 @@ async fn list(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
 async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     let inside = Inside::new(&ask, &who);
     let path = format!("/api/v1/bulk/{}", encoded(ask.param()));
-    let it = operation(inside.get(&path).await?);
+    let lang = Lang::of(&ask.headers);
+    let it = operation(inside.get(&path).await?, lang);
     let items: api::Page<api::bulk::BulkOutcome> =
         inside.get(&format!("{path}/items?limit={DASHBOARD_PAGE}")).await?;
     let frame = Frame::new(&ask, &who, &PAGE);
@@ -166,7 +170,7 @@ async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     shell::page(&BulkPage {
         words: BulkWords::of(frame.lang),
         has_more: items.next_cursor.is_some(),
-        outcomes: items.items,
+        outcomes: items.items.into_iter().map(|it| (word(lang, &it.outcome), it)).collect(),
         can_stop: it.goes_on && inside.may(&Method::POST, "/api/v1/bulk/x/stop"),
         can_approve: it.waits && inside.may(&Method::POST, "/api/v1/bulk/x/approve"),
         it,
@@ -312,7 +316,25 @@ async fn approve(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     shell::told(&ask, &back, done.map(|_| words.approved.to_owned()))
 }
 
-fn operation(bulk: api::bulk::Bulk) -> Operation {
+/// How an action, a state or an outcome is called.
+fn word(lang: Lang, code: &str) -> &'static str {
+    lang.of_two(match code {
+        "cancel" => ["cancel", "取消"],
+        "requeue" => ["requeue", "重新运行"],
+        "discard" => ["discard", "丢弃"],
+        "pause" => ["pause", "暂停"],
+        "resume" => ["resume", "恢复"],
+        "awaiting_approval" => ["waits for a second person", "等待第二个人同意"],
+        "running" => ["running", "运行中"],
+        "canary" => ["first ones", "先试"],
+        "stopped" => ["stopped", "已停止"],
+        "done" => ["done", "完成"],
+        "failed" => ["not possible", "未能执行"],
+        _ => ["?", "?"],
+    })
+}
+
+fn operation(bulk: api::bulk::Bulk, lang: Lang) -> Operation {
     let share = (bulk.done + bulk.failed).saturating_mul(1_000).checked_div(bulk.matched);
     Operation {
         filter: filter_text(&bulk.filter),
@@ -320,7 +342,8 @@ fn operation(bulk: api::bulk::Bulk) -> Operation {
         goes_on: bulk.ended_at.is_none(),
         share: share.unwrap_or(1_000).min(1_000),
         id: bulk.bulk_id,
-        action: bulk.action,
+        action: word(lang, &bulk.action),
+        standing: word(lang, &bulk.status),
         reason: bulk.reason,
         status: bulk.status,
         by: bulk.requested_by,
@@ -353,4 +376,20 @@ fn filter_text(filter: &api::bulk::BulkFilter) -> String {
 
 fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_kernel::entity::bulk::{BulkAction, BulkStatus};
+
+    #[test]
+    fn whatever_is_done_and_wherever_it_stands_has_a_word_in_both_languages() {
+        let actions = BulkAction::ALL.iter().map(|it| it.as_str());
+        let states = BulkStatus::ALL.iter().map(|it| it.as_str());
+        for code in actions.chain(states).chain(["done", "failed"]) {
+            let [en, zh] = [Lang::En, Lang::Zh].map(|lang| word(lang, code));
+            assert!(en != "?" && zh != "?" && en != zh, "{code}");
+        }
+    }
 }

@@ -105,6 +105,15 @@ struct Fact {
     value: String,
     when: Option<When>,
     href: Option<String>,
+    /// What is said behind it.
+    note: Option<&'static str>,
+}
+
+impl Fact {
+    /// Whether it is an id, which is to stand on one line.
+    fn is_id(&self) -> bool {
+        parts::is_id(&self.value)
+    }
 }
 
 /// One line of the timeline.
@@ -307,11 +316,16 @@ fn worded(code: &str, lang: Lang) -> Option<String> {
         "NOT_DUE" => "还没有到执行时间",
         "RETRY_BACKOFF" => "等待下一次重试的时间",
         "QUEUE_PAUSED" => "所在队列已暂停",
+        "TYPE_PAUSED" => "此类型已暂停",
+        "TENANT_PAUSED" => "所在租户已暂停",
+        "PAUSED" => "已被人暂停",
+        "RATE_LIMITED" => "此类型的速率已达上限",
+        "CIRCUIT_OPEN" => "此类型的作业失败过多，暂缓分发",
+        "GATE_CLOSED" => "闸门已关闭",
+        "OBJECT_UNCERTAIN" => "对象状态不确定且风险高，只有核实作业可以运行",
+        "AUTO_VERIFY_BUDGET" => "对象的自动核实次数已用完",
+        "SNOOZED" => "worker 推迟了它",
         "CONCURRENCY_LIMIT_EXCEEDED" => "同类型的作业已达到并发上限",
-        "TYPE_PAUSED" => "该类型已被暂停",
-        "TENANT_PAUSED" => "所属租户已被暂停",
-        "RATE_LIMITED" => "该类型的速率限制暂时没有余量",
-        "CIRCUIT_OPEN" => "该类型失败过多，熔断中",
         "RETRY_BUDGET" => "这是一次重试，新作业优先",
         "JOBS_AHEAD" => "前面还有其他作业",
         "WAITS_FOR" => "等待其他作业先结束",
@@ -349,7 +363,11 @@ fn steps(history: &[Transition], lang: Lang, now: Timestamp) -> Vec<Step> {
             chip: Chip(step.to, lang),
             attempt: step.attempt,
             at: When(step.at),
-            took: until.map_or_else(String::new, |until| parts::span(until.since(step.at))),
+            // What happened in one instant took no time.
+            took: until
+                .map(|until| until.since(step.at))
+                .filter(|took| !took.is_zero())
+                .map_or_else(String::new, parts::span),
             who: step.actor.to_string(),
             code: step.reason.as_ref().map_or_else(String::new, |why| why.code.to_string()),
             message: step.reason.as_ref().map_or_else(String::new, |why| why.message.to_string()),
@@ -388,7 +406,7 @@ fn strip(history: &[Transition], job: &Job, now: Timestamp, lang: Lang) -> Html 
 fn facts(job: &Job, item: Option<&DlqItem>, words: &'static JobWords) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut text = |name, value: String, href: Option<String>| {
-        facts.push(Fact { name, value, when: None, href });
+        facts.push(Fact { name, value, when: None, href, note: None });
     };
     let list = |name: &str, value: &str| Some(format!("/ui/jobs?{name}={}", shell::encoded(value)));
     let job_link = |id: JobId| Some(format!("/ui/jobs/{id}"));
@@ -428,7 +446,12 @@ fn facts(job: &Job, item: Option<&DlqItem>, words: &'static JobWords) -> Vec<Fac
             DlqState::DiscardRequested(_) => (words.item_asked, None),
             DlqState::Discarded { .. } | DlqState::GlassBroken(_) => (words.item_gone, None),
         };
-        text(words.dead_letter, format!("{} · {standing}", item.id), None);
+        let href = Some(format!("/ui/dlq/items/{}", item.id));
+        let value = item.id.to_string();
+        facts.push(Fact { name: words.dead_letter, value, when: None, href, note: Some(standing) });
+        let mut text = |name, value: String, href: Option<String>| {
+            facts.push(Fact { name, value, when: None, href, note: None });
+        };
         if let Some(again) = again {
             text(words.requeued_as, again.to_string(), job_link(again));
         }
@@ -436,7 +459,7 @@ fn facts(job: &Job, item: Option<&DlqItem>, words: &'static JobWords) -> Vec<Fac
     let lease = job.lease().map(|lease| (fill(words.lease_text, &[lease.worker.as_str()]), lease));
     if let Some((value, lease)) = lease {
         let when = Some(When(lease.expires_at));
-        facts.push(Fact { name: words.lease, value, when, href: None });
+        facts.push(Fact { name: words.lease, value, when, href: None, note: None });
     }
     let times = [
         (words.created, Some(job.created_at)),
@@ -447,7 +470,8 @@ fn facts(job: &Job, item: Option<&DlqItem>, words: &'static JobWords) -> Vec<Fac
     ];
     for (name, at) in times {
         if let Some(at) = at {
-            facts.push(Fact { name, value: String::new(), when: Some(When(at)), href: None });
+            let when = Some(When(at));
+            facts.push(Fact { name, value: String::new(), when, href: None, note: None });
         }
     }
     facts
@@ -471,4 +495,32 @@ fn views(job: &Job, now: Timestamp) -> Vec<(&'static str, &'static str, String)>
             view::scheduler::attempt(job).to_string(),
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mainspring_kernel::event::HoldCode;
+
+    #[test]
+    fn every_reason_to_wait_is_told_in_chinese() {
+        let codes = [
+            "NOT_DUE",
+            "RETRY_BACKOFF",
+            "QUEUE_PAUSED",
+            "TYPE_PAUSED",
+            "TENANT_PAUSED",
+            "CONCURRENCY_LIMIT_EXCEEDED",
+            "RATE_LIMITED",
+            "CIRCUIT_OPEN",
+            "JOBS_AHEAD",
+            "WAITS_FOR",
+            "NO_WORKER",
+            "READY",
+        ];
+        for code in codes.into_iter().chain(HoldCode::ALL.iter().map(|it| it.as_str())) {
+            assert!(worded(code, Lang::Zh).is_some(), "{code}");
+            assert_eq!(worded(code, Lang::En), None);
+        }
+    }
 }

@@ -57,6 +57,16 @@ impl fmt::Display for Chip {
     }
 }
 
+/// Whether a text is an id as they are made here, or what is made of one, such as an execution key.
+pub(super) fn is_id(text: &str) -> bool {
+    let is_of_it = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b':';
+    text.split_once('_').is_some_and(|(kind, rest)| {
+        kind.bytes().all(|byte| byte.is_ascii_lowercase())
+            && (26..=32).contains(&rest.len())
+            && rest.bytes().all(is_of_it)
+    })
+}
+
 /// A text that cannot be taken for anything else between tags or quotes.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

@@ -122,6 +122,7 @@ words! {
         limit: "At most", "最多";
         note: "Why", "原因";
         jobs: "Its jobs", "它的作业";
+        show_jobs: "show them", "查看";
     }
 }
 
@@ -273,7 +274,7 @@ async fn show(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
     main.push(blocks::json("payload", words.payload, it.payload.get(), lang));
     let mut facts = facts(&it, words);
     let jobs = target("/ui/jobs", [("label", label.as_str())]);
-    facts.push(Fact::link(words.jobs, jobs, &label));
+    facts.push(Fact::link(words.jobs, jobs, words.show_jobs));
     let side = vec![Block::Facts { id: "facts", name: words.facts, facts }];
     BlockPage { frame, top, main, side }.reply()
 }

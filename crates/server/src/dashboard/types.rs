@@ -88,6 +88,7 @@ words! {
         finish_within: "Ends within", "应在此内结束";
         nothing: "not promised", "未承诺";
         sla: "Starts / ends within", "开始／结束期限";
+        see: "See also", "另见";
         jobs: "Its jobs", "它的作业";
         failed: "Its failed jobs", "失败的作业";
         dead: "Its dead letters", "它的死信";
@@ -240,7 +241,7 @@ async fn one_type(ask: Ask, who: Principal) -> Result<Reply, Refusal> {
         (words.schedules, target("/ui/schedules", [("job_type", name)])),
     ];
     let leads = leads.map(|(name, href)| Bit::Link { href, text: name.to_owned() });
-    facts.push(Fact::new("→", separated(leads.into())));
+    facts.push(Fact::new(words.see, separated(leads.into())));
     let may_set = inside.may(&Method::PUT, "/api/v1/types/x");
     let edit = may_set.then(|| (target(making::NEW_TYPE, [("name", name)]), words.edit));
     let links = edit.into_iter().collect();

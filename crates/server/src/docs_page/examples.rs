@@ -32,12 +32,62 @@ const KNOWN: &[(&str, &str)] = &[
     ("version", "1"),
 ];
 
-/// Fields that a body needs although no schema can say so.
-const ALSO: &[(&str, &[&str])] = &[
-    ("setType", &["max_retries", "timeout_seconds"]),
-    ("pullWork", &["types", "limit"]),
-    ("createSchedule", &["cron", "timezone"]),
-    ("previewUnsavedSchedule", &["cron", "timezone"]),
+/// Whole bodies, by the operation, where a schema cannot say what a caller would send: which fields
+/// belong together, and what they are good for.
+const BODIES: &[(&str, &str)] = &[
+    ("setType", r#"{"max_retries":3,"timeout_seconds":60}"#),
+    ("pull", r#"{"worker_id":"w1","types":["hello"],"limit":10,"wait_ms":20000,"lease_ms":30000}"#),
+    (
+        "heartbeat",
+        r#"{"worker_id":"w1","lease_ms":30000,"items":[{"job_id":"job_01k5zq8y3v0000000000000000","lease_token":"LEASE_TOKEN"}]}"#,
+    ),
+    (
+        "complete",
+        r#"{"items":[{"job_id":"job_01k5zq8y3v0000000000000000","lease_token":"LEASE_TOKEN","result":{"ok":true}}]}"#,
+    ),
+    (
+        "fail",
+        r#"{"items":[{"job_id":"job_01k5zq8y3v0000000000000000","lease_token":"LEASE_TOKEN","error_code":"UPSTREAM_BUSY","message":"the upstream was busy","retryable":true}]}"#,
+    ),
+    ("commitEffect", r#"{"lease_token":"LEASE_TOKEN","value":{"receipt":"r-17"}}"#),
+    (
+        "createSchedule",
+        r#"{"job_type":"hello","kind":"cron","cron":"0 9 * * MON-FRI","timezone":"Europe/Berlin"}"#,
+    ),
+    (
+        "previewUnsavedSchedule",
+        r#"{"job_type":"hello","kind":"cron","cron":"0 9 * * MON-FRI","timezone":"Europe/Berlin"}"#,
+    ),
+    ("updateSchedule", r#"{"job_type":"hello","kind":"interval","interval_seconds":900}"#),
+    ("backfillSchedule", r#"{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}"#),
+    (
+        "createBulk",
+        r#"{"action":"requeue","filter":{"type":"hello","error_code":"UPSTREAM_BUSY"},"reason":"the upstream is back"}"#,
+    ),
+    (
+        "createSubscription",
+        r#"{"name":"billing","url":"https://example.com/hook","events":["job.failed"]}"#,
+    ),
+    (
+        "createTrigger",
+        r#"{"type":"recurring","prompt":"summarise what changed","schedule":{"interval":3600}}"#,
+    ),
+    (
+        "createAgentTrigger",
+        r#"{"type":"recurring","prompt":"summarise what changed","schedule":{"interval":3600}}"#,
+    ),
+    ("putObject", r#"{"risk_tier":"high"}"#),
+    ("putDueObject", r#"{"risk_tier":"high"}"#),
+    (
+        "createNamedTask",
+        r#"{"task_id":"report-17","schedule_type":"at","scheduled_at":"2027-01-01T09:00:00Z","payload":{"name":"world"}}"#,
+    ),
+    (
+        "submitTask",
+        r#"{"taskType":"hello","idempotencyKey":"order-17","payload":{"name":"world"}}"#,
+    ),
+    ("scheduleByCron", r#"{"taskType":"hello","cronExpr":"0 9 * * MON-FRI"}"#),
+    ("scheduleByInterval", r#"{"taskType":"hello","everySeconds":3600}"#),
 ];
 
 /// One request.
@@ -191,22 +241,16 @@ fn in_path(name: &str, path: &str) -> String {
         "name" if path.contains("/types/") => "hello".to_owned(),
         "name" if path.contains("/queues/") => "default".to_owned(),
         "name" => "quote".to_owned(),
-        "gate" => "high_risk".to_owned(),
+        "gate" => "risk".to_owned(),
+        "object_type" => "memory".to_owned(),
         other => other.to_ascii_uppercase(),
     }
 }
 
 fn body(id: &str, schema: &Value, document: &Value) -> Value {
-    let mut body = sample("", schema, document, 0);
-    let more = ALSO.iter().find(|(known, _)| *known == id).map_or(&[][..], |(_, names)| names);
-    let fields = &resolved(schema, document)["properties"];
-    if let Value::Object(body) = &mut body {
-        for name in more {
-            let value = sample(name, &fields[*name], document, 1);
-            body.entry(*name).or_insert(value);
-        }
-    }
-    body
+    let known = BODIES.iter().find(|(operation, _)| *operation == id);
+    let known = known.and_then(|(_, text)| serde_json::from_str(text).ok());
+    known.unwrap_or_else(|| sample("", schema, document, 0))
 }
 
 fn resolved<'a>(schema: &'a Value, document: &'a Value) -> &'a Value {
@@ -307,6 +351,18 @@ mod tests {
             }
         }
         assert!(count > 100, "{count}");
+    }
+
+    #[test]
+    fn every_body_is_of_an_operation_that_is_there() {
+        let document: Value = serde_json::from_str(&crate::openapi::document(true)).unwrap();
+        let operations = entries(&document["paths"]).flat_map(|(_, item)| entries(item));
+        let names: Vec<&str> =
+            operations.filter_map(|(_, operation)| operation["operationId"].as_str()).collect();
+        for (operation, text) in BODIES {
+            assert!(names.contains(operation), "{operation}");
+            assert!(serde_json::from_str::<Value>(text).is_ok(), "{operation}");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! can be cut, merges, and retention. Nothing here is on the path of a commit; the state is locked
 //! only for moments, however much there is to write.
 
+mod terms;
+
 use super::{Memory, failed, journal_failed, stream, thawed};
 use crate::archive::{Pair, Record, Run, write_run_with_terms};
 use crate::disk::Disk;
@@ -11,7 +13,6 @@ use crate::snapshot::SnapshotWriter;
 use crate::state::{Batch, State};
 use mainspring_kernel::{DlqId, EntityId, Job, Timestamp};
 use mainspring_store::Error;
-use mainspring_store::filter::{lasting_terms, passing_terms};
 use mainspring_store::record::{
     encode_counters, encode_entity, encode_item, encode_job, encode_key, encode_meter,
     encode_queue, encode_token, encode_type,
@@ -20,6 +21,7 @@ use std::ops::Bound;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use terms::{TermNumbers, term_numbers};
 
 /// Entries encoded under one hold of the lock: about a tenth of a millisecond.
 const STRIDE: usize = 256;
@@ -151,8 +153,10 @@ fn write_batch(disk: &Arc<dyn Disk>, batch: &Batch, name: &str) -> Result<Option
     });
     let pairs = || {
         let mut pairs: Vec<Pair> = Vec::with_capacity(8 * batch.len());
+        let mut numbers = TermNumbers::default();
         for (id, ended) in batch.iter() {
-            pairs.extend(term_numbers(&ended.job).into_iter().map(|term| (term, id.0)));
+            let terms = term_numbers(&ended.job, &mut numbers);
+            pairs.extend(terms.into_iter().map(|term| (term, id.0)));
         }
         pairs.sort_unstable();
         pairs.into_iter().map(Ok)
@@ -160,17 +164,10 @@ fn write_batch(disk: &Arc<dyn Disk>, batch: &Batch, name: &str) -> Result<Option
     write_run_with_terms(disk.as_ref(), name, records, pairs).map_err(|error| failed(&error))
 }
 
-/// The numbers of a finished job's terms.
-fn term_numbers(job: &Job) -> Vec<u64> {
-    let mut numbers = Vec::with_capacity(8);
-    lasting_terms(job, |term| numbers.push(term.number()));
-    passing_terms(job, |term| numbers.push(term.number()));
-    numbers
-}
-
 /// The same of a record; one that cannot be read is found by its id only.
 fn record_terms(record: &Record) -> Vec<u64> {
-    thawed(&record.value).map_or_else(|_| Vec::new(), |found| term_numbers(&found.job))
+    thawed(&record.value)
+        .map_or_else(|_| Vec::new(), |found| term_numbers(&found.job, &mut TermNumbers::default()))
 }
 
 fn next_run_name(memory: &Memory) -> String {

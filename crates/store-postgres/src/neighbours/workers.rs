@@ -1,6 +1,6 @@
 //! Workers that servers have heard from, told through the row of each server in `node`: a worker
-//! pulls from one server, and every server must know that there is one. Only for people; nothing is
-//! decided on.
+//! pulls from one server, and every server must know that there is one. Before them stand the moves
+//! that the server refused in a row. Only for people; nothing is decided on.
 
 use crate::connections::Value;
 use crate::fault::Fault;
@@ -9,7 +9,7 @@ use crate::this_server::ThisServer;
 use crate::values::At;
 use mainspring_kernel::Timestamp;
 use mainspring_kernel::fingerprint::{Digest, digest};
-use mainspring_store::record::{decode_workers, encode_workers};
+use mainspring_store::record::{decode_workers, encode_refusals, encode_workers};
 use mainspring_store::{News, WorkerNote};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,6 +24,9 @@ const HEARD_FOR: Duration = Duration::from_secs(600);
 /// Servers that are heard, at most.
 const SERVERS_MAX: i32 = 64;
 
+/// Bytes that a server tells of the moves it refused in a row, at most: the latest.
+pub(crate) const REFUSALS_BYTES_MAX: i32 = 16 * 1024;
+
 /// What was told last.
 #[derive(Debug, Default)]
 pub(crate) struct WorkersTold(Mutex<Option<(Digest, Instant)>>);
@@ -31,17 +34,18 @@ pub(crate) struct WorkersTold(Mutex<Option<(Digest, Instant)>>);
 impl WorkersTold {
     /// What to tell now; nothing if it is not worth a write.
     pub(crate) fn workers_to_tell(&self, news: Option<&Arc<dyn News>>) -> Option<Vec<u8>> {
-        let notes = news?.workers();
+        let (notes, refusals) = (news?.workers(), news?.refusals());
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if notes.is_empty() && told.is_none() {
+        if notes.is_empty() && refusals.is_empty() && told.is_none() {
             return None;
         }
-        let who = who(&notes);
+        let mut bytes = Vec::new();
+        encode_refusals(&refusals, REFUSALS_BYTES_MAX as usize, &mut bytes);
+        let who = digest(&[&bytes[..], &who(&notes).0[..]]);
         if told.is_some_and(|(known, at)| known == who && at.elapsed() < TOLD_EVERY) {
             return None;
         }
         *told = Some((who, Instant::now()));
-        let mut bytes = Vec::new();
         encode_workers(&notes, WORKERS_BYTES_MAX, &mut bytes);
         Some(bytes)
     }
@@ -77,9 +81,12 @@ pub(crate) async fn workers_elsewhere(server: &ThisServer) -> Result<Vec<WorkerN
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mainspring_kernel::WorkerId;
+    use mainspring_kernel::{TenantId, WorkerId};
+    use mainspring_store::RefusalNote;
+    use mainspring_store::record::decode_refusals;
 
-    struct Known(Mutex<Vec<WorkerNote>>);
+    #[derive(Default)]
+    struct Known(Mutex<Vec<WorkerNote>>, Mutex<Vec<RefusalNote>>);
 
     impl News for Known {
         fn work(&self) {}
@@ -88,6 +95,9 @@ mod tests {
         fn registry(&self) {}
         fn workers(&self) -> Vec<WorkerNote> {
             self.0.lock().unwrap().clone()
+        }
+        fn refusals(&self) -> Vec<RefusalNote> {
+            self.1.lock().unwrap().clone()
         }
     }
 
@@ -105,7 +115,7 @@ mod tests {
 
     #[test]
     fn only_what_is_new_is_told_at_once() {
-        let known = Arc::new(Known(Mutex::new(Vec::new())));
+        let known = Arc::new(Known::default());
         let news: Arc<dyn News> = known.clone();
         let heard = WorkersTold::default();
         assert_eq!(heard.workers_to_tell(None), None);
@@ -118,5 +128,18 @@ mod tests {
         assert!(heard.workers_to_tell(Some(&news)).is_some());
         known.0.lock().unwrap().clear();
         assert_eq!(heard.workers_to_tell(Some(&news)), Some(Vec::new()), "they are gone");
+        known.1.lock().unwrap().push(RefusalNote {
+            tenant: TenantId::stored("t".into()),
+            place: "/p".into(),
+            count: 1,
+            since: Timestamp(1),
+            last_at: Timestamp(1),
+            taken_at: None,
+        });
+        let told = heard.workers_to_tell(Some(&news)).expect("a row is told at once");
+        assert_eq!(decode_refusals(&told).unwrap(), news.refusals());
+        assert_eq!(heard.workers_to_tell(Some(&news)), None, "it is known");
+        known.1.lock().unwrap()[0].count = 2;
+        assert!(heard.workers_to_tell(Some(&news)).is_some(), "it has grown");
     }
 }

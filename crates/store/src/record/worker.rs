@@ -2,6 +2,7 @@
 
 use super::BadRecord;
 use super::names::Names;
+use super::refusal;
 use super::wire::{Pen, Reader};
 use crate::read::WorkerNote;
 use mainspring_kernel::{JobType, QueueName, TenantId, Timestamp, WorkerId};
@@ -21,7 +22,7 @@ pub fn encode_workers(notes: &[WorkerNote], bytes_max: usize, out: &mut Vec<u8>)
     notes.len()
 }
 
-/// The workers that fill `bytes`.
+/// The workers that fill `bytes`, behind the rows of refused moves that may come first.
 ///
 /// # Errors
 /// If the bytes are no such record.
@@ -29,7 +30,12 @@ pub fn decode_workers(bytes: &[u8]) -> Result<Vec<WorkerNote>, BadRecord> {
     let (mut notes, mut names, mut offset) = (Vec::new(), Names::default(), 0);
     while offset < bytes.len() {
         let reader = &mut Reader::new(bytes, offset, &mut names);
-        notes.push(read_note(reader)?);
+        if offset == 0 && bytes[0] == refusal::FIRST {
+            let fields = reader.fields()?;
+            reader.end(fields)?;
+        } else {
+            notes.push(read_note(reader)?);
+        }
         offset = reader.position();
     }
     Ok(notes)

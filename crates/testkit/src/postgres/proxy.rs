@@ -176,9 +176,13 @@ async fn serve(first: TcpListener, _kept: TcpSocket, line: Line) {
 /// One connection, until a side ends it or it is cut.
 async fn connection(mut client: TcpStream, line: Line) {
     let Line { target, mut seen, bytes_back } = line;
-    let cuts = seen.borrow_and_update().cuts;
+    let State { mode, cuts, .. } = *seen.borrow_and_update();
     // Closing then sends a reset, as a firewall or a dead machine's kernel would.
     let _ = client.set_zero_linger();
+    if mode == Mode::Refuse {
+        // It was taken while the word came that nobody listens any more.
+        return;
+    }
     let mut cut = seen.clone();
     tokio::select! {
         // First: what was swallowed before a cut must not get through when all is well again.

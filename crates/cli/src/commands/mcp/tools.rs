@@ -56,7 +56,7 @@ const TOOLS: &[Tool] = &[
         "list_alerts",
         "What the server thinks a person should look at",
         "alerts",
-        &[Parameter("state", "string", false, "raised, acknowledged or cleared"), LIMIT, CURSOR],
+        &[Parameter("state", "string", false, "open, acknowledged or cleared"), LIMIT, CURSOR],
     ),
     read(
         "list_jobs",
@@ -94,9 +94,9 @@ const TOOLS: &[Tool] = &[
         ],
     ),
     read("get_dead_letter", "One dead letter", "dlq/items/{dlq_id}", &[ITEM]),
-    read("list_queues", "Queues with their numbers", "queues", &[LIMIT, CURSOR]),
+    read("list_queues", "Queues with their numbers", "queues", &[]),
     read("list_workers", "Workers heard of lately", "workers", &[LIMIT, CURSOR]),
-    read("list_types", "Job types and their rules", "types", &[LIMIT, CURSOR]),
+    read("list_types", "Job types and their rules", "types", &[]),
     read("list_schedules", "Rules that make jobs at set times", "schedules", &[LIMIT, CURSOR]),
     read(
         "preview_schedule",
@@ -163,7 +163,7 @@ const TOOLS: &[Tool] = &[
     write(
         "acknowledge_alert",
         "Say that somebody looks after an alert",
-        "alerts/{alert_id}/acknowledge",
+        "alerts/{alert_id}/ack",
         &[Parameter("alert_id", "string", true, "The alert")],
     ),
 ];

@@ -1,7 +1,9 @@
 //! What a server says when it is up: where it is, where its data is, what it found there, and the
-//! admin token if it is new.
+//! admin token if it is new. Secrets are for a terminal, a pipe or a file of whoever started it:
+//! the journal of systemd gets none that can be had elsewhere.
 
 use super::{AdminToken, token_directory};
+use crate::config::layers::process_environment;
 use crate::config::{Settings, StoreChoice};
 use crate::output::say;
 use crate::session::TOKEN_FILE;
@@ -9,6 +11,10 @@ use indicatif::{HumanBytes, HumanCount};
 use mainspring_store::Recovery;
 use mainspring_store_postgres::address;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+/// Names device and inode of the journal's end of our output.
+const JOURNAL: &str = "JOURNAL_STREAM";
 
 /// Says all of it. The address comes first: programs that start a server read it there.
 pub(super) fn announce(
@@ -28,7 +34,11 @@ pub(super) fn announce(
     if let Some(told) = recovered(&settings.store, recovery) {
         say(&told);
     }
+    let is_logged = is_logged(process_environment(JOURNAL).as_deref(), std::io::stdout());
     match (token, token_directory(&settings.store)) {
+        (AdminToken::Fresh(_), Some(path)) if is_logged => {
+            say(&format!("admin token in {}", path.join(TOKEN_FILE).display()));
+        }
         (AdminToken::Fresh(text), Some(path)) => {
             say(&format!("admin token {text} (also in {})", path.join(TOKEN_FILE).display()));
         }
@@ -38,9 +48,9 @@ pub(super) fn announce(
         (AdminToken::Given(_), _) => say("admin token as set by the environment"),
         (AdminToken::Known, _) => {}
     }
-    match link {
+    match link.filter(|_| !is_logged) {
         Some(link) => say(&format!("dashboard {link} (signs in once, within 10 minutes)")),
-        None => say(&format!("dashboard http://{address}/")),
+        None => say(&format!("dashboard {}/", at(settings, address))),
     }
     settings.not_yet.iter().for_each(|line| say(&format!("note: {line}")));
     if settings.allow_client_clock {
@@ -48,6 +58,14 @@ pub(super) fn announce(
             "note: allow_client_clock lets workers say what time it is; for tests and replays only",
         );
     }
+}
+
+/// Whether what is printed goes into the journal of systemd, which others read, keep and send to
+/// other machines. `stream` is what systemd says of it; a process that was merely started by a
+/// service has that, too, so it counts only if it names where we print.
+fn is_logged(stream: Option<&str>, to: impl AsFd) -> bool {
+    let Some(stream) = stream else { return false };
+    rustix::fs::fstat(to).is_ok_and(|it| stream == format!("{}:{}", it.st_dev, it.st_ino))
 }
 
 /// The address as clients write it.

@@ -53,7 +53,7 @@ pub(in crate::entity) fn decide(
                 return Err(bad("overlap_seconds", "must be at most 604800"));
             }
             let Some(present) = subscription.secret.clone() else {
-                return Err(bad("subscription_id", "is of a target that nothing is signed for"));
+                return Err(conflict(subscription));
             };
             let until = facts.now.plus_millis(*overlap_ms);
             let former = (*overlap_ms > 0).then_some(FormerSecret { secret: present, until });
@@ -64,7 +64,7 @@ pub(in crate::entity) fn decide(
             let (entity, subscription) = known()?;
             // Its id follows from its name, and no id is given again.
             if matches!(subscription.spec.target, Target::Consumer { .. }) {
-                return Err(bad("subscription_id", "is of a consumer, which is kept"));
+                return Err(conflict(subscription));
             }
             Event::EntityRemoved { entity: entity.id, version: entity.version + 1 }
         }
@@ -216,6 +216,11 @@ fn check_note(note: &str) -> Result<(), Rejection> {
         return Err(bad("note", "must be at most 4096 bytes long"));
     }
     refuse_control("note", note)
+}
+
+/// What its target has no room for.
+const fn conflict(subscription: &Subscription) -> Rejection {
+    Rejection::SubscriptionConflict { target: subscription.spec.target.kind() }
 }
 
 fn check(spec: &SubscriptionSpec) -> Result<(), Rejection> {
