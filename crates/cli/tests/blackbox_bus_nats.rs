@@ -59,8 +59,8 @@ fn d18_a_nats_server_that_is_killed_under_load_has_everything_once_and_in_order(
     assert_eq!(rotated.refusal(), (409, "SUBSCRIPTION_CONFLICT".into()), "nothing is signed");
     let mut jobs = Vec::new();
     for _ in 0..3 {
-        jobs.extend(submitted(&ann, 150));
         let before = nats.client().count("EVENTS");
+        jobs.extend(submitted(&ann, 150));
         eventually("some of it is stored", || {
             (nats.client().count("EVENTS") > before).then_some(())
         });

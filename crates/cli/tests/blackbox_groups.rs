@@ -22,11 +22,12 @@ fn server(store: Store) -> &'static Server {
 
 /// Has a job fail for good so; its item.
 fn dead(who: &Caller, job_type: &str, code: &str, message: &str) -> String {
-    let id = who.submit_plain(job_type);
+    who.submit_plain(job_type);
     let grant = who.pull_one(job_type);
     let more = json!({ "error_code": code, "message": message, "retryable": false });
     who.report("fail", &grant, more);
-    text(&who.job(&id), "dlq_id")
+    // It may be one that was waiting before.
+    text(&who.job(&text(&grant, "job_id")), "dlq_id")
 }
 
 fn groups(who: &Caller, query: &str) -> Value {

@@ -256,7 +256,7 @@ fn g17_each_consumer_is_told_of_each_submission_once(store: Store) {
         (&json!("consumer"), &json!(3))
     );
     let gone = ida.delete(&format!("/api/v1/subscriptions/{}", text(consumer, "subscription_id")));
-    assert_eq!(gone.status, 400, "{}", gone.text());
+    assert_eq!(gone.refusal(), (409, "SUBSCRIPTION_CONFLICT".into()));
 }
 
 fn an_event_can_be_published_before_its_turn(store: Store) {
