@@ -17,7 +17,10 @@ const SHARED_KINDS: usize = 6;
 /// The last term of each kind that many jobs share. Their numbers are digests, six for every job
 /// that ends, which showed in a profile of a drain by the thousand (`perf record`, E3).
 #[derive(Default)]
-pub(super) struct TermNumbers([Option<(Box<str>, Box<str>, u64)>; SHARED_KINDS]);
+pub(super) struct TermNumbers([Option<Known>; SHARED_KINDS]);
+
+/// Both texts of a term, and its number.
+type Known = (Box<str>, Box<str>, u64);
 
 impl TermNumbers {
     fn number(&mut self, term: Term<'_>) -> u64 {
