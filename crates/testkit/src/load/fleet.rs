@@ -290,15 +290,17 @@ impl Fleet {
         }
         // A report that was on its way may have moved something.
         dump::wait_until_settled(&mut admin);
+        let mut history = self.recorder.take();
+        history.types = rules();
+        dump::fill(&mut admin, &mut history);
+        // Only now: a server tells of alerts by jobs of its own, at any time, and what is in the
+        // final state has to be in the stream.
         self.signals.is_settled.store(true, Ordering::Relaxed);
-        let is_followed = self.follower.is_some();
+        history.is_stream_whole = self.follower.is_some();
         if let Some(follower) = self.follower {
             follower.join().expect("the follower does not panic");
         }
-        let mut history = self.recorder.take();
-        history.types = rules();
-        history.is_stream_whole = is_followed;
-        dump::fill(&mut admin, &mut history);
+        history.stream.extend(self.recorder.take().stream);
         history
     }
 }

@@ -14,6 +14,9 @@ use std::time::Duration;
 /// How long nothing arrives before the follower looks whether the run is over.
 const SILENCE: Duration = Duration::from_millis(500);
 
+/// Silences in a row after which all is told: a store of several servers may take a second to tell.
+const SILENCES_AT_END: u32 = 4;
+
 /// Silences in a row after which another server is asked: this one may stand still.
 const SILENCES_MAX: u32 = 6;
 
@@ -78,10 +81,10 @@ impl Follower<'_> {
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
                 {
-                    if self.signals.is_settled() && is_open {
+                    silences += 1;
+                    if self.signals.is_settled() && is_open && silences >= SILENCES_AT_END {
                         return End::Done;
                     }
-                    silences += 1;
                 }
                 Err(_) => return End::Broken,
             }
