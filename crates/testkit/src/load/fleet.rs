@@ -10,9 +10,10 @@ use super::wire::Wire;
 use super::worker::Worker;
 use super::{Api, dump};
 use crate::blackbox::Server;
-use crate::history::{History, TypeRules};
+use crate::history::{History, JobDump, TypeRules};
 use crate::rng::Rng;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -300,7 +301,15 @@ impl Fleet {
         if let Some(follower) = self.follower {
             follower.join().expect("the follower does not panic");
         }
-        history.stream.extend(self.recorder.take().stream);
+        // What moved after the final state was read is no part of it.
+        let read: BTreeSet<(&str, u32)> = history.dump.jobs.iter().flat_map(known_moves).collect();
+        let told = self.recorder.take().stream.into_iter();
+        let told: Vec<_> = told.filter(|moved| read.contains(&(&*moved.job, moved.seq))).collect();
+        history.stream.extend(told);
         history
     }
+}
+
+fn known_moves(job: &JobDump) -> impl Iterator<Item = (&str, u32)> {
+    job.events.iter().map(|event| (&*job.id, event.seq))
 }
