@@ -34,9 +34,12 @@ pub(crate) fn write(page: &Path, rows: &[Row]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The name of a picture's file, what it shows, and its bars: a system and its row each.
+type Group<'a> = (String, String, Vec<(&'a str, &'a Row)>);
+
 /// Rows of one workload: the name of its file, what it is, and its rows.
-fn groups(rows: &[Row]) -> Vec<(String, String, Vec<(&str, &Row)>)> {
-    let mut groups: Vec<(String, String, Vec<(&str, &Row)>)> = Vec::new();
+fn groups(rows: &[Row]) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
     for row in rows {
         let Some((what, system)) = row.what.split_once(": ") else { continue };
         let title = format!("{}: {what}, {}", row.id, row.unit);

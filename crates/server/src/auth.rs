@@ -5,7 +5,7 @@
 //! database once they have looked, within a second. Tokens and the `Authorization` header are
 //! never logged.
 
-use crate::limits::ADMIN_TOKEN_BYTES_MIN;
+use crate::limits::{ADMIN_TOKEN_BYTES_MIN, SEEN_BYTES_MAX};
 use crate::refusal::{self, Refusal};
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
@@ -48,6 +48,9 @@ pub(crate) struct Seen(Mutex<Option<(Box<str>, Claimed)>>);
 
 impl Seen {
     fn claimed(&self, text: &str) -> Claimed {
+        if text.len() > SEEN_BYTES_MAX {
+            return Claimed::of(text);
+        }
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((last, claimed)) = &*seen
             && bool::from(last.as_bytes().ct_eq(text.as_bytes()))
@@ -248,6 +251,21 @@ pub async fn bootstrap_admin(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_remembers_a_token_and_nothing_long() {
+        let seen = Seen::default();
+        let kept = || seen.0.lock().unwrap().as_ref().map(|(text, _)| text.clone());
+        let long = "a".repeat(SEEN_BYTES_MAX + 1);
+        for (text, keeps) in [(&*long, None), ("one", Some("one")), ("two", Some("two"))] {
+            for _ in 0..2 {
+                assert_eq!(seen.claimed(text), Claimed::of(text));
+                assert_eq!(kept().as_deref(), keeps);
+            }
+        }
+        assert_eq!(seen.claimed(&long), Claimed::of(&long));
+        assert_eq!(kept().as_deref(), Some("two"));
+    }
 
     #[test]
     fn a_token_names_itself_and_other_text_stands_for_itself() {

@@ -26,6 +26,9 @@ pub const STREAM_BEAT_SECS: u64 = 15;
 pub const TOKEN_OVERLAP_SECS_MAX: u64 = 30 * 86_400;
 /// Shortest text that is accepted as an admin token given from outside.
 pub const ADMIN_TOKEN_BYTES_MIN: usize = 16;
+/// Longest text that a connection remembers of the token it showed last: whoever has none may send
+/// much longer ones.
+pub const SEEN_BYTES_MAX: usize = 256;
 
 /// Connections at a time, unless configured.
 pub const CONNECTIONS_MAX: usize = 4_096;

@@ -11,6 +11,9 @@ use crate::suite::{beside, row};
 use crate::workload::{BATCH, submit_here_drain_there, together};
 use std::time::Duration;
 
+/// What it is, its unit, and how a pass tells it.
+type Cost = (&'static str, &'static str, fn(&Pass) -> f64);
+
 /// How many nodes there are.
 const NODES: [usize; 3] = [1, 2, 4];
 /// Bytes of log so far.
@@ -52,7 +55,7 @@ pub(crate) fn nodes(stand: &Stand) -> anyhow::Result<Vec<Row>> {
         let first = alone.and_then(|alone: Figure| beside("1 node", alone));
         rows.push(row("SCALE", format!("{nodes}, submit and drain"), rate, first, Goal::Told));
         alone.get_or_insert(rate);
-        let costs: [(&str, &'static str, fn(&Pass) -> f64); 6] = [
+        let costs: [Cost; 6] = [
             ("processor time of PostgreSQL for a job", "us", |pass| pass.costs.database_us),
             ("processor time of the nodes for a job", "us", |pass| pass.costs.nodes_us),
             ("processor time of the client for a job", "us", |pass| pass.costs.client_us),
