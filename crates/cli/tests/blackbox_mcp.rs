@@ -206,7 +206,7 @@ fn every_tool_does_what_its_description_says(store: Store) {
     let schedule = text(&admin.post("/api/v1/schedules", &wish).data(), "schedule_id");
     let item = text(&admin.job(&failing), "dlq_id");
     let known = json!({
-        "job_id": job, "dlq_id": item, "schedule_id": schedule, "queue_name": "default",
+        "job_id": job, "parent_id": job, "dlq_id": item, "schedule_id": schedule, "queue_name": "default",
         "status": "failed", "state": "open", "type": "f", "queue": "default", "trace_id": "x",
         "error_code": "NO_PAPER", "signature": "0123456789abcdef", "code": "LEASE_LOST",
         "job_type": "t", "cron": "@daily", "timezone": "Asia/Tokyo", "reason": "r",
