@@ -190,7 +190,7 @@ fn run(cli: Cli) -> anyhow::Result<u8> {
     let level = if is_service { logging::Level::Info } else { logging::Level::Warn };
     logging::start(log_format, level);
     match command {
-        Command::Serve(args) => threaded(serve::run(args)),
+        Command::Serve(args) => serving(serve::run(args)),
         Command::Jobs(verb) => simple(jobs::run(verb, session()?)),
         Command::Types(args) => simple(types::run(args, session()?)),
         Command::Dlq(verb) => simple(dlq::run(verb, session()?)),
@@ -244,9 +244,25 @@ fn simple(work: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> 
 /// Runs on all cores but one, which the journal has to itself: handing a request from core to core
 /// costs more than it brings when a third thread waits for the disk.
 fn threaded(work: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> {
+    on_threads(work_threads(), work)
+}
+
+/// The same, with one in reserve (`commands/serve/relief.rs`).
+fn serving(work: impl Future<Output = anyhow::Result<u8>>) -> anyhow::Result<u8> {
+    on_threads(work_threads() + 1, work)
+}
+
+fn work_threads() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.saturating_sub(1).max(1)
+}
+
+fn on_threads(
+    threads: usize,
+    work: impl Future<Output = anyhow::Result<u8>>,
+) -> anyhow::Result<u8> {
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    runtime.worker_threads(cores.saturating_sub(1).max(1)).enable_all();
+    runtime.worker_threads(threads).enable_all();
     runtime.build()?.block_on(work)
 }
 

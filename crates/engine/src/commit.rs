@@ -14,8 +14,10 @@ use draft::{Draft, Effects};
 use mainspring_kernel::{Command, JobId, Timestamp};
 use mainspring_store::{Desk, Error, Needs, needs_of};
 use std::collections::{HashSet, VecDeque};
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -86,6 +88,10 @@ async fn gather(
     expected: usize,
 ) {
     let most = shared.config.batch_max;
+    if shared.settles_here() && !gathered.requests.is_empty() {
+        // Whoever is ready has its turn first, and what arrived by then is read: one sync for all.
+        turn_of_others().await;
+    }
     gathered.fill(inbox, most);
     let patience = shared.store.gathers_for();
     if patience.is_zero() || gathered.requests.is_empty() {
@@ -99,6 +105,21 @@ async fn gather(
         tokio::task::yield_now().await;
         gathered.fill(inbox, most);
     }
+}
+
+/// Ends when every task that is ready by now has had its turn. tokio's `yield_now` would leave the
+/// commit loop with its thread, where it is lost if that thread is the one in reserve, which then
+/// blocks; a task that wakes itself is at the end of a queue that others take from.
+async fn turn_of_others() {
+    let mut has_waited = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Decides and writes a batch. If something outside holds what one of its requests needs, they are
@@ -197,6 +218,10 @@ async fn commit_part(
     };
     let mut needs = needs(&batch, &parked, now);
     needs.is_hasty = way == Way::Apart;
+    needs.is_settled_by_caller = shared.settles_here()
+        && batch.len() + parked.len() <= shared.config.settled_here_max
+        && shared.deliveries.is_open();
+    let is_settled_here = needs.is_settled_by_caller;
     let mut draft = Draft::default();
     let mut work = |desk: &mut dyn Desk| {
         draft = Draft::default();
@@ -230,6 +255,9 @@ async fn commit_part(
                     let told = shared.clone();
                     ticket.then(move |outcome| told.deliveries.put(&told, delivery, outcome));
                 }
+            }
+            if is_settled_here {
+                shared.deliveries.settle_soon(shared);
             }
         }
         Err(error) => {

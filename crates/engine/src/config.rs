@@ -31,6 +31,10 @@ pub struct Config {
     pub governance: Governance,
     /// When alerts are raised.
     pub alerts: AlertConfig,
+    /// A commit of at most so many requests is synced on the runtime's thread where the store allows
+    /// it, which waits for the disk meanwhile: none, unless somebody keeps a thread in reserve
+    /// (see [`crate::Engine::wait_until_held_up`]).
+    pub settled_here_max: usize,
     /// Told when one of the engine's tasks dies.
     pub fatal: Fatal,
 }
@@ -49,6 +53,7 @@ impl Config {
             triggers: TriggerConfig::none(),
             governance: Governance::DEFAULT,
             alerts: AlertConfig::none(),
+            settled_here_max: 0,
             fatal: Fatal::default(),
         }
     }

@@ -657,6 +657,11 @@ async fn restored(store: &dyn Store, at: Timestamp) -> Result<Restored, Error> {
 }
 
 impl Shared {
+    /// Whether small commits are made durable on the runtime's thread.
+    pub(crate) fn settles_here(&self) -> bool {
+        self.config.settled_here_max > 0 && self.store.can_settle()
+    }
+
     /// Starts a task that lives as long as the engine; its death is fatal.
     fn keep(&self, part: &'static str, body: impl Future<Output = ()> + Send + 'static) {
         let task = tokio::spawn(self.config.fatal.clone().watch(part, body));

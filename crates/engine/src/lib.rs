@@ -44,6 +44,7 @@ pub use alerts::AlertConfig;
 pub use bulk::Admitted;
 pub use clock::{Clock, Course, SharedClock, Sources, SystemClock};
 pub use config::Config;
+pub use deliveries::Reserve;
 pub use employer::Inside;
 pub use engine::{Engine, Reply, Restored, RuntimeStatus, Submitted};
 pub use entropy::{Entropy, SystemEntropy};

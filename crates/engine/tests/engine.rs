@@ -23,5 +23,7 @@ mod reaper;
 mod schedules;
 #[path = "engine/scripted.rs"]
 mod scripted;
+#[path = "engine/settling.rs"]
+mod settling;
 #[path = "engine/waiting.rs"]
 mod waiting;

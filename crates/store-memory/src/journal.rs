@@ -40,7 +40,7 @@ mod log;
 mod recovery;
 mod segment;
 
-pub use group_commit::{Done, GroupCommit, OnFatal};
+pub use group_commit::{Done, GroupCommit, OnFatal, Syncs};
 pub use log::Log;
 
 #[cfg(test)]

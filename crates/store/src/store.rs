@@ -91,6 +91,9 @@ pub struct Needs {
     pub due_by: Option<Timestamp>,
     /// Whether to fail as busy rather than to wait for anybody who holds something: others wait.
     pub is_hasty: bool,
+    /// Whether whoever commits calls [`Store::settle`] right after, so that nobody else need be
+    /// woken to make the commit durable.
+    pub is_settled_by_caller: bool,
 }
 
 /// What one pull will ask for. Cheap to clone: a pull that waits is named in every batch.
@@ -412,6 +415,13 @@ pub trait Store: Send + Sync + 'static {
     fn takes_at_once(&self) -> usize {
         usize::MAX
     }
+    /// Whether [`Store::settle`] does anything.
+    fn can_settle(&self) -> bool {
+        false
+    }
+    /// Makes durable what was committed to be settled by its caller, on this thread, which waits
+    /// for the disk. Tickets are kept meanwhile, in order.
+    fn settle(&self) {}
     /// Flushes and lets go of everything.
     fn close(&self) -> BoxFuture<'_, Result<(), Error>>;
 }

@@ -5,6 +5,7 @@ mod announce;
 mod encryption;
 pub(crate) mod executing;
 mod notify;
+mod relief;
 
 use crate::commands::{demo, postgres};
 use crate::config::layers::{self, Flags};
@@ -140,6 +141,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<u8> {
     let opened = open_store(&settings, &fatal).await;
     let (store, clock) = opened.with_context(|| opening(&settings.store))?;
     let engine = start_engine(store, clock, &settings, fatal.clone()).await?;
+    relief::start(engine.clone());
     let token = match admin_token(&engine, &settings, given).await {
         Ok(token) => token,
         Err(error) => {
@@ -284,6 +286,7 @@ async fn start_engine(
             unknowable_tries_max: settings.governance.unknowable_tries_max as u32,
         },
         alerts: alert_config(settings),
+        settled_here_max: relief::SETTLED_HERE_MAX,
         ..mainspring_engine::Config::standard()
     };
     let entropy = Arc::new(SystemEntropy::default());

@@ -51,7 +51,12 @@ impl Bench {
 
     /// A new engine on a store that may hold something.
     pub(crate) async fn on(store: Arc<Scripted>) -> Self {
-        let config = Config { are_types_strict: false, ..Config::standard() };
+        Bench::with(store, Config::standard()).await
+    }
+
+    /// The same with settings of its own.
+    pub(crate) async fn with(store: Arc<Scripted>, config: Config) -> Self {
+        let config = Config { are_types_strict: false, ..config };
         let (clock, entropy) = (PausedClock(store.began()), Counting::default());
         let engine = Engine::start(store.clone(), Arc::new(clock), Arc::new(entropy), config);
         Bench { store, engine: engine.await.unwrap() }

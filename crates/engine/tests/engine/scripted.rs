@@ -57,6 +57,16 @@ pub(crate) struct Scripted {
     pub(crate) tells_held: AtomicBool,
     /// Tickets to be kept by the test.
     pub(crate) later: Mutex<Vec<Promise>>,
+    /// Whether commits can be left to be settled by their caller.
+    pub(crate) can_settle: AtomicBool,
+    /// Tickets of commits that were.
+    pub(crate) unsettled: Mutex<Vec<Promise>>,
+    /// How many commits were settled, each time that the engine did it.
+    pub(crate) settled: Mutex<Vec<usize>>,
+    /// Whether settling does nothing: the disk takes its time.
+    pub(crate) is_disk_slow: AtomicBool,
+    /// Holds up settling for as long as a test holds it.
+    pub(crate) disk: Mutex<()>,
     pub(crate) commits: AtomicUsize,
     /// Submissions of one caller that it takes at once; all of them if it is zero.
     pub(crate) takes_at_once: AtomicUsize,
@@ -115,6 +125,12 @@ impl Scripted {
             let nth = self.forgets.fetch_add(1, Ordering::Relaxed);
             assert!(nth < 1_000, "a loop without an end");
             return self.model.copy().commit(needs, work).await;
+        }
+        if needs.is_settled_by_caller {
+            let _ = self.model.commit(needs, work).await?;
+            let (promise, ticket) = Ticket::new();
+            self.unsettled.lock().unwrap().push(promise);
+            return Ok(ticket);
         }
         let fate = match needs.has_commands {
             true => self.fates.lock().unwrap().pop_front(),
@@ -314,6 +330,20 @@ impl Store for Scripted {
 
     fn maintain(&self, now: Timestamp) -> BoxFuture<'_, Result<(), Error>> {
         self.model.maintain(now)
+    }
+
+    fn can_settle(&self) -> bool {
+        self.can_settle.load(Ordering::Relaxed)
+    }
+
+    fn settle(&self) {
+        let _disk = self.disk.lock().unwrap();
+        if self.is_disk_slow.load(Ordering::Relaxed) {
+            return;
+        }
+        let unsettled = std::mem::take(&mut *self.unsettled.lock().unwrap());
+        self.settled.lock().unwrap().push(unsettled.len());
+        unsettled.into_iter().for_each(|promise| promise.keep(Ok(())));
     }
 
     fn is_low_on_space(&self) -> bool {

@@ -2,14 +2,17 @@
 //! or several, if it is more than 4 MiB or more than the segment has room for.
 //!
 //! Callers never wait for the disk, only for room in the queue; their callbacks run in log order on
-//! the journal thread, so they must be short and must not call [`GroupCommit::flush`]. In inline
-//! mode there is no thread and the owner calls `flush`, which keeps simulations deterministic.
+//! the journal thread, so they must be short and must not call [`GroupCommit::flush`]. A caller that
+//! has nothing else to do says so ([`Syncs::Caller`]) and syncs itself, which saves waking a thread
+//! on another core and being woken by it. In inline mode there is no thread and the owner calls
+//! `flush`, which keeps simulations deterministic. Whoever holds the writer takes frames from the
+//! queue and calls back before letting go, so the order of the log is that of the queue.
 //! Must never run a success callback before its frame is durable, nor any success after a failure.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 
 use super::{FRAME_BYTES_MAX, JournalError, Log, Lsn};
@@ -19,7 +22,7 @@ use mainspring_store::{Histogram, Readout};
 
 mod writer;
 
-use writer::Writer;
+use writer::{SPACE_RETRY, Writer};
 
 /// Told exactly once what became of a frame (unless a callback before it panics).
 pub type Done = Box<dyn FnOnce(Result<Lsn, Arc<JournalError>>) + Send>;
@@ -30,12 +33,26 @@ pub type OnFatal = Box<dyn FnOnce(Arc<JournalError>) + Send>;
 /// The shared front of a [`Log`].
 pub struct GroupCommit {
     shared: Arc<SharedQueue>,
+    writer: Arc<Seat>,
     runner: Runner,
 }
 
+/// The one writer, whoever uses it; empty when the thread has ended, and with it the log.
+type Seat = Mutex<Option<Writer>>;
+
 enum Runner {
     Thread(Mutex<Option<JoinHandle<()>>>),
-    Inline(Box<Mutex<Writer>>),
+    Inline,
+}
+
+/// Who syncs a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syncs {
+    /// The journal thread, which is woken if it sleeps.
+    Thread,
+    /// Whoever appends it, by calling [`GroupCommit::flush_here`] right after; or somebody who is
+    /// at it earlier.
+    Caller,
 }
 
 struct SharedQueue {
@@ -48,6 +65,8 @@ struct SharedQueue {
     headroom: AtomicU64,
     current_segment: AtomicU64,
     is_low_on_space: AtomicBool,
+    /// Whether frames wait for room on the disk: the thread looks again and again.
+    is_behind: AtomicBool,
     sync_times: Arc<Histogram>,
 }
 
@@ -88,32 +107,43 @@ impl GroupCommit {
         on_fatal: OnFatal,
     ) -> Result<Self, JournalError> {
         let shared = SharedQueue::new(&log, disk, queue_bytes_max);
-        let mut writer = Writer::new(log, Arc::clone(&shared), on_fatal);
+        let writer = Writer::new(log, Arc::clone(&shared), on_fatal);
+        let writer = Arc::new(Mutex::new(Some(writer)));
+        let life = (Arc::clone(&shared), Arc::clone(&writer));
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || {
-                // A panicking callback must not leave callers waiting for a thread that is gone.
-                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| writer.run())) {
-                    let words = text_of(&*panic).to_owned();
-                    writer.fail(Arc::new(JournalError::Died { thread: "its thread", words }));
-                    writer.settle().run(&writer.shared);
+                let (shared, seat) = life;
+                loop {
+                    shared.wait_for_work();
+                    let mut seat = lock(&seat);
+                    let turned = seat.as_mut().and_then(|writer| guarded(writer, Writer::turn));
+                    if turned.is_none_or(|is_over| is_over) {
+                        *seat = None;
+                        return;
+                    }
                 }
             })
             .map_err(|source| JournalError::io("start a thread for", "the journal", source))?;
-        Ok(Self { shared, runner: Runner::Thread(Mutex::new(Some(thread))) })
+        Ok(Self { shared, writer, runner: Runner::Thread(Mutex::new(Some(thread))) })
     }
 
     /// No thread: frames wait until [`GroupCommit::flush`]. The queue is not bounded.
     pub fn inline(log: Log, disk: Arc<dyn Disk>, on_fatal: OnFatal) -> Self {
         let shared = SharedQueue::new(&log, disk, usize::MAX);
         let writer = Writer::new(log, Arc::clone(&shared), on_fatal);
-        Self { shared, runner: Runner::Inline(Box::new(Mutex::new(writer))) }
+        Self { shared, writer: Arc::new(Mutex::new(Some(writer))), runner: Runner::Inline }
     }
 
     /// Queues a frame. The order of calls is the order of the log. `None` means that the frame was
     /// refused and `done` has already been told why. A frame that is too large stops the journal
     /// for good: its owner has acted on it already, so nothing may follow it.
     pub fn append(&self, body: Vec<u8>, done: Done) -> Option<Lsn> {
+        self.append_for(Syncs::Thread, body, done)
+    }
+
+    /// As [`GroupCommit::append`], to be synced by `syncs`.
+    pub fn append_for(&self, syncs: Syncs, body: Vec<u8>, done: Done) -> Option<Lsn> {
         let bytes = body.len();
         if bytes > FRAME_BYTES_MAX {
             let error = Arc::new(JournalError::FrameTooLarge { bytes });
@@ -126,6 +156,8 @@ impl GroupCommit {
             && queue.bytes > 0
             && queue.bytes.saturating_add(bytes) > self.shared.queue_bytes_max
         {
+            // Whoever promised to sync what is there may be the one who waits here.
+            self.shared.work.notify_one();
             queue = wait(&self.shared.settled, queue);
         }
         if queue.state != State::Running {
@@ -144,10 +176,33 @@ impl GroupCommit {
         let is_first = queue.entries.len() == 1;
         drop(queue);
         // The thread sleeps only on an empty queue, so one wake per batch is enough.
-        if is_first {
+        if is_first && syncs == Syncs::Thread {
             self.shared.work.notify_one();
         }
         Some(lsn)
+    }
+
+    /// Syncs what is queued on the thread that calls, unless somebody is at it already, who will
+    /// not rest before it is done. The callbacks run here.
+    pub fn flush_here(&self) {
+        let seat = match self.writer.try_lock() {
+            Ok(seat) => Some(seat),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        };
+        if let Some(mut seat) = seat
+            && let Some(writer) = seat.as_mut()
+            && !self.shared.is_behind.load(Ordering::Acquire)
+        {
+            guarded(writer, Writer::turn_here);
+        }
+        // What came meanwhile, did not fit, or failed is the thread's.
+        let queue = self.shared.lock();
+        let is_left = !queue.entries.is_empty() || queue.state != State::Running;
+        if is_left || self.shared.is_behind.load(Ordering::Acquire) {
+            drop(queue);
+            self.shared.work.notify_one();
+        }
     }
 
     fn refuse(&self, error: Arc<JournalError>) {
@@ -167,18 +222,20 @@ impl GroupCommit {
     /// The failure that stopped the journal, or (inline) `NoSpace`, after which the frames stay
     /// queued.
     pub fn flush(&self) -> Result<Lsn, Arc<JournalError>> {
-        if let Runner::Inline(writer) = &self.runner {
-            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Runner::Inline = &self.runner {
+            let mut seat = lock(&self.writer);
+            let writer = seat.as_mut().expect("without a thread nobody takes it away");
             let entries = std::mem::take(&mut self.shared.lock().entries);
             let result = writer.commit(entries);
             writer.fail_if_refused();
             let settled = writer.settle();
-            drop(writer);
+            drop(seat);
             settled.run(&self.shared);
             return result.map(|()| self.durable_lsn());
         }
         let mut queue = self.shared.lock();
         let target = queue.next_lsn - 1;
+        self.shared.work.notify_one();
         while queue.settled_lsn < target && queue.state != State::Failed {
             queue = wait(&self.shared.settled, queue);
         }
@@ -192,7 +249,7 @@ impl GroupCommit {
     /// When something appended earlier could not be made durable.
     pub fn shutdown(&self) -> Result<Lsn, Arc<JournalError>> {
         let inline = match &self.runner {
-            Runner::Inline(_) => self.flush().map(|_| ()),
+            Runner::Inline => self.flush().map(|_| ()),
             Runner::Thread(_) => Ok(()),
         };
         let mut queue = self.shared.lock();
@@ -293,6 +350,7 @@ impl SharedQueue {
             headroom: AtomicU64::new(0),
             current_segment: AtomicU64::new(log.current_segment()),
             is_low_on_space: AtomicBool::new(false),
+            is_behind: AtomicBool::new(false),
             sync_times: Arc::clone(&log.sync_times),
         };
         shared.publish(log);
@@ -308,6 +366,42 @@ impl SharedQueue {
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sleeps until there is something to do, or a full disk is to be looked at again.
+    fn wait_for_work(&self) {
+        let mut queue = self.lock();
+        while queue.entries.is_empty() && queue.state == State::Running {
+            let is_behind = self.is_behind.load(Ordering::Acquire);
+            if !is_behind && !self.is_low_on_space.load(Ordering::Acquire) {
+                queue = wait(&self.work, queue);
+                continue;
+            }
+            let (woken, timeout) =
+                self.work.wait_timeout(queue, SPACE_RETRY).unwrap_or_else(PoisonError::into_inner);
+            queue = woken;
+            if timeout.timed_out() {
+                return;
+            }
+        }
+    }
+}
+
+fn lock(seat: &Seat) -> MutexGuard<'_, Option<Writer>> {
+    seat.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What `work` comes to. A callback that panics must not leave callers waiting: the journal stops
+/// for good.
+fn guarded<T>(writer: &mut Writer, work: impl FnOnce(&mut Writer) -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(|| work(writer))) {
+        Ok(done) => Some(done),
+        Err(panic) => {
+            let words = text_of(&*panic).to_owned();
+            writer.fail(Arc::new(JournalError::Died { thread: "its thread", words }));
+            writer.settle().run(&writer.shared);
+            None
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use super::tests::config;
-use super::{Config, Done, FRAME_BYTES_MAX, GroupCommit, JournalError, Log, Preparation, Start};
+use super::{
+    Config, Done, FRAME_BYTES_MAX, GroupCommit, JournalError, Log, Preparation, Start, Syncs,
+};
 use crate::disk::sim::Faults;
 use crate::disk::{Disk, RealDisk, SimDisk};
 
@@ -48,6 +50,116 @@ fn many_threads_append_and_all_is_durable_in_order() {
     assert!(matches!(*receiver.recv().unwrap().unwrap_err(), JournalError::ShutDown));
     drop(journal);
     assert_eq!(log(&disk, config).1, 16_000);
+}
+
+/// Half of the callers sync for themselves, beside the thread: each has its frame durable when it
+/// is called back, and the order of the log is that of the calls.
+#[test]
+fn callers_that_sync_and_the_thread_keep_one_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::open(dir.path()).unwrap());
+    let config =
+        Config { segment_bytes: 1 << 20, preparation: Preparation::HelperThread, ..config() };
+    let (log_, _) = log(&disk, config.clone());
+    let journal =
+        GroupCommit::start(log_, Arc::clone(&disk), 8 << 10, Box::new(|_| panic!())).unwrap();
+    let journal = Arc::new(journal);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for thread in 0..6u8 {
+            let (journal, seen) = (&journal, &seen);
+            scope.spawn(move || {
+                let syncs = if thread % 2 == 0 { Syncs::Caller } else { Syncs::Thread };
+                for _ in 0..500 {
+                    let (seen, at) = (Arc::clone(seen), Arc::downgrade(journal));
+                    let done: Done = Box::new(move |lsn| {
+                        let lsn = lsn.unwrap();
+                        assert!(at.upgrade().unwrap().durable_lsn() >= lsn, "told too early");
+                        seen.lock().unwrap().push(lsn);
+                    });
+                    journal.append_for(syncs, vec![thread; 300], done).unwrap();
+                    if syncs == Syncs::Caller {
+                        journal.flush_here();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(journal.flush().unwrap(), 3_000);
+    assert_eq!(*seen.lock().unwrap(), (1..=3_000).collect::<Vec<u64>>());
+    drop(journal);
+    assert_eq!(log(&disk, config).1, 3_000);
+}
+
+/// Nobody was woken for these frames, and who promised to sync them never did.
+#[test]
+fn a_caller_that_does_not_sync_loses_nothing() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new());
+    let start = |log| GroupCommit::start(log, Arc::clone(&disk), 1_000, Box::new(|_| panic!()));
+    let journal = start(log(&disk, config()).0).unwrap();
+    let (sender, outcomes) = channel();
+    let done = || -> Done {
+        let sender = sender.clone();
+        Box::new(move |lsn| sender.send(lsn.unwrap()).unwrap())
+    };
+    // The third has to wait for room, which the thread makes.
+    for nth in 1..=3 {
+        assert_eq!(journal.append_for(Syncs::Caller, vec![1; 400], done()), Some(nth));
+    }
+    journal.append_for(Syncs::Caller, vec![1; 400], done());
+    assert_eq!(journal.flush().unwrap(), 4, "whoever waits for all has it done");
+    journal.append_for(Syncs::Caller, vec![1; 400], done());
+    assert_eq!(journal.shutdown().unwrap(), 5, "so has whoever ends it");
+    drop(sender);
+    drop(journal);
+    assert_eq!(outcomes.iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+}
+
+/// A sync that fails on a caller's thread is everybody's: it is told once, and nothing follows it.
+#[test]
+fn a_failure_on_a_callers_thread_ends_the_journal() {
+    let sim = SimDisk::new();
+    let disk: Arc<dyn Disk> = Arc::new(sim.clone());
+    let fatal = Arc::new(AtomicU64::new(0));
+    let hook = Arc::clone(&fatal);
+    let on_fatal = Box::new(move |_| {
+        hook.fetch_add(1, Ordering::SeqCst);
+    });
+    let journal =
+        GroupCommit::start(log(&disk, config()).0, Arc::clone(&disk), 1 << 20, on_fatal).unwrap();
+    sim.set_faults(Faults { fail_sync: Some(5), ..Faults::default() });
+    let (sender, outcomes) = channel();
+    for _ in 0..20 {
+        let sender = sender.clone();
+        let done = Box::new(move |outcome: Result<_, _>| sender.send(outcome.is_ok()).unwrap());
+        journal.append_for(Syncs::Caller, vec![7; 100], done);
+        journal.flush_here();
+    }
+    drop(sender);
+    let outcomes: Vec<bool> = outcomes.iter().collect();
+    assert_eq!(outcomes.len(), 20);
+    assert!(!outcomes[19] && outcomes.is_sorted_by_key(|is_ok| !is_ok));
+    assert_eq!(outcomes.iter().filter(|is_ok| **is_ok).count() as u64, journal.durable_lsn());
+    assert_eq!(fatal.load(Ordering::SeqCst), 1);
+    assert!(journal.shutdown().is_err());
+}
+
+/// A callback that panics on a caller's thread ends the journal as well: its frame may count, but
+/// nobody was told, so nobody else is told anything either.
+#[test]
+fn a_panic_on_a_callers_thread_ends_the_journal() {
+    let disk: Arc<dyn Disk> = Arc::new(SimDisk::new());
+    let (tell, told) = channel();
+    let on_fatal = Box::new(move |error: Arc<JournalError>| tell.send(error.to_string()).unwrap());
+    let journal =
+        GroupCommit::start(log(&disk, config()).0, Arc::clone(&disk), 1 << 20, on_fatal).unwrap();
+    journal.append_for(Syncs::Caller, vec![1; 100], Box::new(|_| panic!("out of ideas")));
+    journal.flush_here();
+    assert!(told.recv().unwrap().contains("out of ideas"));
+    let (sender, outcome) = channel();
+    let done = Box::new(move |outcome: Result<_, _>| sender.send(outcome.is_ok()).unwrap());
+    assert_eq!(journal.append_for(Syncs::Caller, vec![1; 100], done), None);
+    assert!(!outcome.recv().unwrap());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! lock is let go, so that the journal has the commits in the order in which the state saw them.
 
 use super::{Memory, journal_failed};
-use crate::journal::{FRAME_BYTES_MAX, GroupCommit};
+use crate::journal::{FRAME_BYTES_MAX, GroupCommit, Syncs};
 use crate::limits::FRAME_BYTES;
 use crate::state::State;
 use mainspring_kernel::dispatch::Wanted;
@@ -138,6 +138,7 @@ pub(super) fn commit(
     let frames = desk.frames;
     state.end();
     let newest_move = state.moves.newest();
+    let syncs = if needs.is_settled_by_caller { Syncs::Caller } else { Syncs::Thread };
     let (promise, ticket) = Ticket::new();
     match memory.journal.as_ref().zip(frames) {
         None => {
@@ -152,7 +153,7 @@ pub(super) fn commit(
             for frame in full {
                 let settled = memory.settled.clone();
                 memory.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
-                append(journal, memory, frame, move |outcome| {
+                append(journal, memory, (frame, syncs), move |outcome| {
                     // Its moves are told with the last frame's; so is a failure.
                     if let Ok(lsn) = outcome {
                         settled.advance(lsn, 0);
@@ -162,7 +163,7 @@ pub(super) fn commit(
             let settled = memory.settled.clone();
             memory.journal_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
             memory.frame_bytes.store(frame.len() + frame.len() / 8, Ordering::Relaxed);
-            append(journal, memory, frame, move |outcome| match outcome {
+            append(journal, memory, (frame, syncs), move |outcome| match outcome {
                 Ok(lsn) => {
                     settled.advance(lsn, newest_move);
                     promise.keep(Ok(()));
@@ -178,13 +179,13 @@ pub(super) fn commit(
 fn append(
     journal: &GroupCommit,
     memory: &Memory,
-    frame: Vec<u8>,
+    (frame, syncs): (Vec<u8>, Syncs),
     done: impl FnOnce(Result<u64, Error>) + Send + 'static,
 ) {
     let done = Box::new(move |outcome: Result<u64, _>| {
         done(outcome.map_err(|error: Arc<_>| journal_failed(&error)));
     });
-    if let Some(lsn) = journal.append(frame, done) {
+    if let Some(lsn) = journal.append_for(syncs, frame, done) {
         memory.settled.stage(lsn);
     }
 }

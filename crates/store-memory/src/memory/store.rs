@@ -259,6 +259,16 @@ impl Store for MemoryStore {
         }
     }
 
+    fn can_settle(&self) -> bool {
+        self.memory.config.has_threads && self.memory.journal.is_some()
+    }
+
+    fn settle(&self) {
+        if let Some(journal) = &self.memory.journal {
+            journal.flush_here();
+        }
+    }
+
     fn spent(&self) -> Spent {
         match &self.memory.journal {
             Some(journal) => Spent { syncs: journal.sync_times(), ..Spent::default() },

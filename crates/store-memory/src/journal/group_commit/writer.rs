@@ -1,18 +1,19 @@
 //! The side of group commit that owns the log: stage a batch, flush once, settle the callbacks.
 //!
-//! Runs on the journal thread, or inside `flush` in inline mode. A full disk is waited out: the
+//! Runs on the journal thread, on that of a caller who syncs, or inside `flush` in inline mode. A full disk is waited out: the
 //! frames stay staged and their callbacks silent until there is room. Must never hold the queue's
 //! lock while it writes or calls back.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{Done, Entry, OnFatal, SharedQueue, State, wait};
+use super::{Done, Entry, OnFatal, SharedQueue, State};
 use crate::journal::{JournalError, Log, Lsn};
 
 /// How often a full disk is looked at again while nothing is appended.
-const SPACE_RETRY: Duration = Duration::from_millis(100);
+pub(super) const SPACE_RETRY: Duration = Duration::from_millis(100);
 
 /// More than this is taken in several batches, each acknowledged by itself: a block of the log is
 /// not larger either, and the staging buffer stays small after a stall.
@@ -61,43 +62,34 @@ impl Writer {
         Self { log, shared, waiting, on_fatal: Some(on_fatal), failure: None }
     }
 
-    /// The life of the journal thread.
-    pub(super) fn run(&mut self) {
-        loop {
-            let (entries, is_closing) = self.next_batch();
-            let result = self.commit(entries);
-            if is_closing {
-                self.fail_if_refused();
-            }
-            if let (true, Err(error)) = (is_closing, result) {
-                // Nobody will flush again: what did not fit has failed.
-                self.failure.get_or_insert(error);
-            }
+    /// A turn of the journal thread; says whether it was the last one.
+    pub(super) fn turn(&mut self) -> bool {
+        let (entries, is_closing) = self.take_batch();
+        let result = self.commit(entries);
+        if is_closing {
+            self.fail_if_refused();
+        }
+        if let (true, Err(error)) = (is_closing, result) {
+            // Nobody will flush again: what did not fit has failed.
+            self.failure.get_or_insert(error);
+        }
+        self.settle().run(&self.shared);
+        is_closing || self.failure.is_some()
+    }
+
+    /// A turn of somebody else, who leaves it to the thread to end.
+    pub(super) fn turn_here(&mut self) {
+        let (entries, _) = self.take_batch();
+        if !entries.is_empty() {
+            // A failure is in `failure`, and what there is no room for waits.
+            let _ = self.commit(entries);
             self.settle().run(&self.shared);
-            if is_closing || self.failure.is_some() {
-                return;
-            }
         }
     }
 
-    /// Sleeps until there is something to do; an empty batch looks after a full disk.
-    fn next_batch(&self) -> (VecDeque<Entry>, bool) {
+    /// The frames of the next block, and whether the journal is to end behind them.
+    fn take_batch(&self) -> (VecDeque<Entry>, bool) {
         let mut queue = self.shared.lock();
-        while queue.entries.is_empty() && queue.state == State::Running {
-            if self.waiting.is_empty() && !self.log.is_low_on_space() {
-                queue = wait(&self.shared.work, queue);
-                continue;
-            }
-            let (woken, timeout) = self
-                .shared
-                .work
-                .wait_timeout(queue, SPACE_RETRY)
-                .unwrap_or_else(PoisonError::into_inner);
-            queue = woken;
-            if timeout.timed_out() {
-                break;
-            }
-        }
         let batch = if queue.bytes <= BATCH_BYTES_MAX {
             std::mem::take(&mut queue.entries)
         } else {
@@ -125,6 +117,8 @@ impl Writer {
         }
         let result = result.and_then(|()| self.log.flush()).map_err(Arc::new);
         self.shared.publish(&self.log);
+        let is_behind = matches!(&result, Err(error) if matches!(**error, JournalError::NoSpace));
+        self.shared.is_behind.store(is_behind, Ordering::Release);
         match result {
             Ok(_) => Ok(()),
             Err(error) => {
