@@ -3,6 +3,9 @@
 //! kernel and its network. The unit is installed and what it starts is started as it says, because
 //! no systemd runs in there: its user, its environment, its directory, its readiness. Then the
 //! first job within a minute, and a backup taken under load that is brought back in a second root.
+//! A third root has a systemd, which is booted and starts the unit itself: `debian/booted.rs`.
+
+mod booted;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -44,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     };
     packages::ensure("debian")?;
     let place = cargo::target_directory()?.join("debian");
-    let fresh = fresh_root(&place)?;
+    let fresh = fresh_root(&place, "fresh", &[])?;
     println!("the binary needs glibc {}", glibc(&binary)?);
     let archive = dist::make(&binary, &place.join("dist"))?;
     let [here, there] = ["here", "there"].map(|name| place.join(name));
@@ -56,16 +59,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     for root in [&here, &there] {
         remove(root)?;
     }
-    tried
+    tried?;
+    booted::try_out(&archive, &place)
 }
 
-/// A root as debootstrap leaves it, made once.
-fn fresh_root(place: &Path) -> Result<PathBuf> {
-    let (fresh, half) = (place.join("fresh"), place.join("fresh.partial"));
+/// A root as debootstrap leaves it, made once; `more` are packages beside the least.
+fn fresh_root(place: &Path, name: &str, more: &[&str]) -> Result<PathBuf> {
+    let (fresh, half) = (place.join(name), place.join(format!("{name}.partial")));
     if !fresh.exists() {
         fs::create_dir_all(place).context("cannot make a place")?;
         remove(&half)?;
         let mut make = Command::new("debootstrap");
+        if !more.is_empty() {
+            make.arg(format!("--include={}", more.join(",")));
+        }
         cargo::run_command(make.args(["--variant=minbase", "stable"]).arg(&half))?;
         fs::rename(&half, &fresh).context("cannot keep the root")?;
     }

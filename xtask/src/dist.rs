@@ -21,8 +21,8 @@ const FILES: [(&str, &str); 9] = [
     ("README.md", "README.md"),
     ("README.zh-CN.md", "README.zh-CN.md"),
     ("CHANGELOG.md", "CHANGELOG.md"),
-    ("docs/deployment.md", "docs/deployment.md"),
-    ("docs/reference.md", "docs/reference.md"),
+    ("ops/alerts.yml", "ops/alerts.yml"),
+    ("ops/grafana.json", "ops/grafana.json"),
     ("packaging/mainspring.service", "systemd/mainspring.service"),
     ("examples/quant.toml", "examples/quant.toml"),
 ];
@@ -78,13 +78,14 @@ pub(crate) fn make(binary: &Path, into: &Path) -> Result<PathBuf> {
     if root.exists() {
         fs::remove_dir_all(&root).context("cannot replace the last one")?;
     }
-    for folder in ["bin", "completions", "man/man1", "systemd", "docs", "examples"] {
+    for folder in ["bin", "completions", "man/man1", "systemd", "ops", "examples"] {
         fs::create_dir_all(root.join(folder)).with_context(|| format!("cannot make {folder}"))?;
     }
     fs::copy(binary, root.join("bin/mainspring")).context("cannot copy the binary")?;
     for (from, to) in FILES {
         fs::copy(from, root.join(to)).with_context(|| format!("cannot copy {from}"))?;
     }
+    copy_pages(Path::new("docs"), &root.join("docs"))?;
     for (shell, file) in SHELLS {
         let script = said(Command::new(binary).args(["completions", shell]))?;
         fs::write(root.join("completions").join(file), script).context("cannot write a script")?;
@@ -102,6 +103,21 @@ pub(crate) fn make(binary: &Path, into: &Path) -> Result<PathBuf> {
         .context("cannot write the checksum")?;
     fs::remove_dir_all(&root).context("cannot tidy up")?;
     Ok(archive)
+}
+
+/// The pages below a folder, which lead to one another; pictures are for who reads them on the web.
+fn copy_pages(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot list {}", from.display()))? {
+        let path = entry.context("cannot list the pages")?.path();
+        let target = to.join(path.file_name().context("it has a name")?);
+        if path.is_dir() && path.file_name().is_some_and(|name| name != "screenshots") {
+            copy_pages(&path, &target)?;
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            fs::copy(&path, &target).with_context(|| format!("cannot copy {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn said(command: &mut Command) -> Result<String> {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use mainspring_testkit::blackbox::caller::text;
-use mainspring_testkit::blackbox::{PerStore, Server, Store, eventually};
+use mainspring_testkit::blackbox::{Caller, PerStore, Server, Store, eventually};
 use mainspring_testkit::both_stores;
 use mainspring_testkit::browser::Browser;
 use mainspring_testkit::browser::walk::{is_pictured, walk};
@@ -213,6 +213,33 @@ fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
 
+/// Work for the pictures: enough that the charts have a course, and something for a person to do.
+fn bustle(server: &Server, pat: &Caller) {
+    server.caller("b4", "ann", &["approver"]);
+    let odd = text(&pat.submit(&json!({ "job_type": "invoice.send", "payload": {} })), "job_id");
+    let grant = pat.pull_one("invoice.send");
+    pat.report("fail", &grant, json!({ "error_code": "NO_ADDRESS", "retryable": false }));
+    let item =
+        eventually("the dead letter", || pat.job(&odd)["dlq_id"].as_str().map(str::to_owned));
+    let wish = json!({ "reason": "the customer has left" });
+    pat.post(&format!("/api/v1/dlq/items/{item}/discard"), &wish).data();
+    // Some two minutes, of which there is a sample every ten seconds.
+    for round in 0_usize..360 {
+        let jobs: Vec<_> = (0..3 + round % 7 + round % 4 * 2)
+            .map(|_| json!({ "job_type": "mail.send", "payload": {}, "max_retries": 1 }))
+            .collect();
+        pat.post("/api/v1/jobs/batch", &json!({ "jobs": jobs })).data();
+        let rest = std::time::Duration::from_millis(200 + 40 * (round as u64 % 9));
+        std::thread::sleep(rest); // paced: jobs wait a little, as they do
+        for (nth, grant) in pat.pull("mail.send", 30).iter().enumerate() {
+            match (round + nth) % 23 {
+                0 => pat.report("fail", grant, json!({ "error_code": "UPSTREAM_BUSY" })),
+                _ => pat.report("complete", grant, json!({ "result": {} })),
+            };
+        }
+    }
+}
+
 /// Every page, wide and narrow, light and dark, in both languages.
 #[test]
 fn pages_fit_wide_and_narrow_in_both_languages() {
@@ -255,6 +282,9 @@ fn pages_fit_wide_and_narrow_in_both_languages() {
         ("nothing", "/ui/nothing".to_owned()),
         ("sign-in", "/sign-in".to_owned()),
     ];
+    if is_pictured() {
+        bustle(server, &pat);
+    }
     let browser = Browser::open();
     browser.sign_in(&server.url, &pat.token);
     let walked = walk(&browser, &server.url, &pages);

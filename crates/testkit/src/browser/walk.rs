@@ -26,6 +26,22 @@ const LOOKS: [(&str, u32, &str, bool); 8] = [
     ("zh-CN", 390, "dark", false),
 ];
 
+/// How wide a page is, its language, ids that do not stand on one line as a whole, and whether the
+/// strips of links, which may be wider than the screen, show the current one.
+const SEEN: &str = "\
+const isId = (one) => /^[a-z]+_[0-9a-z]{26}$/.test(one.textContent.trim());
+const isBroken = (one) => one.getClientRects().length > 1
+  || (one.clientWidth > 0 && one.scrollWidth > one.clientWidth + 1);
+const ids = [...document.querySelectorAll('main .id, main .whole, main a')].filter(isId);
+const isSeen = (link) => {
+  const [strip, it] = [link.closest('.side, .tabs'), link].map((one) => one.getBoundingClientRect());
+  return it.left >= strip.left - 1 && it.right <= strip.right + 1;
+};
+const current = [...document.querySelectorAll('.side [aria-current], .tabs [aria-current]')];
+return [document.documentElement.scrollWidth, document.documentElement.lang,
+  ids.filter(isBroken).map((one) => one.outerHTML), current.every(isSeen)];
+";
+
 /// What axe-core finds serious or worse, each as a line. `arguments[0]` is who to tell.
 const SERIOUS: &str = "\
 const done = arguments[0];
@@ -76,10 +92,10 @@ pub fn walk(browser: &Browser, url: &str, paths: &[(&'static str, String)]) -> W
         for (name, path) in paths {
             browser.go(&format!("{url}{path}"));
             let look = format!("{name}, {width}, {scheme}, {language}");
-            let script =
-                "return [document.documentElement.scrollWidth, document.documentElement.lang]";
-            let found = browser.run(script, &[]);
+            let found = browser.run(SEEN, &[]);
             assert_eq!(found[1], json!(language), "{look}");
+            assert_eq!(found[2], json!([]), "{look}: ids that are cut or broken in two");
+            assert_eq!(found[3], json!(true), "{look}: the page's own link is out of sight");
             let wide = found[0].as_u64().unwrap_or(u64::MAX);
             assert!(wide <= u64::from(width), "{look}: it is {wide} wide");
             if let Some(kept) = kept.as_ref().filter(|_| is_close) {
