@@ -418,3 +418,36 @@ fn what_is_too_wide_or_says_no_reason_is_refused(store: Store) {
         assert_eq!(refused, (400, "REQ_VALIDATION_FAILED".into()), "{bad}");
     }
 }
+
+/// Two servers, each of which goes on with whatever goes on: what one has done the other leaves alone.
+fn g10_two_servers_do_each_item_of_two_operations_once() {
+    const COUNT: usize = 700;
+    let config = "[types]\nstrict = false\n[bulk]\napproval_above = 100000\n";
+    let both = Store::Postgres.options(BINARY).config(config);
+    let (one, two) = (Server::start(both.clone()), Server::start(both));
+    let here = one.caller("two", "ann", &EVERYTHING);
+    let there = Caller { address: two.address, token: here.token.clone() };
+    for code in ["HERE", "THERE"] {
+        bury(&here, "t", COUNT, code);
+    }
+    let made = [create(&here, &requeue("HERE")), create(&there, &requeue("THERE"))];
+    for bulk in &made {
+        let done = once(&here, bulk, "done");
+        assert_eq!((&done["done"], &done["failed"]), (&json!(COUNT), &json!(0)));
+        let all = outcomes(&here, bulk);
+        let distinct = (all.len(), distinct(&all, "id"), distinct(&all, "job_id"));
+        assert_eq!(distinct, (COUNT, COUNT, COUNT));
+    }
+    assert_eq!(total(&here, "/api/v1/dlq/items?status=open"), 0);
+    assert_eq!(total(&here, "/api/v1/jobs?status=queued"), 2 * COUNT as u64, "no job came twice");
+}
+
+/// What only several servers can show, which only PostgreSQL has.
+mod several_servers {
+    mod postgres {
+        #[test]
+        fn g10_two_servers_do_each_item_of_two_operations_once() {
+            crate::g10_two_servers_do_each_item_of_two_operations_once();
+        }
+    }
+}
