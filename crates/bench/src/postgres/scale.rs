@@ -1,6 +1,6 @@
 //! What several nodes on one database can do, and what a job costs each side: processor time of
 //! PostgreSQL, of the nodes and of whoever drives them, bytes of log and of data, connections.
-//! `docs/scale.md` reckons with these figures and says how far the reckoning holds.
+//! What is submitted to one node is drained at the next.
 
 use super::session::Session;
 use super::stand::{Node, Stand, settle, warm_up};
